@@ -1,13 +1,13 @@
-"""Losses, budgets and filters: what a mechanism costs and what a limit admits.
+"""Losses, budgets and filters: the cost of mechanisms and the limits of budgets.
 
 Everything is pure and free of floats: rationals and 60-digit decimals in, integer
 ledger units out, losses rounded up and limits rounded down.
 
-From the ground up: `curves` (all that is proven of something), `amplification` (on
-secret samples), `mechanisms` (each with its curve, and the table of them),
-`group_privacy` (several instances at once), `conversions` (between measures), `filters`
-and odometers, `named_mechanisms` (by name and parameters, and the noise for a target),
-`neighborhoods` (many releases, under any relation).
+In order of dependency: `curves` (all proven bounds), `amplification` (on secret
+samples), `mechanisms` (each with its curve, and the table of them), `group_privacy`
+(several instances at once), `conversions` (between measures), `filters` and odometers,
+`named_mechanisms` (by name and parameters, and the noise for a target), `neighborhoods`
+(many releases, under any relation).
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The ranges of arguments: what a price is asked for must make sense."""
+"""The valid ranges of arguments of prices."""
 
 from __future__ import annotations
 

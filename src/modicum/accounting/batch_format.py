@@ -1,8 +1,8 @@
 """Reading a batch: mechanisms whose parameters are all fixed before the first output.
 
-What is known of a batch is more than of a history that grows answer by answer: there
-every complete guarantee counts, and the best of them (see
-`modicum.accounting.conversions.epsilon_delta`); here a filter decides.
+More is known about a batch than about an adaptive history: for a batch every complete
+guarantee counts, and the best of them (see
+`modicum.accounting.conversions.epsilon_delta`); for a history a filter decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from modicum.core.reader import (
 
 FORMAT = "batch/v1"
 
-#: A batch runs at most so many mechanisms in all.
+#: Maximum number of mechanisms in a batch.
 RUNS_MAX = 10**9
 
 
@@ -45,7 +45,7 @@ class Part:
     Attributes:
         kind: The name of its kind, a key of `ACCOUNT_KINDS`.
         values: All its parameters, in the order of the kind.
-        times: How often it runs, >= 1.
+        times: The number of runs, >= 1.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Part:
 
     @property
     def curve(self) -> Curve:
-        """What one run costs."""
+        """Return the cost of one run."""
         return _curve(self.kind, self.values)
 
 
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def runs(self) -> int:
-        """How many mechanisms run in all."""
+        """The total number of runs."""
         return sum(part.times for part in self.parts)
 
     def curve(self) -> Curve:
@@ -85,7 +85,7 @@ class Batch:
         return composed((part.curve, part.times) for part in self.parts)
 
     def total(self) -> Total:
-        """Return what a ledger holds after the batch, charged run by run."""
+        """Return the ledger's total after the batch, charged run by run."""
         return total_of_parts(self.parts)
 
 
@@ -98,7 +98,7 @@ def total_of_parts(parts: Iterable[Part]) -> Total:
         50000000000
     """
     kept = list(parts)
-    runs = Counter(map(id, kept))  # One mechanism that comes again is priced once.
+    runs = Counter(map(id, kept))  # A repeated mechanism is priced once.
     distinct = {id(part): part for part in kept}
     return total_of_counted(
         (part.curve.loss(), part.times * runs[key]) for key, part in distinct.items()

@@ -30,12 +30,12 @@ def read_measured(
 
     Args:
         node: The mapping.
-        what: What it is, for messages.
+        what: Its name, for messages.
         read_delta: Reads delta: `limit_delta` for a limit, `cost_delta` for a cost.
 
     Raises:
-        InputError: If the measure is missing, mixed or unknown, or a number is out
-            of its range.
+        InputError: If the measure is missing, mixed or unknown, or a number is out of
+            range.
 
     Examples:
         >>> from modicum.core.document import from_python

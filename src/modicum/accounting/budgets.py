@@ -1,4 +1,4 @@
-"""Budgets: what a rule allows, in the measure that its key names."""
+"""Budgets: the limit of a rule, in the measure of its key."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class GdpBudget(Struct, frozen=True):
 
 
 class RenyiBudget(Struct, frozen=True):
-    """At most so much Renyi divergence at each listed order; all must hold.
+    """A limit on the Renyi divergence at each listed order; all must hold.
 
     Attributes:
-        limits: Orders, rising, each on the ledger's grid, with the most that the
-            divergence of that order may be, > 0; at least one.
+        limits: Orders, ascending, each on the ledger's grid, with the maximum
+            divergence of that order, > 0; at least one.
     """
 
     limits: tuple[tuple[Fraction, Fraction], ...]
@@ -175,5 +175,5 @@ def _delta_text(delta: Fraction) -> str:
     return exact if len(exact) <= _DELTA_CHARACTERS_MAX else brief(delta)
 
 
-#: A delta that takes more characters is shown to six digits.
+#: A delta with more characters is shown to six digits.
 _DELTA_CHARACTERS_MAX = 12

@@ -1,7 +1,7 @@
 """The noise for a target: the cheapest parameter that provably meets a budget.
 
-The search only proposes parameters. What is returned was evaluated itself, in the few
-digits in which it is returned, and met the target.
+The search only proposes parameters. The result was itself evaluated, in the digits in
+which it is returned, and met the target.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from modicum.accounting.decimals import GUARD, precise, significant, to_decimal
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 
-#: A parameter is given in so many significant digits.
+#: Number of significant digits of a parameter.
 DIGITS = 13
-#: How far, relatively, the answer may be from the best one, where the loss is
+#: Maximum relative distance of the result from the best one, where the loss is
 #: continuous.
 TOLERANCE = Fraction(1, 10**10)
-# How far, relatively, rounding to fewer digits may move it.
+# The maximum relative change by rounding to fewer digits.
 _ROUNDED = Fraction(8, 10**10)
 
 # A parameter without bounds is looked for within these.
@@ -47,12 +47,12 @@ _COUNT_MAX = 10**12
 
 
 class Family(Struct, frozen=True):
-    """A mechanism with one parameter left open.
+    """A mechanism with one free parameter.
 
     Attributes:
         name: The parameter, for messages.
-        curve: What the mechanism costs, for each parameter strictly between the
-            bounds; its losses all rise with the parameter, or all fall.
+        curve: The cost of the mechanism, for each parameter strictly between the
+            bounds; its losses all increase with the parameter, or all decrease.
         rising: Whether the losses rise with the parameter, as with epsilon; those of
             noise fall.
         low: The parameter is above this.
@@ -90,7 +90,7 @@ def meets(curve: Curve, target: Budget) -> bool:
 
 @precise
 def _ratios(curve: Curve, target: Budget) -> list[Decimal | Fraction]:
-    """Return what a curve costs for each limit, none of which may be exceeded."""
+    """Return the ratio of a curve's cost to each limit, none of which may exceed 1."""
     if isinstance(target, ApproxBudget):
         return [curve_delta(curve, target.eps).value / target.delta]
     own = [Decimal("Infinity")] if curve.delta else []
@@ -145,7 +145,7 @@ def calibrate(family: Family, target: Budget) -> Fraction:
 
     Args:
         family: The mechanism, with one parameter open.
-        target: What it may cost; all of it is used for this mechanism.
+        target: The budget; all of it is used for this mechanism.
 
     Returns:
         The least parameter if losses fall with it, else the greatest: at most 13
@@ -202,7 +202,7 @@ def _try(family: Family, target: Budget, at: Fraction) -> _Point:
 
 
 def _most_ratio(target: Budget) -> Decimal | Fraction:
-    """Return the ratio from which on it says nothing: a delta of 1, or infinity."""
+    """Return the ratio from which on a limit is void: a delta of 1, or infinity."""
     if isinstance(target, ApproxBudget):
         return 1 / target.delta
     return Decimal("Infinity")
@@ -279,8 +279,8 @@ def _guess(
 ) -> Fraction:
     """Return where a line through the last two points meets the limit.
 
-    It is aimed a little to the good side and to the bad side in turn, so that, once
-    it is right, both ends of the bracket close in.
+    It aims slightly to the good side and to the bad side in turn, so that, once it is
+    right, both ends of the bracket close in.
     """
     last, before = recent[1], recent[0]
     if last is None or last.excess is None or before.excess is None:
@@ -305,8 +305,8 @@ def most_runs(curve: Curve, target: Budget) -> int:
     """Return how often a mechanism may run within a budget.
 
     Args:
-        curve: What one run costs.
-        target: What all runs together may cost, the number being fixed in advance.
+        curve: The cost of one run.
+        target: The budget of all runs together, their number being fixed in advance.
 
     Returns:
         The largest number of runs that meets the target, at least 1 and at most
@@ -333,8 +333,8 @@ def most(curve: Callable[[int], Curve], target: Budget) -> int:
     """Return the largest count for which a curve meets a budget.
 
     Args:
-        curve: What a count of at least 1 costs; rises with the count.
-        target: What it may cost.
+        curve: The cost of a count of at least 1; increases with the count.
+        target: The budget.
 
     Raises:
         InputError: If a count of 1 does not meet the target, or it is unlimited.

@@ -1,6 +1,6 @@
 """Curves: everything that is proven about a mechanism, before it is rounded.
 
-A ledger keeps losses at a few fixed orders; whatever needs other orders (groups,
+A ledger stores losses at a few fixed orders; whatever needs other orders (groups,
 subsampling, the best order for a delta) works on the curve and rounds afterwards.
 """
 
@@ -31,12 +31,12 @@ from modicum.core.rationals import DELTA_UNIT, ceil_units
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Upper bounds of what a mechanism reveals, in every measure.
+    """Upper bounds of a mechanism's loss, in every measure.
 
-    All bounds hold between any two neighbors, in both directions, under one
-    neighboring relation. With a delta, they hold for a mechanism from which this
-    one differs by an event of that probability (as in Kairouz, Oh & Viswanath
-    2015), and `eps` with `delta` is a guarantee of its own.
+    All bounds hold between any two neighbors, in both directions, under one neighboring
+    relation. With a delta, they hold for a mechanism from which this one differs by an
+    event of that probability (as in Kairouz, Oh & Viswanath 2015), and `eps` with
+    `delta` is a guarantee by itself.
 
     Attributes:
         eps: Pure epsilon.
@@ -89,10 +89,10 @@ def _projected(curve: Curve) -> Loss:
     )
 
 
-#: What a mechanism costs whose output does not depend on the data.
+#: The cost of a mechanism whose output does not depend on the data.
 NOTHING = Curve(ZERO, ZERO, ZERO, lambda _: ZERO)
 
-#: What a mechanism costs of which nothing is proven.
+#: The cost of a mechanism about which nothing is proven.
 UNKNOWN = Curve(INFINITY, INFINITY, INFINITY, lambda _: INFINITY, Fraction(1))
 
 # Beyond this, every smooth formula equals eps to more digits than are stored.
@@ -103,7 +103,7 @@ _EPS_QUANTILE_MAX = Decimal(200)
 
 @precise
 def composed(parts: Iterable[tuple[Curve, int]]) -> Curve:
-    """Return the curve of several mechanisms together, each run so many times.
+    """Return the curve of several mechanisms together, each with a number of runs.
 
     Args:
         parts: Curves under one neighboring relation, each with a count >= 0. The
@@ -178,7 +178,7 @@ def interpolated(points: Mapping[Fraction, Amount], *, eps: Amount = INFINITY) -
     return Curve(eps=eps, rho=eps, mu2=INFINITY, renyi=between)
 
 
-# --- what one proven number implies -------------------------------------------------
+# --- implications of one proven number ----------------------------------------------
 
 
 @precise

@@ -20,8 +20,8 @@ from modicum.core.rationals import LOSS_UNIT
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Added to a loss before it is rounded up, taken from a limit before it is
-#: rounded down. Covers the error of every formula by many orders of magnitude.
+#: Added to a loss before it is rounded up, subtracted from a limit before it is rounded
+#: down. Covers the error of every formula by many orders of magnitude.
 GUARD = Decimal("1e-30")
 
 _EXPONENT_LIMIT = 10**12
@@ -83,8 +83,8 @@ def to_decimal(value: Fraction) -> Decimal:
 def loss_units(value: Decimal) -> int:
     """Return a computed loss in ledger units, rounded up, infinite if too large.
 
-    What is 0 but for the error of the computation may be a tiny loss: one unit. Only
-    a bound that is clearly negative, as a conversion may give, is 0.
+    A value of 0 up to the error of the computation may be a tiny loss: one unit. Only a
+    clearly negative bound, as a conversion may give, is 0.
 
     Examples:
         >>> [loss_units(Decimal(x)) for x in ("0.1", "0", "-1")]
@@ -126,7 +126,7 @@ def lowest(
     *,
     within: Decimal = Decimal("1e-9"),
 ) -> Decimal:
-    """Return a point where a function with one valley is (nearly) least.
+    """Return an approximate minimum of a unimodal function.
 
     The callers evaluate a bound that is valid at *every* point, so a point that
     is not quite the best costs a little tightness and never soundness.
@@ -135,7 +135,7 @@ def lowest(
         function: Falls, then rises, on the interval.
         low: The lower end.
         high: The upper end.
-        within: How far from the bottom the point may be.
+        within: The maximum distance from the minimum.
 
     Source:
         Brent 1973, Algorithms for Minimization without Derivatives, ch. 5.
@@ -247,7 +247,7 @@ def mills_ratio(x: Decimal) -> Decimal:
 
 
 def significant(value: Decimal | Fraction, digits: int, *, up: bool) -> Fraction:
-    """Return a number above 0 in so many significant digits, rounded up or down.
+    """Return a number above 0 in this many significant digits, rounded up or down.
 
     Examples:
         >>> significant(Fraction(1, 3), 2, up=True)

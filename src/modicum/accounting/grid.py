@@ -14,7 +14,7 @@ from modicum.core.rationals import brief
 #: Named in every event, so that no stored integer can be read under another grid.
 GRID_VERSION = "grid-v1"
 
-#: Renyi orders of `grid-v1`. It holds the 14 orders of the published prototypes.
+#: Renyi orders of `grid-v1`. It includes the 14 orders of the published prototypes.
 ORDERS: tuple[Fraction, ...] = (
     *(Fraction(n, 4) for n in (5, 6, 7, 8, 10)),
     *(Fraction(n) for n in (3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)),
@@ -27,7 +27,7 @@ MU2 = 2
 FIRST_ORDER = 3
 DELTA = FIRST_ORDER + len(ORDERS)
 
-#: How many integers a loss has.
+#: The number of integers of a loss.
 COORDINATES = DELTA + 1
 
 #: A coordinate of this size is infinite: counted, never added.

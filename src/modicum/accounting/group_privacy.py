@@ -1,4 +1,4 @@
-"""Groups: what a change of several instances costs, when one costs a known curve."""
+"""Groups: the cost of changing several instances, given that of one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from modicum.core.rationals import brief
 SIZE_SEARCHED_MAX = 16
 # Below this, e^eps - 1 loses too many digits to be divided by.
 _EPS_TINY = Decimal("1e-12")
-# How two steps may share the order, beside evenly.
+# Uneven divisions of the order between two steps.
 _SPLITS = (Fraction(1), Fraction(1, 2), Fraction(2))
 # e^x above this is not computed: the delta it would multiply is 1 long before.
 _EXPONENT_MAX = 10**6
@@ -38,7 +38,7 @@ def group(curve: Curve, size: int) -> Curve:
     """Return the curve of changing several instances, from that of changing one.
 
     Args:
-        curve: What a change of one instance costs.
+        curve: The cost of changing one instance.
         size: How many instances change, >= 0.
 
     Returns:
@@ -158,7 +158,7 @@ def chained(rhos: Sequence[Fraction]) -> Amount:
 def doubled(
     order: Fraction, divergence: Fraction, doublings: int
 ) -> tuple[Fraction, Fraction]:
-    """Return what one Renyi divergence alone says about a group of 2**doublings.
+    """Return what one Renyi divergence alone implies for a group of 2**doublings.
 
     Args:
         order: An order of at least 2**(doublings + 1).

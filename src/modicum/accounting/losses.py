@@ -12,7 +12,7 @@ from modicum.core.errors import check
 
 
 class Loss(Struct, frozen=True):
-    """What one mechanism may reveal about one instance of one privacy unit.
+    """The loss of one mechanism for one instance of one privacy unit.
 
     Attributes:
         coordinates: `COORDINATES` integers in the order of `grid-v1`, each from 0
@@ -88,7 +88,7 @@ class Total(Struct, frozen=True):
 def total_of(losses: Iterable[Loss]) -> Total:
     """Return the exact sum of losses; of none, zero.
 
-    A loss that comes again and again, as one object, is multiplied, not added.
+    A repeated loss, as one object, is multiplied, not added.
 
     Examples:
         >>> from fractions import Fraction
@@ -105,7 +105,7 @@ def total_of(losses: Iterable[Loss]) -> Total:
 
 
 def total_of_counted(losses: Iterable[tuple[Loss, int]]) -> Total:
-    """Return the exact sum of losses, each so many times.
+    """Return the exact sum of losses with multiplicities.
 
     Args:
         losses: Losses, each with a count >= 0.

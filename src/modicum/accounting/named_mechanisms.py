@@ -11,7 +11,7 @@ from modicum.accounting.mechanisms import ACCOUNT_KINDS
 from modicum.accounting.mechanisms.kind import Kind, Parameter, Values
 from modicum.core.errors import Code, InputError, Problem
 
-#: How a sample may be drawn, and the neighboring relation that goes with it.
+#: The sampling methods, and their neighboring relations.
 SAMPLINGS = {"poisson": "add-remove", "without-replacement": "substitute"}
 
 
@@ -41,14 +41,14 @@ def kind_named(name: str) -> Kind:
 
 
 def curve_of_kind(kind: Kind, values: Values) -> Curve:
-    """Return what a mechanism costs.
+    """Return the cost of a mechanism.
 
     Args:
         kind: The kind of mechanism.
         values: Its parameters; those with a default may be missing.
 
     Raises:
-        InputError: If a parameter is missing, unknown or out of its range.
+        InputError: If a parameter is missing, unknown or out of range.
 
     Neighboring relation:
         `kind.relation`.
@@ -74,15 +74,15 @@ def curve_of_kind(kind: Kind, values: Values) -> Curve:
 def calibrated(
     kind: Kind, values: Values, target: Budget, *, runs: int = 1, find: str = ""
 ) -> tuple[str, Fraction]:
-    """Return the open parameter of a mechanism, and its value for a target.
+    """Return the free parameter of a mechanism, and its value for a target.
 
     Args:
         kind: The kind of mechanism.
-        values: Its parameters without the one to be found; those with a default
-            may be missing.
-        target: What it may cost.
-        runs: How often it runs, fixed in advance.
-        find: The parameter to be found, if it has a default.
+        values: Its parameters without the free one; those with a default may be
+            missing.
+        target: The budget.
+        runs: The number of runs, fixed in advance.
+        find: The free parameter, if it has a default.
 
     Raises:
         InputError: If there is not one open parameter, or no value meets the target.
@@ -133,7 +133,7 @@ def complete_values(kind: Kind, values: Values) -> dict[str, Fraction]:
     """Return the parameters with defaults.
 
     Raises:
-        InputError: If a parameter is unknown or out of its range.
+        InputError: If a parameter is unknown or out of range.
 
     Examples:
         >>> complete_values(ACCOUNT_KINDS["gaussian"], {"sigma": Fraction(2)})
@@ -155,7 +155,7 @@ def complete_values(kind: Kind, values: Values) -> dict[str, Fraction]:
 
 
 def sampled_curve(kind: Kind, values: Values, rate: Fraction, sampling: str) -> Curve:
-    """Return what one run of a mechanism on a fresh sample costs.
+    """Return the cost of one run of a mechanism on a fresh sample.
 
     Args:
         kind: The kind of mechanism.

@@ -1,4 +1,4 @@
-"""All that the service can be asked: each method and address, declared once.
+"""All operations of the service: each method and path, declared once.
 
 The server makes its routes and the OpenAPI description from these operations, and the
 client its requests.
@@ -30,7 +30,7 @@ from modicum.api.schema.shape import Shape
 
 A = TypeVar("A")
 
-#: What every address begins with.
+#: The prefix of every path.
 PREFIX: Final = "/api/v1"
 #: The media type of JSON documents, one on each line.
 LINES: Final = "application/x-ndjson"
@@ -42,12 +42,12 @@ _ALWAYS: Final = frozenset({400, 401, 403, 404, 408, 413, 422, 429, 503})
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that the reader of its own format reads.
+    """A body with its own format and reader.
 
     Attributes:
-        about: What it is.
+        about: Its description.
         schema: Its JSON Schema.
-        kinds: The media types that are taken, besides JSON and YAML.
+        kinds: The accepted media types, besides JSON and YAML.
     """
 
     about: str
@@ -72,20 +72,21 @@ REQUESTS_FILE: Final = Document(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation(Generic[A]):
-    """A method and an address, and what comes back.
+    """A method, a path, and the response.
 
     Attributes:
         method: `GET`, `POST` or `DELETE`.
-        path: The address below `PREFIX`. A hole such as `{release:path}` holds an id;
-            one that ends in `:path` may hold slashes.
+        path: The path below `PREFIX`. A parameter such as `{release:path}` is an id;
+            one that ends in `:path` may contain slashes.
         answer: The shape of the answer; None if it is no JSON document.
-        takes: What its body is: an input, or a `Document`; None for no body.
-        keyed: Whether it is done once for each `Idempotency-Key`.
-        reviewed: Whether `If-Match` names what was reviewed, which must be current.
-        status: The HTTP status of the answer. 202 begins a job, or asks people first.
-        also: Shapes of answers with other statuses, and what these mean.
+        takes: Its body: an input or a `Document`; None for no body.
+        keyed: Whether it is idempotent by `Idempotency-Key`.
+        reviewed: Whether `If-Match` names the reviewed version, which must be current.
+        status: The HTTP status of the response. 202 starts a job, or requests approval
+            first.
+        also: Response shapes of other statuses, and their meanings.
         mistakes: HTTP statuses of mistakes, besides those that follow from the above.
-        lines: Whether it answers in lines, too, if the client accepts `LINES`.
+        lines: Whether it also responds in lines, if the client accepts `LINES`.
     """
 
     method: str
@@ -128,14 +129,14 @@ def _get(path: str, answer: type[A] | None, *mistakes: int) -> Operation[A]:
 def _send(
     path: str, answer: type[A], takes: Any, *mistakes: int, **more: Any
 ) -> Operation[A]:
-    """Return an operation that takes a body and changes nothing by itself."""
+    """Return an operation that takes a body and changes nothing."""
     return Operation("POST", path, answer, takes, mistakes=frozenset(mistakes), **more)
 
 
 def _step(
     path: str, answer: type[A], takes: Any, *mistakes: int, **more: Any
 ) -> Operation[A]:
-    """Return an operation that adds to the ledger, once for each key."""
+    """Return an operation that adds to the ledger, once per idempotency key."""
     own = {"method": "POST", "takes": takes, "keyed": True, **more}
     return Operation(path=path, answer=answer, mistakes=frozenset(mistakes), **own)
 
@@ -147,7 +148,7 @@ def _job(path: str, takes: Any, *mistakes: int) -> Operation[job.JobItem]:
     )
 
 
-# --- who asks -----------------------------------------------------------------------
+# --- caller -------------------------------------------------------------------------
 
 ME: Final = _get("/me", account.Me)
 PING: Final[Operation[None]] = Operation("GET", "/ping", None, status=204)
@@ -270,7 +271,7 @@ COMMIT_PLAN: Final = _step(
     "/plans:commit", plan.CommittedPlan, PLAN_FILE, reviewed=True
 )
 
-# --- jobs, and what happens ---------------------------------------------------------
+# --- jobs and events ----------------------------------------------------------------
 
 JOBS: Final = _get("/jobs", job.JobList)
 JOB: Final = _get("/jobs/{job}", job.Job, 421)

@@ -106,7 +106,7 @@ def mechanism(
 
 
 def _asked(given: list[str] | None) -> tuple[str, list[str]]:
-    """Return the parameter that is to be found, written NAME=?, and the other words."""
+    """Return the parameter to compute, written NAME=?, and the other words."""
     asked = [word for word in given or () if word.endswith("=?")]
     if len(asked) > 1:
         raise typer.BadParameter("only one parameter can be open: one `=?`")

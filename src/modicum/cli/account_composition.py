@@ -1,4 +1,4 @@
-"""`modicum account compose` and `batch`: what many releases reveal together."""
+"""`modicum account compose` and `batch`: the composed loss of many releases."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _CUT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One answer about a batch.
+    """One result about a batch.
 
     Attributes:
         name: Which one.
         epsilon: Epsilon at delta, rounded up; None if it is not available.
         method: How it was obtained, or why it was not.
-        condition: When it holds.
+        condition: Its condition.
     """
 
     name: str
@@ -82,7 +82,7 @@ def batch(
 
 
 def _figures(read: Batch, delta: Fraction) -> list[Figure]:
-    """Return every answer; what takes long shows a note meanwhile."""
+    """Return every result; slow ones show progress."""
     found = []
     with console(stderr=True).status("adding up") as status:
         for doing, step in _steps():
@@ -114,7 +114,7 @@ def _filter_figure(total: Total, delta: Fraction) -> Amount:
     from modicum.accounting.filters.budget import figure, filter_for
     from modicum.accounting.grid import DELTA, INFINITE
 
-    budget = ApproxBudget(delta, delta)  # Neither figure nor delta cap asks for eps.
+    budget = ApproxBudget(delta, delta)  # Neither figure nor delta cap uses eps.
     if total.units(DELTA) > filter_for(budget, FILTER).delta_cap:
         return words.from_units(INFINITE)
     return words.from_units(figure(budget, FILTER, total))

@@ -1,4 +1,4 @@
-"""What `modicum account` reads from the command line, and how it writes numbers."""
+"""Arguments of `modicum account`, and the format of its numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from modicum.accounting.budgets import Budget
     from modicum.accounting.conversions.guarantees import Guarantee
 
-#: Numbers for people have so many significant digits, rounded up.
+#: Significant digits of displayed numbers, rounded up.
 SHOWN_DIGITS = 6
 
 
@@ -104,7 +104,7 @@ def _points(text: str) -> tuple[tuple[Fraction, Fraction], ...]:
 
 
 def shown(value: Fraction | Decimal) -> str:
-    """Return a loss for people: rounded up, ``inf`` if nothing finite is known."""
+    """Return a loss for display: rounded up, ``inf`` if nothing finite is known."""
     from modicum.accounting.decimals import precise, significant
     from modicum.core.rationals import unpadded
 

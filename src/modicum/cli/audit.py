@@ -207,7 +207,7 @@ def _stated(
 
 
 def _print_bits(statement: Statement) -> None:
-    """Print what went out that no epsilon describes, by person and data set."""
+    """Print disclosures outside differential privacy, by person and data set."""
     for one in statement.story.escrow.bits:
         if one.told:
             told = f"{one.person} received {one.told} bits of {one.data}"

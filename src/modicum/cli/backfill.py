@@ -1,4 +1,4 @@
-"""`modicum release backfill` and `redescribe`: what happened before."""
+"""`modicum release backfill` and `redescribe`: past releases."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from modicum.api.local.governance.requests import Requested
     from modicum.api.local.submit import Submission
 
-#: So many releases are stored in one turn: others wait no longer than that.
+#: Maximum number of releases stored in one turn: others wait no longer.
 BATCH = 100
-#: Of so many rules over their limit it is told how, for one release.
+#: Maximum number of exceeded rules shown in detail, for one release.
 _OVER_SHOWN = 5
-#: So many of them are named at the end.
+#: Maximum number of them listed at the end.
 _OVER_NAMED = 10
 
 
@@ -102,7 +102,7 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
 def _confirm(
     workspace: Workspace, submissions: Sequence[Submission], *, ask: bool, as_json: bool
 ) -> None:
-    """Warn of releases that name no `periods`, and ask whether they are meant so."""
+    """Warn of releases without `periods`, and ask for confirmation."""
     from modicum.api.local.evaluation import every_period
 
     known = workspace.state().releases if workspace.exists() else {}
@@ -131,7 +131,7 @@ def _confirm(
 def _recorded(
     workspace: Workspace, submissions: Sequence[Submission], *, as_json: bool
 ) -> Iterator[Decision]:
-    """Record releases in batches, and yield what was decided about each."""
+    """Record releases in batches, and yield the decision about each."""
     from modicum.core.errors import ModicumError
 
     with progress("recording", as_json=as_json) as on_step:
@@ -146,7 +146,7 @@ def _recorded(
 
 
 def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
-    """Yield what is to be known of a release, and what it exceeds."""
+    """Yield the description of a release, and what it exceeds."""
     first, *rest = decision.explain().splitlines()
     recorded = f"{decision.release}: recorded"
     if dry_run and first.startswith(recorded):
@@ -162,7 +162,7 @@ def _lines(decision: Decision, *, full: bool, dry_run: bool) -> Iterator[str]:
 
 
 def _remarks(decision: Decision) -> Iterator[str]:
-    """Yield why a release exceeds rules in every period, and what is assumed of it."""
+    """Yield why a release exceeds rules in every period, and its assumptions."""
     from modicum.api.local.explanation.denial_text import cause_text
 
     causes = map(cause_text, decision.verdict.losses)

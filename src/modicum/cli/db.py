@@ -1,6 +1,6 @@
 """`modicum db`: back up, restore and upgrade the store of a ledger.
 
-What these commands move is the log as it lies; what the log says is for `ledger`.
+These commands copy the raw log; `ledger` reads its contents.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def upgrade(
         changed = not check and before.stored != before.current
         if changed:
             with store.turn():
-                pass  # Beginning a turn brings the tables up to date.
+                pass  # Starting a turn migrates the tables.
         found = store.table_versions()
         if as_json:
             print_json(

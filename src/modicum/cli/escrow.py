@@ -291,7 +291,7 @@ def receive(
 
 @contextmanager
 def _running(name: str, *, quiet: bool) -> Iterator[None]:
-    """Tell people at a terminal that a run goes on."""
+    """Show progress of a run at a terminal."""
     drawn = console(stderr=True)
     if quiet or not drawn.is_terminal:
         yield

@@ -221,7 +221,7 @@ def _owned(
 
 
 def _public(key: str) -> str:
-    """Return a public key in hexadecimal: as it is given, or from its file."""
+    """Return a public key in hexadecimal: as given, or from its file."""
     if _KEY.fullmatch(key) and not Path(key).exists():
         return key.lower()
     from modicum.storage.proofs.signing_keys import load_public_key

@@ -1,4 +1,4 @@
-"""What the commands about the escrow share: where it is, and who opens it."""
+"""Common options of escrow commands: its location and the actor."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def open_escrow(
 def place_of(
     vault: Path | None, keys: Path | None, uid: int | None = None
 ) -> EscrowPlace | None:
-    """Return where an escrow keeps its data; None if nothing is said of a vault."""
+    """Return the location of an escrow; None without a vault."""
     if vault is None and keys is None:
         return None
     if vault is None or keys is None:

@@ -1,4 +1,4 @@
-"""`modicum escrow submit`: asking for flows of data."""
+"""`modicum escrow submit`: proposing contracts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Unit = Annotated[
 def chosen_blocks(
     number: int | None, loss: str | None, noise: str, unit: str
 ) -> ByBlocks | None:
-    """Return how people are divided, as options say; None if they are not."""
+    """Return the division of people given by options; None without one."""
     from modicum.core.rationals import parse_number
     from modicum.escrow.blocks import ByBlocks
 
@@ -162,7 +162,7 @@ def tier_of(program: Program, tier: str | None) -> str:
 
     wasm = program.language == "wasm"
     found = tier or ("wasm" if wasm else "bubblewrap")
-    sandbox_of(found)  # Nobody shall agree to what can never run.
+    sandbox_of(found)  # Nobody should approve what can never run.
     if (found == "wasm") != wasm:
         raise typer.BadParameter(
             f"`{found}` does not run programs in {program.language}",
@@ -186,7 +186,7 @@ def queries_of(workspace: Workspace, contract: str) -> Mapping[str, QueryFile] |
 def columns_of(
     queries: Mapping[str, QueryFile] | None,
 ) -> Mapping[str, Sequence[str]] | None:
-    """Return the columns that answers have, by release."""
+    """Return the columns of answers, by release."""
     if queries is None:
         return None
     return {
@@ -243,7 +243,7 @@ QueryContract = Annotated[
 TaskContract = Annotated[
     str, typer.Argument(help="The contract of the task.", metavar="TASK")
 ]
-#: Said wherever somebody asks for a score on exact answers.
+#: Shown whenever a score on exact answers is requested.
 RAW = (
     "WARNING: the score on exact answers is NOT differentially private: no epsilon"
     " bounds what it reveals about people, and no rule counts it"

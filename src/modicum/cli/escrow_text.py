@@ -1,4 +1,4 @@
-"""What the commands about the escrow print for people."""
+"""Printed output of escrow commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def terms_lines(looked: ContractReview) -> Iterator[str]:
-    """Yield what is said of a contract that is asked for just now."""
+    """Yield the description of a new contract."""
     flow = looked.flow
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
     yield from consent_lines(looked.consents)
@@ -42,7 +42,7 @@ def terms_lines(looked: ContractReview) -> Iterator[str]:
 
 
 def heading(flow: Flow) -> str:
-    """Return which contract it is, and who asks for it."""
+    """Return the contract and its requester."""
     one = flow.contract
     for_whom = "" if one.analyst == flow.by else f" for {one.analyst}"
     return (
@@ -52,7 +52,7 @@ def heading(flow: Flow) -> str:
 
 
 def consent_lines(consents: Consents) -> Iterator[str]:
-    """Yield where the owners of each data set stand."""
+    """Yield the consents of the owners of each data set."""
     for one in consents.by_data:
         yield consent_line(one)
     if consents.people > 1:
@@ -62,7 +62,7 @@ def consent_lines(consents: Consents) -> Iterator[str]:
 
 
 def consent_line(one: Consent) -> str:
-    """Return where the owners of one data set stand."""
+    """Return the consent of the owners of one data set."""
     mark = "MISSING" if one.missing or one.refused else "ok     "
     agreed = ", ".join(one.agreed) or "nobody yet"
     line = f"  {mark}  {one.quorum} of the owners of `{one.data}`: {agreed}"
@@ -75,7 +75,7 @@ def consent_line(one: Consent) -> str:
 
 
 def version_vote_lines(said: RecordedVersionVote) -> Iterator[str]:
-    """Yield what an owner said just now to a version of their data."""
+    """Yield the new vote of an owner on a version."""
     called = f"version {said.version.number} of `{said.version.id}`"
     yield _said(called, said)
     yield consent_line(said.consent)
@@ -89,7 +89,7 @@ def _said(called: str, said: RecordedContractVote | RecordedVersionVote) -> str:
 
 
 def vote_lines(said: RecordedContractVote) -> Iterator[str]:
-    """Yield what an owner said just now."""
+    """Yield the new vote of an owner."""
     one = said.flow.contract
     yield _said(f"contract `{one.id}`", said)
     yield from consent_lines(said.consents)
@@ -120,7 +120,7 @@ def print_contracts(found: tuple[ContractReview, ...]) -> None:
 
 
 def data_lines(name: str, one: DataSet) -> Iterator[str]:
-    """Yield what is registered of a data set."""
+    """Yield the registered properties of a data set."""
     from modicum.ledger.log.contracts import Version
 
     owners = one.ownership.owners
@@ -143,7 +143,7 @@ def data_lines(name: str, one: DataSet) -> Iterator[str]:
 
 
 def print_disclosed(found: DisclosedResult) -> None:
-    """Print what went out."""
+    """Print a disclosure."""
     for release, answers in (found.answers or {}).items():
         print(printable(f"{release}:"))
         _print_answers(answers)
@@ -196,12 +196,12 @@ def program_lines(
     *,
     code: bool,
 ) -> Iterator[str]:
-    """Yield all that a contract says of a program, and what there is to say about it.
+    """Yield the terms of a program, and the remarks on it.
 
     Args:
-        terms: What stands in the contract.
+        terms: The terms of the contract.
         program: The program; None without a vault.
-        inspection: What there is to say about it; None without a vault.
+        inspection: The remarks on it; None without a vault.
         code: Whether a text of the catalogue is shown, too.
     """
     runs_on = f"{' and '.join(terms.results)} answers"
@@ -266,7 +266,7 @@ def show(
 
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, None, vault, vault_keys)
-        # Looked at first: its head never hides what came in since.
+        # Read first, so that its head never hides later entries.
         found = examined(workspace, name)
         shown = workspace.escrow.show(name)
         inspection = None if shown.program is None else inspected(shown.program)

@@ -1,4 +1,4 @@
-"""`modicum escrow risk` and `try`: before anybody is asked."""
+"""`modicum escrow risk` and `try`: before a request."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _runs(
     limits: Limits,
     uid: int | None,
 ) -> Mapping[str, Tried]:
-    """Return what comes of it, on what stands for exact and for private answers."""
+    """Return the results on synthetic exact and private answers."""
     from modicum.ops.escrow.equipment import sandbox_of
     from modicum.sandbox.trial import Tried, dry_run
 

@@ -8,7 +8,7 @@ from modicum.core import errors
 
 
 class Exit(IntEnum):
-    """What a command's exit code says."""
+    """The exit codes of commands."""
 
     OK = 0
     INTERNAL = 1

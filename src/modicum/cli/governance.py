@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
-    """Yield where each approval stands, and whether it is given."""
+    """Yield the state of each approval, and whether it is given."""
     from modicum.api.local.governance.approval_cases import approval_state_text
 
     return (
@@ -37,7 +37,7 @@ def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
 
 
 def vote_line(one: VoteEntry, besides: str = "") -> str:
-    """Return what somebody said once."""
+    """Return a recorded vote."""
     verb = "approved" if one.approves else "rejected"
     about = f"{verb} ({besides})" if besides else verb
     roles = " and ".join(one.roles)
@@ -131,7 +131,7 @@ def reject(
 
 
 def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | None:
-    """Return the key that signs what somebody says; None if nobody does."""
+    """Return the key that signs a vote; None for no signature."""
     from modicum.cli.ledger_signatures import open_key
 
     return None if key is None else open_key(key, passphrase_file)
@@ -165,7 +165,7 @@ def _name(subject: Node | str) -> str:
 
 
 def _warn_of_nobody(named: Iterable[Node | str]) -> None:
-    """Say of releases that do not tell who asks: plans with approvals need to know."""
+    """Warn of releases without a requester: plans with approvals need one."""
     nameless = [
         one
         for one in named
@@ -182,7 +182,7 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
 
 
 def print_vote(said: RecordedVote) -> None:
-    """Print what somebody said, and what is missing after it."""
+    """Print a vote, and the approvals still missing."""
     if said.repeated and said.seq == said.corrected_in:
         print(
             printable(f"{said.topic.called}: already described so (entry {said.seq})")
@@ -201,7 +201,7 @@ def print_vote(said: RecordedVote) -> None:
 
 
 def governance_of(ledger: str, actor: str | None) -> Governance:
-    """Return what people do who govern a ledger."""
+    """Return the governance operations on a ledger."""
     from modicum.cli.ledger_access import open_workspace
 
     return open_workspace(ledger, actor=actor).governance

@@ -20,9 +20,9 @@ ADVANCED: Final = "Advanced"
 
 
 class _Reading:
-    """Reads a parameter as Typer would, without Pydantic where that changes nothing.
+    """Parses a parameter as Typer would, without Pydantic where that is equivalent.
 
-    Typer imports Pydantic even to read a text, which takes longer than all else that
+    Typer imports Pydantic even to parse a text, which takes longer than all else that
     it does.
     """
 
@@ -38,7 +38,7 @@ class _Reading:
         elif not several and type(value) in {str, kind}:
             if kind is Path and _is_plain(value, param.type_descriptor.parameter_info):
                 return Path(value)
-            # What was typed is text, and what is not text is a default.
+            # Typed values are text, and other values are defaults.
             if kind is str or (type(value) is not str and kind is not Path):
                 return value
         from typer import _coercion
@@ -94,10 +94,10 @@ class Group(_Quick, TyperGroup):
 
 
 class Commands(Mapping[str, Any]):
-    """Commands by name, each built when it is first looked up.
+    """Commands by name, each built on first use.
 
     Args:
-        makers: What builds each command.
+        makers: The factories of commands.
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:

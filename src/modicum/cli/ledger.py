@@ -94,7 +94,7 @@ def balance(
 
 
 def print_balance(found: CellBalance, top: int) -> None:
-    """Print what a cell was charged, and by whom."""
+    """Print the charge of a cell, by release."""
     from modicum.api.local.explanation.denial_text import amount_text, room_text
 
     loss, spent = found.loss, found.spent
@@ -264,7 +264,7 @@ def _record(ledger: str, entry: int) -> Record:
 
 
 def _shown(body: Mapping[str, Plain]) -> Iterator[tuple[str, object]]:
-    """Yield what an entry holds; of long texts only that they are there."""
+    """Yield the fields of an entry; of long texts only their existence."""
     for key, value in body.items():
         if key == "release" and isinstance(value, Mapping):
             yield key, f"{value['id']} (all of it with  --json)"
@@ -324,7 +324,7 @@ def verify(
 
 
 def _noted(ledger: str, head: str) -> str:
-    """Return the hash that was noted; what is read here is checked afterwards."""
+    """Return the noted hash; what is read here is verified afterwards."""
     digits = noted_head(head)
     if len(digits) == _WHOLE:
         return digits

@@ -1,4 +1,4 @@
-"""Opening the ledger that a command was given, or saying why it can be none."""
+"""Opening the ledger of a command, or explaining why it cannot be one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_or_begin(
 def open_view(
     ledger: str, *, policy: Path | None = None, as_of: int | str | None = None
 ) -> LedgerView:
-    """Return a ledger to be asked. With a policy, an empty one is asked in its place.
+    """Return a view of a ledger. With a policy, an empty ledger may replace it.
 
     Args:
         ledger: Its path or URL.
@@ -64,7 +64,7 @@ def open_view(
 
 
 def note_if_empty(view: LedgerView, ledger: str) -> None:
-    """Say on standard error that an empty ledger is asked, since there is none."""
+    """Warn on standard error that an empty ledger is used, since there is none."""
     if not view.exists():
         note(f"note: there is no ledger at {shown(ledger)}: using an empty one")
 
@@ -96,7 +96,7 @@ def opened_source(bundle: Path | None, ledger: str) -> AbstractContextManager[So
 
 
 def refuse_no_ledger(ledger: str) -> None:
-    """Refuse the name of what is no file, and cannot become one. Writes nothing."""
+    """Refuse a name that neither is a ledger file nor can be one. Writes nothing."""
     if not ledger.strip() or "\0" in ledger:
         raise _refusal("the ledger's name is empty, or contains a NUL character")
     from modicum.storage.factory import open_store

@@ -1,4 +1,4 @@
-"""`modicum ledger key`, `checkpoint`, `receipt`: signed words to hold elsewhere."""
+"""`modicum ledger key`, `checkpoint`, `receipt`: signed claims to store elsewhere."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PassphraseFile = Annotated[
 
 
 def file_named(output: Path | None) -> Path | None:
-    """Return the name of a file to write; `-` is none, though many mean a pipe by it.
+    """Return the name of an output file; `-`, often meant as a pipe, is refused.
 
     Args:
-        output: What was given; None if nothing was.
+        output: The argument; None if omitted.
     """
     if output is not None and str(output) == "-":
         raise typer.BadParameter("- is not a file; name one")
@@ -146,7 +146,7 @@ def receipt(
 
 
 def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
-    """Print a signed claim, or write it to a file and say so."""
+    """Print a signed claim, or write it to a file and report that."""
     from modicum.ledger.proof.claims import signed_bytes
     from modicum.system.files import write_whole
 
@@ -161,11 +161,11 @@ def _hand_over(signed: Signed, output: Path | None, *, as_json: bool) -> None:
     print(f"{output}: entry {claim.seq}, head {claim.head}, key {claim.key[:12]}")
 
 
-# --- what other commands need ------------------------------------------------
+# --- used by other commands --------------------------------------------------
 
 
 def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
-    """Return a private key; ask for its passphrase if no file has it."""
+    """Return a private key; prompt for its passphrase if no file has it."""
     from modicum.storage.proofs.signing_keys import load_key, needs_passphrase
 
     phrase = read_passphrase(passphrase_file)
@@ -175,7 +175,7 @@ def open_key(path: Path, passphrase_file: Path | None) -> SigningKey:
 
 
 def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
-    """Return what somebody types at a terminal."""
+    """Return a passphrase typed at a terminal."""
     from modicum.core.errors import Code, Problem, UsageError
 
     with warnings.catch_warnings():
@@ -188,7 +188,7 @@ def _asked_passphrase(path: Path, *, confirm: bool) -> bytes:
                 err=True,
             )
         except GetPassWarning as warning:
-            typer.echo(err=True)  # The question stands there already.
+            typer.echo(err=True)  # The prompt is still on the line.
             problem = (
                 f"{path} needs a passphrase, and there is no terminal to ask for it"
             )

@@ -17,11 +17,11 @@ from modicum.cli.group import ADVANCED, Commands, Group, imported
 from modicum.core.diagnostics import close_words
 from modicum.core.errors import Code
 
-#: So many commands are suggested at once.
+#: Maximum number of suggested commands.
 _MEANT_MAX = 5
 
 
-#: Where each command is, and its help. Only the one that runs is imported.
+#: The module of each command, and its help. Only the one that runs is imported.
 _COMMANDS = {
     "demo": ("demo.demo", "Create an example organization and show the main workflow."),
     "init": ("ledger.init", "Create a ledger and activate a policy in it."),
@@ -88,7 +88,7 @@ class _Root(Group):
                 yield name, TyperCommand(name, help=text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is meant, or say which ones may be."""
+        """Return the command, or suggest similar ones."""
         group, path = cast("Any", self), "modicum"
         for word in args:
             if not isinstance(group, TyperGroup) or word.startswith("-"):
@@ -102,7 +102,7 @@ class _Root(Group):
         return super().resolve_command(ctx, args)
 
     def _meant(self, word: str, inside: str) -> str:
-        """Return the commands that end with a word, or with one like it."""
+        """Return the commands that end with a word, or a similar one."""
         every = dict(_paths(self, "modicum"))
         own = [last for path, last in every.items() if path == inside + last]
         same = [path for path, last in every.items() if last == word]
@@ -161,7 +161,7 @@ def _options(
 def main() -> None:
     """Run the command line; an unforeseen error leaves with 1 and no traceback."""
     # NumPy starts a thread per core for linear algebra, which nothing here uses; that
-    # was a third of what a command took.
+    # took a third of a command's time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 - read by NumPy
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # A terminal that cannot show all.

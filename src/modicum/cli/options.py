@@ -64,7 +64,7 @@ def point(as_of: str | None) -> int | str | None:
 
 
 def shown(ledger: str) -> str:
-    """Return what a ledger is called in front of people: no password is in it."""
+    """Return the display name of a ledger, without passwords."""
     from modicum.storage.factory import name_of
 
     return name_of(ledger)
@@ -74,7 +74,7 @@ _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
 
 def expires_in_seconds(text: str) -> int:
-    """Return how long `--expires-in` lets a reservation or a token stand."""
+    """Return the lifetime that `--expires-in` sets for a reservation or a token."""
     number, unit = text[:-1], text[-1:]
     if (
         not number.isascii()
@@ -104,7 +104,7 @@ def exclusive_option(option: str, other: str) -> typer.BadParameter:
 
 @contextmanager
 def from_options() -> Iterator[None]:
-    """Make a mistake in what options say one in the command line: exit code 2."""
+    """Turn a mistake in option values into a usage error: exit code 2."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What commands print: one JSON document, or text for people."""
+"""Output of commands: one JSON document, or text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENDLESS = 100_000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console for people; color only on a terminal, never alone."""
+    """Return a console for text output; color only on a terminal, never alone."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -44,10 +44,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(table: Table, *, spare: Sequence[str] = ()) -> None:
-    """Print a table without blanks at the ends of its lines.
+    """Print a table without trailing blanks.
 
-    Where there is too little room, columns are left out that can be spared. What is
-    not to be wrapped is never cut; lines are longer than the terminal then.
+    Where space is short, spare columns are left out. Cells that do not wrap are never
+    cut; lines exceed the terminal then.
     """
     from rich.console import Console
 
@@ -71,12 +71,12 @@ def print_shapes(
     rows: Sequence[Shape],
     texts: Mapping[str, Callable[[Any], str]],
 ) -> None:
-    """Print shapes as a table; a column in which nothing stands is left out.
+    """Print shapes as a table; empty columns are left out.
 
     Args:
-        kind: Their type, whose fields say which of them are columns.
+        kind: Their type, whose fields define the columns.
         rows: The shapes.
-        texts: By field, what its cell is, given the shape; else it is its value.
+        texts: By field, a formatter of its cell; the default is the value.
     """
     from rich.markup import escape
     from rich.table import Table
@@ -140,7 +140,7 @@ def _without(table: Table, header: str) -> Table:
 
 
 def fitting(total: int, most: int | None) -> int:
-    """Return how many of all lines to print: one more takes the room of "1 more"."""
+    """Return how many lines to print: a single last one replaces "1 more"."""
     return total if most is None or total <= most + 1 else most
 
 
@@ -153,7 +153,7 @@ def print_json(document: object) -> None:
 
 
 def _harmless(line: str) -> str:
-    """Return a line of JSON in which what a terminal would obey is escaped."""
+    """Return a line of JSON with terminal control characters escaped."""
     if line.isprintable():
         return line
     return "".join(
@@ -175,7 +175,7 @@ def note(text: str) -> None:
 def in_turn(
     items: Iterable[T], work: Callable[[T], R], name: Callable[[T], str]
 ) -> list[R]:
-    """Return what some work returns for each of several items."""
+    """Return the result of some work for each of several items."""
     done: list[str] = []
     found = []
     for item in items:
@@ -192,7 +192,7 @@ def in_turn(
 
 
 def once(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield equal lines once, with what they are about if they are about several."""
+    """Yield equal lines once, with their subjects if they have several."""
     about: dict[str, list[str]] = {}
     for name, line in lines:
         about.setdefault(line, []).append(name)
@@ -203,10 +203,10 @@ def once(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 @contextmanager
 def reporting(*, as_json: bool) -> Iterator[None]:
-    """Report a mistake raised inside, and leave with its exit code.
+    """Report an error raised inside, and exit with its code.
 
-    With `as_json` the mistake is one JSON document on standard output; for people
-    it goes to standard error.
+    With `as_json` the error is one JSON document on standard output; otherwise it is
+    text on standard error.
     """
     try:
         with needing_extras():
@@ -218,7 +218,7 @@ def reporting(*, as_json: bool) -> Iterator[None]:
             note(error.render())
         raise typer.Exit(exit_for(error)) from error
     except BrokenPipeError:
-        # The reader went away, as `| head` does. Nothing is left to say to it.
+        # The reader closed the pipe, as `| head` does. There is nothing left to print.
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise typer.Exit(Exit.OK) from None
 
@@ -233,14 +233,14 @@ def mistake_view(error: ModicumError) -> Mistake:
 
 
 def next_step(release: str, *, of_query: bool) -> str:
-    """Return what to do with a reservation, in words."""
+    """Return the next step with a reservation, as text."""
     if of_query:
         return "next:  modicum query run QUERY  , with its query file"
     return f"next:  modicum release start {release}"
 
 
 def decision_text(decision: Decision, *, whole: bool) -> str:
-    """Return a decision in words."""
+    """Return a decision as text."""
     lines = list(map(printable, decision.explain().split("\n")))
     holding = [at for at, line in enumerate(lines) if line.startswith("  ok  ")]
     if not (whole or decision.allowed) and len(holding) > 1:

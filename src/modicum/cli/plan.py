@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from modicum.api.local.plans.rounds import Remainder, Round
     from modicum.ledger.log.events import PlanCommitted
 
-#: So many files that were not read are named.
+#: Maximum number of skipped files listed.
 _NAMED_MAX = 5
 
 
 def note_unread(sources: Sequence[Path]) -> None:
-    """Say which files of folders were not read."""
+    """Report the skipped files of folders."""
     from modicum.ops.files.requests import unread
 
     for source in sources:
@@ -407,14 +407,14 @@ def commit(
         print_committed(done)
 
 
-# --- what is asked for --------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------
 
 
 def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> None:
-    """Refuse what is wrong with the command line, before anything is read or planned.
+    """Refuse mistakes in the command line, before anything is read or planned.
 
     Raises:
-        UsageError: If there is no such solver or engine, or a file stands in the way.
+        UsageError: If the solver or engine is unknown, or the output file exists.
     """
     from modicum.cli.options import from_options
     from modicum.ops.simulation import ENGINES
@@ -429,7 +429,7 @@ def _check_options(solvers: Sequence[str], engine: str, out: Path | None) -> Non
 
 
 def _why_not(plan: Plan, release: str, path: Path) -> tuple[str, ...]:
-    """Return why a request was not accepted; a mistake tells of the file."""
+    """Return why a request was not accepted; a mistake refers to the file."""
     from modicum.core.errors import InputError
 
     try:
@@ -441,7 +441,7 @@ def _why_not(plan: Plan, release: str, path: Path) -> tuple[str, ...]:
         )
 
 
-# --- what is printed ----------------------------------------------------------------
+# --- output -------------------------------------------------------------------------
 
 
 def _show_file(plan: Plan, *, as_json: bool) -> None:

@@ -131,7 +131,7 @@ def _check_one(
     releases: Sequence[str] | None,
     round_: str | None,
 ) -> None:
-    """Refuse to guess what is meant, where nothing or more than one thing is named."""
+    """Refuse an ambiguous selection: exactly one option must be given."""
     given = {
         "PLAN-ID": plan,
         "--plan": plan_named,

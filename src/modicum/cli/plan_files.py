@@ -1,4 +1,4 @@
-"""Plans in files: JSON, to be shown, asked about and committed."""
+"""Plans in files: JSON, for showing, explaining and committing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 #: A larger file is no plan: 100,000 requests take about a tenth of this.
 PLAN_BYTES_MAX = 512 * 1024 * 1024
-#: How every plan that was written begins; nothing else is written over.
+#: The first bytes of every written plan; nothing else is overwritten.
 _BEGINNING = b'{\n "format": "modicum-plan/'
-#: What plans are called.
+#: The prefix of plan ids.
 _ID = re.compile(r"plan-[0-9a-f]{12}")
 
 
@@ -32,12 +32,12 @@ def is_file(name: str) -> bool:
     """Return whether something is the path of a file."""
     try:
         return Path(name).is_file()
-    except OSError:  # It is too long for a path, or lies where nobody may look.
+    except OSError:  # It is too long for a path, or in an unreadable folder.
         return False
 
 
 def refuse_path(name: str) -> None:
-    """Refuse what is no id of a plan, and so was meant to be a file."""
+    """Refuse a name that is no plan id, and was meant as a file."""
     from modicum.core.errors import Code, InputError, Problem
 
     if not _ID.fullmatch(name):
@@ -62,20 +62,20 @@ def read_plan_file(path: Path) -> Plan:
         with path.open("rb") as file:
             data = file.read(PLAN_BYTES_MAX)
         return read_plan(_mapping(data))
-    with suppress(ConflictError, InputError):  # Said below, with places.
+    with suppress(ConflictError, InputError):  # Reported below, with positions.
         return read_plan(_mapping(data))
     return read_plan(read_document(data, str(path)))
 
 
 def refuse_other_than_plan(path: Path) -> None:
-    """Refuse to write a plan over what is none: a ledger, or the requests."""
+    """Refuse to overwrite a file other than a plan, such as a ledger or requests."""
     from modicum.core.errors import Code, Problem, UsageError
     from modicum.ops.files.documents import read_bytes
 
     try:
         if not path.exists() or path.is_dir():  # Nothing is written over a folder.
             return
-    except OSError:  # It can be no path; writing says why.
+    except OSError:  # It cannot be a path; writing reports why.
         return
     if not path.is_file() or not read_bytes(path).startswith(_BEGINNING):
         raise UsageError(
@@ -96,14 +96,14 @@ def write_plan_file(path: Path, plan: Plan) -> None:
 
 
 def _remedy(path: Path) -> str:
-    """Return what helps if there is no such file."""
+    """Return the remedy for a missing file."""
     if _ID.fullmatch(str(path)):
         return "give the file written by  modicum plan run --out , not the plan id"
     return "correct the path, or create the file:  modicum plan run REQUESTS --out FILE"
 
 
 def _mapping(data: bytes) -> dict[str, object]:
-    """Return what a file of JSON holds."""
+    """Return the contents of a JSON file."""
     from modicum.core.errors import Code, InputError, Problem
 
     try:
@@ -165,7 +165,7 @@ def print_compared(plans: Sequence[Plan]) -> None:
 
 
 def print_next(plan: Plan, out: Path | None) -> None:
-    """Print what may be done with a plan."""
+    """Print the next steps with a plan."""
     if not plan.accepted:
         print("no request was accepted; the most common reason, with an example:")
         for reason, count in Counter(one.why[:1] for one in plan.asked).most_common(1):
@@ -190,7 +190,7 @@ def print_next(plan: Plan, out: Path | None) -> None:
 
 
 def print_committed(done: Committed) -> None:
-    """Print what a plan reserved."""
+    """Print the reservations of a plan."""
     count = len(done.releases)
     if not count:
         print(printable(f"{done.plan} accepts no request: nothing was written"))

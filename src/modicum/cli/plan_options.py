@@ -1,4 +1,4 @@
-"""Options of planning: who is active when, what budget there is, how it is unlocked."""
+"""Options of planning: active groups, budget, and unlocking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modicum.cli import account_options as words
 if TYPE_CHECKING:
     from modicum.accounting.budgets import Budget
 
-#: What `--slack` says for: unlock everything when a group becomes active.
+#: The text of `--slack` for unlocking everything when a group becomes active.
 AT_ONCE = "at-once"
 
 Active = Annotated[
@@ -100,19 +100,19 @@ Plot = Annotated[
 ]
 
 
-#: The delta of a budget if none is given.
+#: The default delta of a budget.
 _DELTA = "1e-7"
 
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What a whole budget is, on a scale on which losses add up.
+    """A whole budget, on a scale on which losses add up.
 
     Attributes:
         budget: The budget as a policy writes it.
         filter: Which filter it is spent through.
         coordinate: The name of the scale.
-        cap: The most that may be spent there in a life, in ledger units.
+        cap: The maximum loss during a life, in ledger units.
         several: Whether the filter has other scales, too, of which one must hold.
     """
 
@@ -132,7 +132,7 @@ class Yardstick:
 def yardstick(
     eps: str, delta: str | None, rho: str | None, filter_name: str
 ) -> Yardstick:
-    """Return the budget that options say, on a scale."""
+    """Return the budget given by options, on a scale."""
     from modicum.accounting.filters.budget import FILTERS
 
     if filter_name not in FILTERS:
@@ -143,7 +143,7 @@ def yardstick(
 
 
 def measured(budget: Budget, filter_name: str) -> Yardstick:
-    """Return a budget on the scale that says most about it: rho, if it has one."""
+    """Return a budget on its most informative scale: rho, if it has one."""
     from modicum.accounting.budgets import budget_text
     from modicum.accounting.filters.budget import filter_for
     from modicum.accounting.grid import RHO, coordinate_name

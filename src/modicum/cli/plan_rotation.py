@@ -1,4 +1,4 @@
-"""`modicum plan rotation`: what a choice of rotation and unlocking means."""
+"""`modicum plan rotation`: the effect of a choice of rotation and unlocking."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from modicum.planner import Choice, Outlook, Rotation, RoundOutlook, Schedule
     from modicum.policy import CompiledPolicy
 
-#: So many rules are named to choose from.
+#: Maximum number of rules suggested.
 _NAMED = 8
 
 PolicyFile = Annotated[
@@ -65,14 +65,14 @@ RuleId = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PolicyRotation:
-    """What a policy says about taking turns.
+    """The rotation settings of a policy.
 
     Attributes:
         policy: Its name.
-        active: How many groups are active at a time, as an option would say it.
-        slack: The slack, as an option would say it.
-        rule: The id of a rule that has the budget; empty if none was asked for.
-        measure: The budget; None if none was asked for.
+        active: The number of active groups, in the format of the option.
+        slack: The slack, in the format of the option.
+        rule: The id of the rule with the budget; empty if none was requested.
+        measure: The budget; None if none was requested.
     """
 
     policy: str
@@ -83,7 +83,7 @@ class PolicyRotation:
 
 
 def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRotation:
-    """Return what a policy says about taking turns."""
+    """Return the rotation settings of a policy."""
     from modicum.core.rationals import number_text
     from modicum.ops.files.documents import load_policy
 
@@ -104,7 +104,7 @@ def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRot
 
 
 def _chosen(compiled: CompiledPolicy, rule: str | None) -> tuple[str, Budget]:
-    """Return a rule that takes turns, and its budget; of several, the one named."""
+    """Return a rule with rotation, and its budget; among several, the given one."""
     limits = dict(_limits(compiled))
     if rule is not None:
         if rule not in limits:
@@ -152,7 +152,7 @@ def _some(limits: Mapping[str, Budget]) -> str:
 CHOICES_MAX = 12
 
 _COMPARED = ("active", "horizon", "slack")
-#: The options that say what budget there is.
+#: The options that set a budget.
 _BUDGET = ("eps", "delta", "rho", "filter_name")
 
 
@@ -257,7 +257,7 @@ def _whole(text: str, where: str) -> int:
 def _choices(
     given: dict[str, str], compare: Sequence[str], round_days: int
 ) -> list[Choice]:
-    """Return every combination of what is compared; what is not, is as given."""
+    """Return every combination of the compared values; others are as given."""
     varied: dict[str, list[str]] = {}
     for text in compare:
         name, _, values = text.partition("=")
@@ -382,14 +382,14 @@ def _outlook_to_dict(one: Outlook, measure: Yardstick) -> dict[str, object]:
     }
 
 
-#: So many rounds are told one by one, of many.
+#: Maximum number of rounds printed separately.
 _ROUNDS_IN_FULL = 30
-#: So many lines tell the rest.
+#: Number of lines that summarize the rest.
 _ROUNDS_SPARED = 8
 
 
 def print_outlook(one: Outlook, measure: Yardstick) -> None:
-    """Print what to expect of one choice."""
+    """Print the outlook of one choice."""
     schedule, rotation = one.choice.schedule, one.choice.rotation
     print(_rotation_text(rotation))
     print(_budget_text(measure))
@@ -476,7 +476,7 @@ def _rounds(one: Outlook, measure: Yardstick) -> Table:
 
 
 def _chosen_rounds(one: Outlook) -> Iterator[RoundOutlook]:
-    """Yield all rounds, or a group's first life and every so many-th life after."""
+    """Yield all rounds, or a group's first life and every n-th life after."""
     rounds, active = one.rounds, one.choice.rotation.active
     full = len(rounds)
     if full > _ROUNDS_IN_FULL:
@@ -498,7 +498,7 @@ def _table(*titles: str, left: Sequence[str] = ()) -> Table:
     return table
 
 
-# --- words ----------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------
 
 
 def _rotation_text(rotation: Rotation) -> str:
@@ -531,7 +531,7 @@ def _percent(share: Fraction) -> str:
 
 
 def _amount(measure: Yardstick, share: Fraction) -> str:
-    """Return an amount for people, rounded down: it is a limit."""
+    """Return an amount for display, rounded down: it is a limit."""
     from modicum.accounting.decimals import precise, significant
     from modicum.core.rationals import unpadded
 

@@ -1,4 +1,4 @@
-"""`modicum plan simulate` and `compare`: what becomes of workloads under planners."""
+"""`modicum plan simulate` and `compare`: workloads under planners."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """Which pictures to draw.
+    """The charts to draw.
 
     Attributes:
-        rounds: Where to draw the utility of each round.
-        sizes: Where to draw what is accepted by size.
-        budget: Where to draw what is left of budgets.
+        rounds: The file for the chart of utility by round.
+        sizes: The file for the chart of accepted requests by size.
+        budget: The file for the chart of remaining budgets.
     """
 
     rounds: Path | None = None
@@ -72,7 +72,7 @@ class Pictures:
         ]
 
     def check(self) -> None:
-        """Refuse what cannot be drawn, before anything is computed."""
+        """Refuse invalid charts, before anything is computed."""
         if not self.files:
             return
         from modicum.reports.charts import check_path
@@ -93,7 +93,7 @@ class Pictures:
             _draw_budget(next(iter(timed.values()))[0], self.budget)
 
     def tell(self) -> None:
-        """Say what was drawn."""
+        """Report the written charts."""
         for file in self.files:
             note(f"drawn: {file}")
 
@@ -141,13 +141,13 @@ def _draw_budget(timed: Timed, file: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Simulations:
-    """Simulations of several planners on the same workloads, as asked for.
+    """Simulations of several planners on the same workloads.
 
     Attributes:
-        wishes: How requests are planned.
-        solvers: Who decides, one after the other; each once.
-        engine: The name of what computes it.
-        pictures: What is drawn of it.
+        wishes: The parameters of planning.
+        solvers: The solvers, in order, without duplicates.
+        engine: The name of the engine.
+        pictures: The charts.
         quiet: Whether to draw no progress.
     """
 
@@ -160,9 +160,9 @@ class Simulations:
     def run(
         self, read: Callable[[], list[Workload]]
     ) -> tuple[dict[str, list[Timed]], ChosenEngine]:
-        """Simulate, draw the pictures, and return the runs of each solver.
+        """Simulate, draw the charts, and return the runs of each solver.
 
-        What is wrong with the options is said before anything is read or computed.
+        Mistakes in options are reported before anything is read or computed.
         """
         from modicum.ops.simulation import ENGINES, engine_named
 
@@ -187,7 +187,7 @@ class Simulations:
 
         found: dict[str, list[Timed]] = {one.solver: [] for one in settings}
         with rounds_drawn(workloads[0].rounds, quiet=self.quiet) as told:
-            for workload in workloads:  # One by one: whatever slows down, slows all.
+            for workload in workloads:  # One by one: all share a slowdown.
                 for one in settings:
                     timed = simulate_timed(workload, one, engine, told)
                     found[one.solver].append(timed)
@@ -195,7 +195,7 @@ class Simulations:
 
 
 def _remark(engine: ChosenEngine, workload: Workload) -> None:
-    """Say on standard error what somebody should know beforehand."""
+    """Print notes on standard error before a simulation."""
     if engine.remark:
         note(f"note: {engine.remark}")
     if workload.requests.labels is not None:
@@ -284,7 +284,7 @@ def _answer(
         print_simulation(timed, engine)
 
 
-#: So many seeds are simulated if nothing is said.
+#: Default number of seeds.
 _SEEDS = 3
 
 

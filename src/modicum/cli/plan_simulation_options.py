@@ -1,4 +1,4 @@
-"""Options of simulations: what is asked for, how it is planned, on which engine."""
+"""Options of simulations: the requests, the planning, the engine."""
 
 from __future__ import annotations
 
@@ -188,13 +188,13 @@ SOLVERS_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where requests come from, as given.
+    """The source of requests, as given.
 
     Attributes:
         workload: The name of a workload, or a file.
         rounds: How many rounds; None for all.
-        seed: What it is drawn from; None if not given.
-        objective: What requests are worth; None if not given.
+        seed: The seed; None if not given.
+        objective: The utility function of requests; None if not given.
     """
 
     workload: str
@@ -249,7 +249,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """How requests are planned, as given; but for who decides."""
+    """The parameters of planning, as given, without the solver."""
 
     eps: str
     delta: str
@@ -295,7 +295,7 @@ def check_baseline(context: typer.Context) -> None:
 
 
 def known(what: str, given: str, names: Iterable[str], others: str = "") -> None:
-    """Refuse a word that is not of a closed list, and say which is nearest."""
+    """Refuse a word outside of a closed list, and suggest the nearest."""
     from modicum.core.diagnostics import nearest
     from modicum.core.errors import Code, InputError, Problem
 

@@ -1,4 +1,4 @@
-"""What `modicum plan simulate` and `compare` print for people."""
+"""Printed output of `modicum plan simulate` and `compare`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def simulation_to_dict(
     timed: Sequence[Timed], engine: ChosenEngine, *, round_times: bool
 ) -> dict[str, object]:
-    """Return what became of one workload, as plain data."""
+    """Return the result of one workload, as plain data."""
     first, *others = timed
     return {
         "workload": outline(first.run.workload),
@@ -82,7 +82,7 @@ def _run_to_dict(timed: Timed, *, round_times: bool) -> dict[str, object]:
 
 
 def bounds_of(runs: Sequence[Timed]) -> dict[str, int | float] | None:
-    """Return what is known about better choices for single rounds."""
+    """Return the known bounds on better plans for single rounds."""
     optima = [one for timed in runs for one in timed.run.optima]
     if not optima:
         return None
@@ -126,7 +126,7 @@ def _spell(spell: Duration) -> dict[str, float]:
 def comparison_to_dict(
     timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
 ) -> dict[str, object]:
-    """Return what became of the workloads of several seeds, as plain data."""
+    """Return the results of workloads with several seeds, as plain data."""
     first = next(iter(timed.values()))
     workload = first[0].run.workload
     setting = setting_to_dict(first[0].run.setting)
@@ -203,7 +203,7 @@ def _figures(
 
 
 def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
-    """Print what became of one workload."""
+    """Print the result of one workload."""
     first = timed[0]
     print(sentence(first.run.workload))
     print(f"{_setting_text(first.run.setting)}; solver {first.run.setting.solver}")
@@ -221,7 +221,7 @@ def print_simulation(timed: Sequence[Timed], engine: ChosenEngine) -> None:
 def print_comparison(
     timed: Mapping[str, Sequence[Timed]], engine: ChosenEngine
 ) -> None:
-    """Print what became of the workloads of several seeds."""
+    """Print the results of workloads with several seeds."""
     name, first = next(iter(timed.items()))
     workload = first[0].run.workload
     seeds = [one.run.workload.seed for one in first]
@@ -243,7 +243,7 @@ def print_comparison(
 
 
 def _print_bounds(runs: Sequence[Timed]) -> None:
-    """Say how far a solver that looks for the best choice of a round has come."""
+    """Print how close an optimizing solver has come to the bound."""
     bounds = bounds_of(runs)
     if bounds is not None:
         solver, rounds = runs[0].run.setting.solver, int(bounds["rounds"])
@@ -309,7 +309,7 @@ def _table(first: str, *rest: str) -> Table:
     return table
 
 
-# --- words ----------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------
 
 
 def _setting_text(setting: Setting) -> str:

@@ -1,4 +1,4 @@
-"""`modicum policy`: what is done with policy files."""
+"""`modicum policy`: operations on policy files."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _print_checked(file: Path, compiled: CompiledPolicy) -> None:
 def _checked(
     checked: list[tuple[Path, CompiledPolicy]], *, strict: bool
 ) -> dict[str, object]:
-    """Return what one file is checked to be, or, for several, each of them."""
+    """Return the check of one file, or a list for several."""
     from modicum.api.local.views.ledger import problems_view
 
     each = [

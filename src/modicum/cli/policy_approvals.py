@@ -42,7 +42,7 @@ Subject = Annotated[
 ]
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{12,64}", re.ASCII)
-#: Why a word does not count that was said before the active policy came.
+#: Why a vote before the last activation does not count.
 _EARLIER = "under an earlier policy"
 
 
@@ -160,13 +160,13 @@ def _named(subject: str) -> CompiledPolicy | str:
     return subject if is_digest else load(Path(subject))
 
 
-# --- what history exceeds --------------------------------------------------------
+# --- conflicts with history ------------------------------------------------------
 
 
 def conflict_lines(weighed: ActivationPreview) -> Iterator[str]:
-    """Yield the rules that history exceeds; of those that are to be accepted, more.
+    """Yield the exceeded rules; with more detail for those to be accepted.
 
-    Before them, what else is in the way; after them, which attributes are gone.
+    Before them, other obstacles; after them, removed attributes.
     """
     from modicum.ledger.state.past_vocabulary import ATTRIBUTE
 

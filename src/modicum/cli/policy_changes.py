@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modicum.cli.policy_text import Met
     from modicum.policy import CompiledPolicy
 
-#: What stands for the ledger's active policy.
+#: The name of the ledger's active policy.
 ACTIVE = "active"
 
 All = Annotated[
@@ -210,14 +210,14 @@ def explain(
 
 
 def _active_beside(only: str) -> tuple[str, Path]:
-    """Return what the only policy that is named is held against, and its file."""
+    """Return what a single policy is compared with, and its file."""
     if only == ACTIVE:
         raise typer.BadParameter("name the file of the new policy", param_hint="NEW")
     return ACTIVE, Path(only)
 
 
 def _ledger_of(named: str, ledger: str | None) -> str | None:
-    """Return the ledger that is given; the usual one if its active policy is meant."""
+    """Return the given ledger; the default one if its active policy is meant."""
     return DEFAULT_LEDGER if named == ACTIVE and ledger is None else ledger
 
 
@@ -243,7 +243,7 @@ def _several(compiled: CompiledPolicy) -> bool:
 
 
 def read_history(ledger: str, as_of: int | str | None = None) -> History:
-    """Return what a ledger tells, as of now, or as it was once."""
+    """Return the history of a ledger, as of now, or an earlier time."""
     from modicum.api.local.policies.replay import history_of
     from modicum.cli.ledger_access import open_view
 

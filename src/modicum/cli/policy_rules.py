@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from modicum.policy.hasse.diagram import Hasse
     from modicum.policy.rules import Stage
 
-#: How many rules `compile` shows, and `prune`, unless all are asked for.
+#: Maximum number of rules that `compile` and `prune` show by default.
 RULES_SHOWN = 200
 REDUNDANT_SHOWN = 20
 
 
 def print_counts(compiled: CompiledPolicy) -> None:
-    """Print how the rules come about: base rules times extensions."""
+    """Print the number of rules: base rules times extensions."""
     from modicum.api.local.views.compiled_rules import by_unit
 
     policy = compiled.policy

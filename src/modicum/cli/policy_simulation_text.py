@@ -1,4 +1,4 @@
-"""What `modicum policy simulate` prints."""
+"""Printed output of `modicum policy simulate`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
 from modicum.ledger.decision.amounts import amounts
 
-#: How many rules are named beside a release.
+#: Maximum number of rules listed beside a release.
 NAMED = 3
 
 
 def print_simulation(found: WhatIf, *, whole: bool) -> None:
-    """Print what a policy would have decided, for people."""
+    """Print the decisions of a simulated policy."""
     rows = [one for one in found.replayed if whole or _remarkable(one)]
     if rows:
         _print_table(rows)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modicum.api.local.policies.tests import Answer, Coverage
     from modicum.ops.files.policy_tests import Suite
 
-#: A progress bar is shown from so many tests on.
+#: Minimum number of tests for a progress bar.
 MANY = 20
 
 
@@ -134,7 +134,7 @@ def _found(answer: Answer) -> str:
 
 
 def _covered(results: Results) -> list[tuple[Path, Coverage]]:
-    """Return for each policy what none of its tests touched."""
+    """Return for each policy what none of its tests covers."""
     from modicum.api.local.policies.tests import coverage
 
     suites = {suite.policy.resolve(): suite for suite, _ in reversed(results)}

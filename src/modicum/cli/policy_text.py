@@ -1,4 +1,4 @@
-"""What `modicum policy diff` and `explain` print."""
+"""Printed output of `modicum policy diff` and `explain`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
 from modicum.policy.rules import Stage
 
-#: How many names stand in one line, and how many lines under one heading.
+#: Maximum number of names per line, and of lines per heading.
 NAMES, LINES = 8, 20
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a new policy meets in a ledger.
+    """The effect of a new policy on a ledger.
 
     Attributes:
         what_if: The history under the new policy.
@@ -49,7 +49,7 @@ class Met:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is in the way of the change, as mistakes.
+        """The obstacles to the change, as mistakes.
 
         A rule that was exceeded before and is no tighter now is no mistake of it.
         """
@@ -80,7 +80,7 @@ _RULE_VERDICTS = (
 def print_diff(
     found: Differences, met: Met | None, *, several_units: bool, whole: bool
 ) -> None:
-    """Print the differences for people."""
+    """Print the differences as text."""
     if found.same_document:
         print("SAME     the policies are equivalent")
     elif found.empty:
@@ -135,7 +135,7 @@ def _print_block(title: str, lines: Sequence[str], *, whole: bool) -> None:
 def _rule_lines(
     changes: Iterable[RuleChange], *, several_units: bool, whole: bool
 ) -> Iterator[str]:
-    """Yield a line for each group of rules that changed in the same way."""
+    """Yield a line for each group of rules with the same change."""
     groups: dict[tuple[object, ...], list[RuleChange]] = {}
     for change in changes:
         key = (
@@ -262,12 +262,12 @@ def _ids(replayed: Sequence[Replayed]) -> str:
     return (": " + " ".join(kept) + more) if ids else ""
 
 
-#: How many contexts of a scope are explained at once.
+#: Maximum number of contexts of a scope explained at once.
 SHOWN = 6
 
 
 def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
-    """Print a rule in full, for people."""
+    """Print a rule in full, as text."""
     rule = profile.rule
     _block("rule", f"{rule.id}   per {rule.unit}   {budget_text(rule.budget)}")
     _block("when", when_text(rule))

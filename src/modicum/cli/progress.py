@@ -1,4 +1,4 @@
-"""How far a long check has come, drawn on a terminal only."""
+"""Progress bars of long checks, only at a terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counting(
 
 @contextmanager
 def counted(things: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield something to call with how many things are done, and how many there are."""
+    """Yield a callback that takes the number of items done and the total."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, of: None
         return
@@ -57,7 +57,7 @@ def counted(things: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
 
 @contextmanager
 def rounds_drawn(rounds: int, *, quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """Yield something to call with what is being done, and how many rounds are done."""
+    """Yield a callback that takes the present step and the number of rounds done."""
     if quiet or not sys.stderr.isatty():
         yield lambda _doing, _done: None
         return

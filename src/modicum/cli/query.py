@@ -27,7 +27,7 @@ Files = Annotated[
 
 
 class _Checked(NamedTuple):
-    """A file without mistakes: what it is, how much is in it, and remarks."""
+    """A valid file: its kind, its size, and remarks."""
 
     file: Path
     kind: str
@@ -98,7 +98,7 @@ def _checked(file: Path, compiled: CompiledPolicy) -> _Checked:
 
 
 def _guesses(file: Path) -> Iterator[str]:
-    """Yield the lines of a draft that nobody has reviewed."""
+    """Yield the lines of an unreviewed draft."""
     from modicum.query.tables_draft import GUESS
 
     for number, one in enumerate(file.read_text("utf-8-sig").split("\n"), 1):
@@ -256,7 +256,7 @@ def schema(
 
 
 @app.command("compile")
-@app.command("lower", hidden=True)  # What it was called at first.
+@app.command("lower", hidden=True)  # The former name.
 def compile_query(
     query: QueryPath,
     policy: Policy = None,
@@ -335,7 +335,7 @@ def _loaded(query: Path, view: LedgerView) -> QueryFile:
 
 
 def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
-    """Return where the tables of a query are, each once and no others."""
+    """Return the locations of a query's tables, exactly one each."""
     found: dict[str, str] = {}
     for one in given:
         table, place = _placed(one, tables)

@@ -1,4 +1,4 @@
-"""What `modicum query` prints: plans of queries, and answers."""
+"""Printed output of `modicum query`: plans of queries, and answers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from modicum.query.query_file import QueryFile
     from modicum.query.results import Answers
 
-#: So many rows of an answer are shown as a table; more of them as CSV.
+#: Maximum number of answer rows shown as a table; more are shown as CSV.
 _ROWS_AS_TABLE = 1000
 
 
 def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
-    """Print what a query costs, how far its answers stray, and why."""
+    """Print the loss of a query, the error of its answers, and the reasons."""
     from rich.table import Table
 
     from modicum.query.explanation import computed, outlook, scale_in_answers
@@ -53,7 +53,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
             *(_brief(losses.get(unit)) for unit in compiled.moves),
         )
     selection = compiled.selection
-    if selection is not None:  # Its cost has a measure of its own.
+    if selection is not None:  # Its cost has a separate measure.
         cells = [
             f"eps {brief(selection.eps[unit])}, delta {brief(selection.delta[unit])}"
             if unit in selection.eps
@@ -103,7 +103,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
 
 
 def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
-    """Return the mechanism that tells keys; None if they are public."""
+    """Return the mechanism that selects keys; None if they are public."""
     selection = query.compiled.selection
     if selection is None:
         return None
@@ -128,7 +128,7 @@ def _notes(query: QueryFile) -> list[str]:
 
 
 def print_answers(answers: Answers) -> None:
-    """Print answers as a table, all of their rows: they are told once."""
+    """Print answers as a table, all of their rows: they are released only once."""
     if len(answers.rows) <= _ROWS_AS_TABLE:
         _print_rows(answers)
     else:
@@ -159,7 +159,7 @@ def _print_rows(answers: Answers) -> None:
 
 
 class AnswerOutput:
-    """Hands an answer over, to a file or as it is printed, and never loses one.
+    """Writes answers, to a file or as output, and never loses them.
 
     Args:
         release: The id of the query.
@@ -182,13 +182,13 @@ class AnswerOutput:
         self._written = False
 
     def complete(self, answers: Answers) -> None:
-        """Take the answers, before they are published."""
+        """Receive the answers, before they are published."""
         self._answers = answers
         self._write(answers)
         self._written = self._out is not None
 
     def told(self) -> None:
-        """Print the answers, or where they are, once they are published."""
+        """Print the answers, or their file, once they are published."""
         if self._answers is None:
             return
         if self._as_json:
@@ -201,7 +201,7 @@ class AnswerOutput:
             print_answers(self._answers)
 
     def saved(self, error: ModicumError) -> bool:
-        """Print answers that were complete when something failed, with the error."""
+        """Print answers that were complete before a failure, with the error."""
         if self._answers is None:
             return False
         if self._as_json:

@@ -182,7 +182,7 @@ def _print_standing(workspace: Workspace, standing: Standing, *, as_json: bool) 
         print_standing(standing)
 
 
-# What these were called at first.
+# The former names.
 later(
     app,
     hidden=True,

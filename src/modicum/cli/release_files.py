@@ -1,4 +1,4 @@
-"""Releases that commands are given: files, or standard input."""
+"""Releases given to commands: files, or standard input."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ File = Annotated[
     typer.Argument(help="The release, YAML or JSON; - for standard input."),
 ]
 
-#: A word that ends so is the name of a file, whether or not there is one.
+#: A word with such a suffix is a file name, whether or not the file exists.
 _FILES = (".yaml", ".yml", ".json")
 
 
 def read_release(file: Path) -> Node:
-    """Return a release that was written down, with the places of all it says."""
+    """Return the release in a file, with positions."""
     from modicum.ops.files.documents import load_release, standard_input
 
     if str(file) == "-":
@@ -78,7 +78,7 @@ def read_releases(file: Path) -> tuple[Node, ...]:
 
 
 def named_releases(subject: str) -> tuple[Node | str, ...]:
-    """Return the releases that somebody names by a file, or else by an id."""
+    """Return the releases of a file, or else of an id."""
     if subject == "-" or subject.endswith(_FILES) or _is_file(subject):
         return read_releases(Path(subject))
     return (subject,)

@@ -1,4 +1,4 @@
-"""`modicum release fit` and `modicum release options`: what would pass instead."""
+"""`modicum release fit` and `modicum release options`: allowed variants."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def show(
 
 
 def print_standing(standing: Standing) -> None:
-    """Print where a release stands, in one line."""
+    """Print the status of a release, in one line."""
     from modicum.ledger.state.lifecycle import ReleaseStatus
 
     status = standing.status

@@ -1,4 +1,4 @@
-"""`modicum request`: the releases that people are asked about."""
+"""`modicum request`: releases that wait for approval."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def withdraw(
 
 
 def print_requested(found: Requested, *, as_json: bool) -> None:
-    """Print a release that is asked for now."""
+    """Print a new request."""
     from modicum.api.local.views.approvals import request_view
 
     if as_json:
@@ -87,7 +87,7 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
         print(line)
 
 
-# --- words and JSON ---------------------------------------------------------------
+# --- text and JSON ----------------------------------------------------------------
 
 
 def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _asked_lines(
 
 
 def _described(one: PendingRequest) -> Iterator[str]:
-    """Yield what is asked for, in few words."""
+    """Yield the content of a request, in brief."""
     release = one.release
     for key, value in {**release.labels, **release.metadata}.items():
         yield printable(f"  {key}: {value}")

@@ -1,4 +1,4 @@
-"""`modicum risk`: what an epsilon means for the people in a table."""
+"""`modicum risk`: the meaning of an epsilon for the people in a table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from modicum.risk.measurement import Risk
     from modicum.risk.question import Question
 
-#: What may be told to others.
+#: What may be shown to others.
 _TOLD = ("data-independent", "private-selection")
 STATISTICS = ("max", "p99", "median")
 
@@ -289,20 +289,20 @@ def _risk(
         )
 
 
-#: What a release lacks that says nothing of some unit.
+#: The mistake of a release without a loss for some unit.
 _OF_UNITS = frozenset({Code.COST_MISSING, Code.COST_NOT_DERIVABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Charging:
-    """What is said of the release that a private choice is.
+    """The terms of a private choice's release.
 
     Attributes:
         release: Its id.
-        charge: The unit that a person is, and others with what they lose.
-        attributes: What the query reads.
-        ledger: Where it is charged.
-        actor: Who does it.
+        charge: The unit that a person is, and the losses of other units.
+        attributes: The attributes that the query reads.
+        ledger: The ledger that is charged.
+        actor: The actor.
         as_json: Whether JSON is printed.
     """
 
@@ -316,7 +316,7 @@ class Charging:
     def run(
         self, choose: Callable[[], RiskChoice], question: Question, eps: Fraction
     ) -> RiskChoice:
-        """Return what is chosen under a reservation; leave if that is denied."""
+        """Return the choice made under a reservation; exit if that is denied."""
         from modicum.cli.ledger_access import open_workspace
         from modicum.risk.measurement.charge import (
             charged,
@@ -354,7 +354,7 @@ class Charging:
 
 
 def _units(given: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Return the unit that a person is, and what others lose."""
+    """Return the unit that a person is, and the losses of others."""
     persons = [one for one in given if "=" not in one]
     if len(persons) != 1:
         raise typer.BadParameter(
@@ -377,7 +377,7 @@ def _units(given: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 @contextmanager
 def _naming_units() -> Iterator[None]:
-    """Say how other units are charged, where one has no loss."""
+    """Add how other units are charged, where one has no loss."""
     try:
         yield
     except InputError as error:

@@ -184,7 +184,7 @@ Attributes = Annotated[
 ]
 
 
-#: What the command's functions call an option that only a choice looks at.
+#: The argument names of options that only a choice uses.
 _OF_A_CHOICE = {
     "choice": "--choice",
     "allowance": "--allowance",
@@ -207,7 +207,7 @@ def facts(
     calibration: str,
     engine: str,
 ) -> dict[str, Any]:
-    """Return what is said of a query, each under the name of its argument."""
+    """Return the facts about a query, by argument name."""
     from modicum.risk.candidates import PUBLISHED
 
     return {
@@ -260,7 +260,7 @@ def refuse_unused(
 
 
 def one_of(value: str, known: Sequence[str], option: str) -> Any:
-    """Return a word that is one of those that are known."""
+    """Return a word of a closed list."""
     if value in known:
         return value
     near = nearest(value, known)
@@ -312,7 +312,7 @@ _ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
 
 @contextmanager
 def in_options() -> Iterator[None]:
-    """Name options in mistakes from within; one in what options say is one of usage."""
+    """Refer to options in inner errors; an invalid option value is a usage error."""
     from modicum.risk.arguments import ArgumentError
 
     try:

@@ -19,12 +19,12 @@ _KINDS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
 
 @dataclass(frozen=True, slots=True)
 class RiskQuery:
-    """What is known of a query, and of the policy that it is released under.
+    """The facts about a query, and the policy that it is released under.
 
     Attributes:
         question: The query.
-        charge: The unit that a person is, if it was given; others as UNIT=EPS.
-        attributes: What it reads, if that was given.
+        charge: The unit that a person is, if given; others as UNIT=EPS.
+        attributes: The attributes that it reads, if given.
     """
 
     question: Question
@@ -32,9 +32,9 @@ class RiskQuery:
     attributes: str | None = None
 
     def release(self, choice: Choice) -> dict[str, Any] | None:
-        """Return the release at a chosen epsilon, as a release file says it.
+        """Return the release at a chosen epsilon, as in a release file.
 
-        Names are those of the policy, if they were given; else those of the data.
+        Names are those of the policy, if given; else those of the data.
         """
         from modicum.risk.measurement.facts import attributes_read
 
@@ -80,5 +80,5 @@ def release_lines(release: Mapping[str, Any]) -> list[str]:
 
 
 def _text(name: str) -> str:
-    """Return a name as YAML reads it, in quotes unless it is a plain word."""
+    """Return a name in YAML, quoted unless it is a plain word."""
     return name if name.isascii() and name.isidentifier() else json.dumps(name)

@@ -1,4 +1,4 @@
-"""`modicum risk split`: one cap for several questions, by how much each matters."""
+"""`modicum risk split`: one cap divided among several questions by priority."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _wishes(
 def _by_name(
     given: Sequence[str], form: str, hint: str, *, all_of: bool = False
 ) -> dict[str, str]:
-    """Return what is given as NAME=VALUE; a value for all has no name."""
+    """Return arguments of the form NAME=VALUE; a value for all has no name."""
     found: dict[str, str] = {}
     for one in given:
         name, equals, value = one.rpartition("=")
@@ -118,7 +118,7 @@ def _by_name(
 
 
 def _delta(wishes: dict[str, Priority]) -> Fraction:
-    """Return what the deltas of all questions are together."""
+    """Return the total delta of all questions."""
     from fractions import Fraction
 
     from modicum.risk.noise import GaussianNoise

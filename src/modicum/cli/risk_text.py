@@ -1,4 +1,4 @@
-"""What `modicum risk` prints."""
+"""Printed output of `modicum risk`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RELATION = f"note: neighbors are {RELATION}: with and without all rows of a per
 
 
 def print_risk(risk: Risk, choice: Choice | None) -> None:
-    """Print a table of the candidates, and what was chosen."""
+    """Print a table of the candidates, and the choice."""
     print(_CONTROLLER)
     print(f"{risk.people:,} people; {_noise(risk)}")
     print(_RELATION)
@@ -40,7 +40,7 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
 
 
 def print_choice(choice: Choice, asked: RiskQuery) -> None:
-    """Print what was chosen, its claim, what it costs, and the release at it."""
+    """Print a choice, its claim, its loss, and its release."""
     told = "none" if choice.epsilon is None else brief(choice.epsilon)
     print(f"epsilon: {told}")
     print(f"claim: {choice.claim.value}")
@@ -87,7 +87,7 @@ def print_groups(risk: Risk, statistic: str, choice: Choice | None) -> None:
 
 
 def _of_people(row: Row) -> tuple[str, str, str]:
-    if isnan(row.ratio):  # There is nobody.
+    if isnan(row.ratio):  # There are no people.
         return ("-", "-", "-")
     return (f"{row.least:.6g}", f"{row.greatest:.6g}", f"{row.ratio:.4f}")
 

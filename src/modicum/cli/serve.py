@@ -117,14 +117,14 @@ def _settings(config: Path | None) -> Settings:
 
 
 def _say(opened: Opened) -> None:
-    """Say where the server listens, and by which link its only user comes in."""
+    """Print where the server listens, and the sign-in link of its only user."""
     note(f"listening on {printable(opened.url)}")
     if opened.link is not None:
         note(f"one-time sign-in link:  {opened.link}")
 
 
 def _print_checked(found: Checked, settings: Settings) -> None:
-    """Say what a server would do."""
+    """Print what a server would do."""
     entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
     processes = f"{settings.workers} process" + "es" * (settings.workers > 1)
     where = found.door.origin if found.door.port else f"{found.door.address}, any port"
@@ -143,7 +143,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
 
 
 def _escrow(data_sets: int | None, settings: Settings) -> str:
-    """Return what there is of an escrow."""
+    """Return the state of an escrow."""
     place = settings.escrow
     if place is None or data_sets is None:
         return "none: no `escrow`"
@@ -152,7 +152,7 @@ def _escrow(data_sets: int | None, settings: Settings) -> str:
 
 
 def _let_in(settings: Settings, user: str) -> Iterator[str]:
-    """Yield who would come in, and by what."""
+    """Yield who could sign in, and how."""
     if settings.is_local:
         yield f"{user} by a one-time link, from this machine"
     if settings.oidc is not None:

@@ -1,4 +1,4 @@
-"""`modicum status`: where every rule stands."""
+"""`modicum status`: the status of every rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
     from modicum.api.schema.policy import RuleStanding
 
-#: How many rules are shown unless all are asked for.
+#: Maximum number of rules shown by default.
 SHOWN = 12
 
 

@@ -1,4 +1,4 @@
-"""`modicum token`: make, list and revoke the tokens that let programs in."""
+"""`modicum token`: create, list and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _print_tokens(tokens: Iterable[Token], now: str) -> None:
 
 
 def _grants_text(grants: Grants) -> str:
-    """Return grants as `--role` takes them."""
+    """Return grants in the format of `--role`."""
     from modicum.api.permissions.identity import ALL
 
     return " ".join(

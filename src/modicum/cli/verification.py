@@ -1,4 +1,4 @@
-"""What the commands that verify a log have in common: options and words."""
+"""Common options and output of commands that verify a log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RequireCheckpoint = Annotated[
 
 
 def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
-    """Print what a log is worth."""
+    """Print the verification result of a log."""
     if as_json:
         print_json(verified.to_dict())
         return
@@ -108,7 +108,7 @@ def _pinned_text(verified: Verified) -> str:
     )
 
 
-#: Commands print so many digits of a head; fewer of them are not taken for one.
+#: Number of digits of a head that commands print; fewer are not accepted.
 DIGITS_MIN = 12
 _HEAD = re.compile(rf"[0-9a-f]{{{DIGITS_MIN},64}}")
 

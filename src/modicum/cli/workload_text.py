@@ -1,4 +1,4 @@
-"""How a workload is shown: tables for people, one document for programs."""
+"""The display of a workload: tables as text, or one document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = (*(order_index(Fraction(n)) for n in (8, 16, 32, 64, 10**6)), EPS)
 
 
 def outline(workload: Workload) -> dict[str, object]:
-    """Return what a workload is, as plain data."""
+    """Return a summary of a workload, as plain data."""
     return {
         "name": workload.name,
         "seed": workload.seed,
@@ -43,7 +43,7 @@ def outline(workload: Workload) -> dict[str, object]:
 
 
 def description(workload: Workload, pricing: Pricing) -> dict[str, object]:
-    """Return what a workload consists of, as plain data."""
+    """Return the contents of a workload, as plain data."""
     found = summary(workload)
 
     def part(share: Share) -> dict[str, object]:
@@ -86,11 +86,11 @@ def _ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-# --- for people -----------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------
 
 
 def sentence(workload: Workload) -> str:
-    """Return in one line what a workload is."""
+    """Return a one-line summary of a workload."""
     last = workload.round_numbers[-1]
     return (
         f"{len(workload.requests)} requests of {printable(workload.name)} in"
@@ -100,7 +100,7 @@ def sentence(workload: Workload) -> str:
 
 
 def print_description(workload: Workload, pricing: Pricing) -> None:
-    """Print what a workload consists of."""
+    """Print the contents of a workload."""
     found = summary(workload)
     counts = found.by_round.values()
     rates = ", ".join(number_text(rate) for rate in workload.sampling)

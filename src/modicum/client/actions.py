@@ -13,7 +13,7 @@ from modicum.ledger.log.events import DisclosureRecorded
 
 
 class RemoteGovernance(RemoteReleaseGovernance, RemotePolicyGovernance):
-    """What people do who govern a ledger; each verb is an entry of its log.
+    """All governance operations; each adds an entry to the log.
 
     Args:
         view: The ledger.

@@ -16,12 +16,12 @@ from modicum.storage.proofs.verification import Trust, Verified, load_trust
 from modicum.system.files import write_whole
 
 _ZIP: Final = "application/zip"
-#: A bundle is copied in pieces of so many bytes.
+#: Chunk size of a bundle, in bytes.
 _PIECE: Final = 2**18
 
 
 class RemoteAudits:
-    """What people do who audit a ledger that a server keeps.
+    """Audit operations on a server's ledger.
 
     Args:
         connection: The server.
@@ -52,12 +52,12 @@ class RemoteAudits:
         return found
 
     def begin_verification(self, *, noted_hash: str = "") -> Job:
-        """Begin to let the server check all of its ledger."""
+        """Start a verification of the server's ledger by the server."""
         request = Request(operations.VERIFY_LEDGER, query={"head": noted_hash})
         return Job(self._connection, self._connection.ask(request))
 
     def _fetch(self, path: Path) -> None:
-        """Write a bundle as it comes; if the connection breaks, from the beginning."""
+        """Write a bundle while receiving it; after a disconnection, start over."""
         for left in reversed(range(ATTEMPTS_MAX)):
             try:
                 with (
@@ -76,7 +76,7 @@ class RemoteAudits:
 
 
 def verified(path: Path, trust: Trust) -> Verified:
-    """Return what a bundle is worth, after checking all of it."""
+    """Return the verification result of a bundle, after checking all of it."""
     with open_bundle(path) as bundle:
         return verify_bundle(bundle, trust, path=path)
 

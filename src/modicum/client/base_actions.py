@@ -1,4 +1,4 @@
-"""What those who govern over HTTP work on: a ledger that a server keeps."""
+"""The base of governance over HTTP: a ledger on a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from modicum.client.view import RemoteView
 
 
 class RemoteGovernanceBase:
-    """What somebody may do who governs; who that is, the token says.
+    """The base of governance operations; the token identifies the actor.
 
     Args:
         view: The ledger.

@@ -1,4 +1,4 @@
-"""What is secret about a connection, and where it may go."""
+"""The secrets of a connection, and where they may be sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Token:
     value: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what could not stand in a header."""
+        """Refuse characters that a header cannot contain."""
         visible = self.value.isascii() and self.value.isprintable()
         if (
             not 0 < len(self.value) <= TOKEN_CHARACTERS_MAX
@@ -42,7 +42,7 @@ class Token:
 
 
 def token_of(token: str | None, token_file: str | Path | None) -> Token:
-    """Return the token that is given, or that a file holds."""
+    """Return the token, from the argument or a file."""
     if token is not None and token_file is not None:
         raise refused("a token and a token file are given", "give one of them")
     if token is not None:
@@ -60,12 +60,12 @@ def token_of(token: str | None, token_file: str | Path | None) -> Token:
     except OSError as error:
         why = f"the token file `{token_file}` cannot be read ({error.strerror})"
         raise refused(why) from None
-    # What is no text is refused as a token; the file's content is told to nobody.
+    # An invalid encoding is reported without the file's content.
     return Token(held.decode("latin-1").rstrip("\r\n"))
 
 
 def address_of(url: str) -> str:
-    """Return the address of a server, if it may be asked there."""
+    """Return the address of a server, if it may be contacted."""
     try:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
@@ -100,7 +100,7 @@ def address_of(url: str) -> str:
 
 
 def trusted(ca_file: str | Path | None) -> ssl.SSLContext:
-    """Return what checks the certificate of a server."""
+    """Return the TLS context that verifies a server."""
     try:
         return ssl.create_default_context(cafile=None if ca_file is None else ca_file)
     except OSError:  # An SSLError is one.
@@ -108,10 +108,10 @@ def trusted(ca_file: str | Path | None) -> ssl.SSLContext:
 
 
 def _refuse_open(file: str | Path, found: os.stat_result) -> None:
-    """Refuse a file that is one's own, and open to others.
+    """Refuse one's own file if others can read it.
 
-    What another user owns is theirs to protect, as with the secrets that are mounted
-    into a container: who reads them cannot change their mode. So does ssh.
+    Another owner is responsible for protecting their file, as with secrets mounted into
+    a container, whose readers cannot change the mode. ssh does the same.
     """
     mode = stat.S_IMODE(found.st_mode)
     own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()

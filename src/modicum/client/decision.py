@@ -1,4 +1,4 @@
-"""Decisions as a server tells them: in numbers for people, and in the same words."""
+"""Decisions of a server: in display numbers, with the same text."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class RemoteExplanation(Explanation):
-    """What the log tells about a denial, as a server tells it."""
+    """A server's explanation of a denial."""
 
     added: DenialDetails = field(default_factory=DenialDetails)
     told: schema.Explanation | None = None
 
     @property
     def words(self) -> DenialDetails:
-        """All of it in words."""
+        """The complete text."""
         return self.added
 
     @property
     def view(self) -> schema.Explanation:
-        """The same, as answers show it."""
+        """The public form."""
         assert self.told is not None  # It was made of it.
         return self.told
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteReconsideration:
-    """A release that was asked for, looked at again by the server.
+    """A denied release and its connection, for further requests.
 
     Attributes:
         connection: The server.
@@ -81,7 +81,7 @@ class RemoteReconsideration:
         )
 
     def explanation(self) -> Explanation | None:
-        """Return what the log tells about the denial; None if it passes now."""
+        """Return what the log shows about the denial; None if it is allowed now."""
         told = self.connection.ask(
             self._request(operations.CHECK_RELEASE, explain=True, words=True)
         )
@@ -109,7 +109,7 @@ def _release(text: str) -> Mapping[str, object]:
 
 
 class RemoteVerdict(Verdict):
-    """What rules say, as a server tells it."""
+    """A server's verdict."""
 
     def __init__(self, told: schema.Decision) -> None:
         self.uncovered = told.uncovered
@@ -120,10 +120,10 @@ class RemoteVerdict(Verdict):
 
 
 class RemoteDecision(Decision, frozen=True):
-    """The answer of a server to a release.
+    """A server's decision about a release.
 
     Attributes:
-        said: The reasons in words.
+        said: The reasons as text.
     """
 
     said: tuple[RuleLines, ...] = ()
@@ -146,17 +146,17 @@ class RemoteDecision(Decision, frozen=True):
 
     @property
     def _remarks(self) -> tuple[str, ...]:
-        return self.notices  # With what is said of rounded cells.
+        return self.notices  # With the note on rounded cells.
 
 
-#: What is denied, or was taken back, is not allowed.
+#: A denied or canceled release is not allowed.
 _NOT_LET_IN: Final = frozenset({"denied", "canceled", "expired"})
 
 
 def decision_of(
     told: Any, connection: Connection, sent: EncodedRequest | None
 ) -> RemoteDecision:
-    """Return the decision that a server told."""
+    """Return the decision in a server's response."""
     found = decision_in(told)
     if found.losses is None:
         raise not_understood("it contains no losses").alone()
@@ -176,8 +176,8 @@ def decision_of(
         again=None if sent is None else RemoteReconsideration(connection, sent),
         said=text_of(told).reasons,
     )
-    # It is allowed only if all that is told agrees on that. Prose is never compared:
-    # another version may word it otherwise.
+    # It is allowed only if all data agrees on that. Prose is never compared: another
+    # version may word it differently.
     if (
         found.decision != ("allow" if decision.allowed else "deny")
         or found.blocking != decision.blocking

@@ -1,4 +1,4 @@
-"""What a server answers, as values."""
+"""Responses of a server, as values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from modicum.policy.predicates import Constant
 
 
 def approval_of(one: ApprovalShape | schema.ApprovalStatus) -> Approval:
-    """Return what an approval takes; the server says which releases need it."""
+    """Return a required approval; the server determines which releases need it."""
     return Approval(
         when=Constant(value=True),
         need=one.need,
@@ -49,7 +49,7 @@ def approval_of(one: ApprovalShape | schema.ApprovalStatus) -> Approval:
 def approval_states_of(
     found: Iterable[schema.ApprovalStatus],
 ) -> tuple[ApprovalState, ...]:
-    """Return where approvals stand."""
+    """Return the state of approvals."""
     return tuple(map(_hearing, found))
 
 
@@ -57,14 +57,14 @@ def _hearing(one: schema.ApprovalStatus) -> ApprovalState:
     found = ApprovalState(
         approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
     )
-    # It is given only if all that is told agrees on that.
+    # It is given only if all data agrees on that.
     if (found.given, found.missing) != (one.given, one.missing):
         raise not_understood("its approval is inconsistent").alone()
     return found
 
 
 def vote_entries_of(found: Iterable[schema.Vote]) -> tuple[VoteEntry, ...]:
-    """Return what people said, oldest first."""
+    """Return votes, oldest first."""
     return tuple(
         VoteEntry(
             *vote_of(one, one.roles),
@@ -144,7 +144,7 @@ def data_of(told: object) -> dict[str, DataSet]:
 
 
 def flow_of(told: Mapping[str, Any]) -> Flow:
-    """Return a contract; it is what its digest says."""
+    """Return a contract, checked against its digest."""
     try:
         flow = recorded_flow(decoded(dict[str, Any], told.get("recorded")))
     except ValueError as error:
@@ -155,7 +155,7 @@ def flow_of(told: Mapping[str, Any]) -> Flow:
 
 
 def consents_of(one: escrow_schema.Consents) -> Consents:
-    """Return where the owners stand whose agreement a contract takes."""
+    """Return the consents that a contract needs."""
     return Consents(tuple(map(_consent_of, one.by_data)), one.people)
 
 
@@ -164,7 +164,7 @@ def _consent_of(one: escrow_schema.Consent) -> Consent:
 
 
 def program_of(told: object) -> Program | None:
-    """Return a program; it is what its digest says. None if there is none."""
+    """Return a program, checked against its digest; None if there is none."""
     if told is None:
         return None
     one = decoded(escrow_schema.Program, told)
@@ -186,7 +186,7 @@ def program_of(told: object) -> Program | None:
 
 
 def version_vote_of(told: object) -> RecordedVersionVote:
-    """Return what an owner said to a version of their data."""
+    """Return an owner's vote on a version of their data."""
     one = decoded(escrow_schema.VersionVoteReceipt, told)
     return RecordedVersionVote(
         *vote_of(one, (OWNER,)),
@@ -198,7 +198,7 @@ def version_vote_of(told: object) -> RecordedVersionVote:
 
 
 def disclosed_of(told: object) -> DisclosedResult:
-    """Return what went out."""
+    """Return a disclosure."""
     one = decoded(escrow_schema.Disclosed, told)
     return DisclosedResult(
         one.contract,
@@ -216,14 +216,14 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def named(release: str, hole: str = "release") -> dict[str, str]:
-    """Return the id of a release, or of a contract, as it goes into an address."""
+    """Return the id of a release, or of a contract, as a path parameter."""
     if not 0 < len(release) <= _ID_CHARACTERS_MAX or release in {".", ".."}:
         raise unknown_release(release)
     return {hole: release}
 
 
 def recorded_release(told: Any) -> RecordedRelease:
-    """Return a release that a server tells as the ledger keeps it."""
+    """Return a release in the ledger's stored form."""
     try:
         return release_from_plain(told)
     except ValueError as error:
@@ -231,7 +231,7 @@ def recorded_release(told: Any) -> RecordedRelease:
 
 
 def standing_of(told: object) -> Standing:
-    """Return where a release stands."""
+    """Return the status of a release."""
     one = decoded(ReleaseState, told)
     try:
         status = ReleaseStatus(one.status)

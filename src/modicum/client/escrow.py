@@ -1,6 +1,6 @@
-"""What people do in the escrow of a server: the same verbs, over HTTP.
+"""Escrow operations on a server: the same methods, over HTTP.
 
-Rows are sent when a data set is registered, and never come back. Programs run on the
+Rows are sent when a data set is registered, and never returned. Programs run on the
 server, in its sandboxes.
 """
 
@@ -47,7 +47,7 @@ from modicum.ledger.state.flow import Flow
 
 
 class RemoteEscrow(RemoteEscrowProposals):
-    """What somebody does in the escrow of a server. The token says who they are."""
+    """Escrow operations on a server. The token identifies the actor."""
 
     # --- data ---
 
@@ -77,7 +77,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         return version_of(self._connection.ask(request))
 
     def shred(self, version: Version, *, reason: str) -> None:
-        """Destroy a version, and whatever was computed of it and is withheld.
+        """Destroy a version, and all withheld results computed from it.
 
         If it fails, shred it again.
         """
@@ -87,7 +87,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         )
 
     def data(self) -> Mapping[str, DataSet]:
-        """Return the data sets that one may ask about, by name. Writes nothing."""
+        """Return the data sets that the caller may query, by name. Writes nothing."""
         return data_of(self._connection.ask(Request(operations.DATA_SETS)))
 
     # --- looking ---
@@ -127,7 +127,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedContractVote:
-        """Refuse a contract, or take an agreement back. It blocks until taken back."""
+        """Refuse a contract, or withdraw an approval. Blocks until withdrawn."""
         word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
         return self.vote(name, word)
 
@@ -152,7 +152,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedVersionVote:
-        """Refuse a version that waits. It blocks until taken back."""
+        """Refuse a pending version. A refusal blocks until withdrawn."""
         word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
         return self.vote_on_data(version, word)
 
@@ -193,16 +193,16 @@ class RemoteEscrow(RemoteEscrowProposals):
     # --- flowing ---
 
     def run(self, name: str) -> Ran:
-        """Run what a contract permits, and wait for it; what it computes is withheld.
+        """Run a contract, and wait for it; its results are withheld.
 
         Args:
-            name: What the contract is called.
+            name: The contract.
 
         Raises:
-            AccessError: If whoever asks takes no part in it.
+            AccessError: If the caller does not take part in it.
             ApprovalError: If people must agree to a release first.
             ConflictError: If the contract does not permit it now.
-            InputError: If there is none, or it lets something go.
+            InputError: If it does not exist, or is a disclosure contract.
             StaleError: If its queries were priced under another policy.
             UnavailableError: If its sandbox is not there, and nothing ran; or it ended
                 without results, and the use is counted; or the server gives no answer:
@@ -224,7 +224,7 @@ class RemoteEscrow(RemoteEscrowProposals):
         return Ran(decision_of(denied, self._connection, None))
 
     def receive(self, name: str) -> DisclosedResult:
-        """Return what a contract lets go, to one of its recipients: whoever asks."""
+        """Return the disclosure of a contract to one of its recipients: the caller."""
         step = f"disclosed the result of `{name}`"
         request = Request(
             operations.RECEIVE, named(name, "name"), step=step, repeats=False

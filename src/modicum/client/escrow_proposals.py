@@ -1,4 +1,4 @@
-"""What people ask of the escrow of a server: queries, tasks, and what is to go out."""
+"""Requests to a server's escrow: queries, tasks, and disclosures."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
 from modicum.ledger.state.flow import Flow
 
-#: Where contracts are.
+#: The path of contracts.
 
 
 class RemoteEscrowProposals:
-    """What somebody asks of the escrow of a server. The token says who they are.
+    """Requests to a server's escrow. The token identifies the actor.
 
     Args:
         view: The ledger.
@@ -45,12 +45,12 @@ class RemoteEscrowProposals:
         self._view = view
         self._connection = view.connection
 
-    # --- asking ---
+    # --- requests ---
 
     def ask_query(
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
-        """Ask that queries are run on registered data, and their answers withheld."""
+        """Request to run queries on registered data and withhold their answers."""
         return self._ask(
             QueryProposal(
                 **_asked(heading),
@@ -70,7 +70,7 @@ class RemoteEscrowProposals:
         limits: Limits | None = None,
         blocks: ByBlocks | None = None,
     ) -> Flow:
-        """Ask that a program runs on withheld answers, and its scores are withheld."""
+        """Request to run a program on withheld answers and withhold its scores."""
         given = limits or Limits()
         return self._ask(
             TaskProposal(
@@ -92,26 +92,26 @@ class RemoteEscrowProposals:
         )
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
-        """Ask that private answers go out."""
+        """Request the disclosure of private answers."""
         own = {**_asked(heading), "to": tuple(heading.recipients)}
         return self._ask(OutputProposal(query=query, **own))
 
     def ask_signal(self, heading: Purpose, task: str) -> Flow:
-        """Ask that the score on private answers goes out."""
+        """Request the disclosure of the score on private answers."""
         own = {**_asked(heading), "to": tuple(heading.recipients)}
         return self._ask(SignalProposal(task=task, **own))
 
     def ask_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
-        """Ask that the score on exact answers goes out, which no epsilon describes."""
+        """Request the disclosure of the score on exact answers, without any epsilon."""
         own = {**_asked(heading), "to": tuple(heading.recipients)}
         if width is None:
             return self._ask(RawSignalProposal(task=task, exact=True, **own))
         return self._ask(RawSignalProposal(task=task, width=Fraction(width), **own))
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that one asked for, or that gives one something."""
+        """Withdraw a contract as its requester or one of its recipients."""
         content = sent(Reason(reason=reason))
         step = f"withdrawn the contract `{name}`"
         ids = named(name, "name")

@@ -23,7 +23,7 @@ def connect(
     ca_file: str | Path | None = None,
     timeout_seconds: float = 60.0,
 ) -> RemoteWorkspace:
-    """Open a ledger that a server keeps. Nothing is asked yet.
+    """Open a ledger on a server. No request is made yet.
 
     The token is sent to this address alone: redirects are not followed, and plain
     `http` is for this machine.
@@ -32,9 +32,10 @@ def connect(
         url: The address of the server, such as `https://modicum.example`. It may end
             in `/api/v1`.
         token: An API token, or a JWT of the organization's provider.
-        token_file: A file that holds it; if it is your own, others cannot read it. If
-            neither is given, `MODICUM_TOKEN` holds the token, or `MODICUM_TOKEN_FILE`
-            names the file. Without one nobody asks.
+        token_file: A file with the token; if it is your own, others must not be able to
+            read it. If neither is given, `MODICUM_TOKEN` is the token, or
+            `MODICUM_TOKEN_FILE` names the file. Without one, requests are
+            unauthenticated.
         ca_file: Certificates that are trusted, in PEM; None for those of the system.
         timeout_seconds: How long each answer is waited for; more than 0.
 

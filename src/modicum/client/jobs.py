@@ -1,4 +1,4 @@
-"""What a server does that takes long: watched, waited for, given up."""
+"""Jobs of a server: progress, waiting and cancellation."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from modicum.core.errors import (
     UsageError,
 )
 
-#: How often a job is looked at: soon at first, then more seldom.
+#: Polling intervals of a job: short at first, then longer.
 WAIT_SECONDS: Final = 0.05
 WAIT_SECONDS_MAX: Final = 1.0
-#: A job is known to one process of the server: so many connections are tried.
+#: A job belongs to one process of the server: this many connections are tried.
 _PROCESSES_MAX: Final = 64
 
 _OVER: Final = frozenset({"done", "failed", "cancelled"})
 
 
 class Job:
-    """A job of whoever asks.
+    """A job of the caller.
 
     Args:
         connection: The server.
-        told: What it said of the job.
+        told: The server's data about the job.
     """
 
     def __init__(self, connection: Connection, told: object) -> None:
         self._connection = connection
-        #: How far it was when the server was last asked.
+        #: The progress at the last request.
         self.standing = decoded(JobItem, told)
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Job:
         return self.standing.job
 
     def refresh(self) -> JobItem:
-        """Ask how far it is, and return that."""
+        """Update the job, and return its state."""
         self._look(operations.JOB)
         return self.standing
 
@@ -66,7 +66,7 @@ class Job:
         *,
         timeout_seconds: float | None = None,
     ) -> Any:
-        """Return what the job found, once it is done: plain data."""
+        """Wait for the job, and return its result: plain data."""
         ends = None if timeout_seconds is None else monotonic() + timeout_seconds
         wait = WAIT_SECONDS
         while True:
@@ -81,7 +81,7 @@ class Job:
             wait = min(wait * 1.5, WAIT_SECONDS_MAX)
 
     def cancel(self) -> JobItem:
-        """Give it up, and return how it stands; what is over stays as it is."""
+        """Cancel the job, and return its state; a finished one is unchanged."""
         self._look(operations.CANCEL_JOB)
         return self.standing
 
@@ -131,7 +131,7 @@ class Job:
 
 
 class RemoteJobs:
-    """The jobs of whoever asks.
+    """The jobs of the caller.
 
     Args:
         connection: The server.
@@ -141,7 +141,7 @@ class RemoteJobs:
         self._connection = connection
 
     def list(self) -> tuple[Job, ...]:
-        """Return the jobs that the process knows which answers, oldest first.
+        """Return the jobs of the responding process, oldest first.
 
         A server of several processes keeps jobs in each.
         """
@@ -170,7 +170,7 @@ def _begun(identifier: str) -> dict[str, object]:
 
 @contextmanager
 def cancelled_on_error(job: Job) -> Iterator[Job]:
-    """Give a job up if its block is left by an exception: nobody waits any more."""
+    """Cancel a job if an exception leaves the block: nobody waits any more."""
     try:
         yield job
     except BaseException:

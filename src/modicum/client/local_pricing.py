@@ -12,12 +12,12 @@ from modicum.policy import CompiledPolicy
 
 
 class RemoteSubmission(Submission, frozen=True):
-    """A release that was read and priced, as it is sent to be decided.
+    """A release that was read and priced, with the request to send.
 
-    The server prices it once more: what this one says is what it will find.
+    The server prices it again, with the same result.
 
     Attributes:
-        sent: What is sent.
+        sent: The encoded request.
         is_past: Whether it happened before, so that it is counted and not decided.
     """
 

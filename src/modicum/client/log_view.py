@@ -1,7 +1,7 @@
-"""The log of a server, followed here: no other word of the server is needed.
+"""The log of a server, followed locally and verified independently.
 
-Whoever may read it needs no other word of the server: it is folded here, and what does
-not follow from the entry before is refused.
+A reader of the log needs no other data of the server: it is folded here, and anything
+that does not follow from the previous entry is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _entry = msgspec.json.Decoder(StoredEntry)
 
 
 class RemoteLog:
-    """Where the log lives, for whoever looks at it. Nothing can be added to it.
+    """The store of a server's log. It is read-only.
 
     Args:
         connection: The server.
@@ -43,11 +43,11 @@ class RemoteLog:
 
     @property
     def name(self) -> str:
-        """What people call it: the address of the server."""
+        """Return its display name: the address of the server."""
         return self._connection.url
 
     def head(self) -> Head:
-        """Return how far the log goes."""
+        """Return the head of the log."""
         return self._connection.call(Request(operations.HEAD))
 
     def exists(self) -> bool:
@@ -55,10 +55,10 @@ class RemoteLog:
         return self.head().seq > 0
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records whose number exceeds `after`, in order.
+        """Return the records with numbers above `after`, in order.
 
-        What is appended after the call is left out. If the connection breaks, they go
-        on where it broke.
+        Records appended after the call are left out. After a disconnection, reading
+        resumes where it stopped.
         """
         last = self.head().seq
         if limit is not None:
@@ -81,7 +81,7 @@ class RemoteLog:
         return found
 
     def turn(self) -> NoReturn:
-        """Refuse: what is added to the log, the server adds."""
+        """Refuse: only the server adds to the log."""
         raise unsupported("a turn of the ledger", "call the operation itself")
 
     def close(self) -> None:
@@ -141,23 +141,23 @@ class ReadOnlyView:
     view: LedgerView
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Refuse: what is added to the ledger, the server adds."""
+        """Refuse: only the server adds to the ledger."""
         raise unsupported("a turn of the ledger", "call the operation itself")
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book, what reads its log, and the time."""
+        """Return the book, a reader of its log, and the time."""
         return self.view.look(deciding=deciding)
 
 
 class LogView(Session):
-    """The log of a ledger that a server keeps, for those who may read it.
+    """The log of a server's ledger, for those who may read it.
 
-    It is fetched once and kept as long as this object lives, and followed from there;
-    one thread at a time may ask for it.
+    It is fetched once, cached for the lifetime of this object, and followed from there;
+    for one thread at a time.
     """
 
     def head(self) -> Head:
-        """Return how far the ledger goes. Writes nothing."""
+        """Return the head of the ledger. Writes nothing."""
         return self._log.head()
 
     def exists(self) -> bool:
@@ -186,14 +186,14 @@ class LogView(Session):
         return self.followed.verify(on_entry, noted_hash=noted_hash)
 
     def as_of(self, point: int | str) -> LedgerView:
-        """Return the ledger as it was, to be asked as it is. Writes nothing.
+        """Return a view of the ledger at an earlier point. Writes nothing.
 
-        It is worked out here, from the log, and says all that a local one does.
+        It is computed locally, from the log, and equals that of a local ledger.
         """
         return self.followed.as_of(point)
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book of the ledger, what reads its log, and the time."""
+        """Return the book of the ledger, a reader of its log, and the time."""
         return self.followed.look(deciding=deciding)
 
     # --- for verbs that go by the log ---

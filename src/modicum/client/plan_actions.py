@@ -37,7 +37,7 @@ from modicum.system.clock import SystemClock
 
 
 class RemoteRounds:
-    """What people do who plan rounds; what is opened or committed stays in the log.
+    """Operations on rounds; opened rounds and committed plans are recorded in the log.
 
     Args:
         view: The ledger.
@@ -67,9 +67,9 @@ class RemoteRounds:
         return None
 
     def committed(self) -> tuple[PlanCommitted, ...]:
-        """Return the plans that were committed, oldest first. Writes nothing.
+        """Return the committed plans, oldest first. Writes nothing.
 
-        Each names the releases that whoever asks may see.
+        Each lists the releases that the caller may see.
         """
         return tuple(
             PlanCommitted(one.plan, one.round, one.content, one.releases)
@@ -97,7 +97,7 @@ class RemoteRounds:
             return plan_of_job(job.wait(on_step))
 
     def begin_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
-        """Begin to make a plan, and return the job: `wait()` tells its document."""
+        """Start making a plan, and return the job: `wait()` returns its document."""
         refuse_unknown_solver(solver)
         opened = must_be_open(self.present())
         policy = self._view.policy()
@@ -115,8 +115,8 @@ class RemoteRounds:
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 
-        A plan that was committed before is not committed again; what it reserved then
-        is returned. Of a plan that accepts nothing, nothing is written.
+        A plan is committed once; repeating returns its reservations. A plan that
+        accepts nothing writes nothing.
         """
         refuse_odd_length(reserve_seconds)
         request = Request(
@@ -137,9 +137,9 @@ class RemoteRounds:
         )
 
     def remainders(self) -> tuple[Remainder, ...]:
-        """Return what user groups left over when they retired. Writes nothing.
+        """Return the unused budgets of retired user groups. Writes nothing.
 
-        It is worked out here, from the log.
+        It is computed locally, from the log.
         """
         here = Rounds(self._view.looking, SystemClock(), self._view.actor)
         return here.remainders()
@@ -150,7 +150,7 @@ class RemoteRounds:
             Turn(
                 each.group,
                 each.age,
-                # Exactly: a number for people is rounded.
+                # Exactly: a displayed number is rounded.
                 rotation.schedule.share(each.age) if rotation else Fraction(1),
             )
             for each in one.active
@@ -173,7 +173,7 @@ class RemoteRounds:
 
 
 def plan_of_job(told: object) -> Plan:
-    """Return the plan that a job found."""
+    """Return the plan of a job."""
     if not isinstance(told, dict):
         raise not_understood("its plan is invalid")
     return read_plan(told)
@@ -187,7 +187,7 @@ def _share(share: Fraction) -> Fraction:
 
 
 def _handed(request: Asked, policy: CompiledPolicy) -> Node:
-    """Return a request as it is sent: its worth stands in it, if it said so beside."""
+    """Return a request as sent: with its utility, if that was given separately."""
     tree, vocabulary = request.tree(), policy.policy.vocabulary
     stated = stated_utility(tree, vocabulary)
     if (

@@ -14,15 +14,15 @@ from modicum.client.retry_connection import Connection, Query, Request
 from modicum.ops.files.documents import load_policy
 from modicum.policy import CompiledPolicy
 
-#: So many rules are asked for at once.
+#: Number of rules per request.
 _PAGE: Final = 500
 
 
 class RemotePolicies:
-    """What people do who work on policies; nothing here is written.
+    """Operations on policies; nothing is written.
 
-    A policy is given as it is compiled, or as the path of its file. What is told is
-    plain data, as docs/reference/json.md has it.
+    A policy is given compiled, or as the path of its file. Results are plain data, as
+    in docs/reference/json.md.
 
     Args:
         connection: The server.
@@ -36,7 +36,7 @@ class RemotePolicies:
         return self._told(operations.LINT_POLICY, policy)
 
     def compile(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
-        """Return what a policy compiles to, with all its rules under `list`."""
+        """Return the compiled policy, with all its rules under `list`."""
         told = self._told(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
         rules = list(told["list"])
         while told["next"] is not None:
@@ -50,11 +50,11 @@ class RemotePolicies:
     def diff(
         self, policy: CompiledPolicy | str | Path, *, against: str = "active"
     ) -> dict[str, Any]:
-        """Return what a policy tightens and loosens, and what history exceeds."""
+        """Return what a policy tightens and loosens, and where history exceeds it."""
         return self._told(operations.DIFF_POLICY, policy, {"against": against})
 
     def simulate(self, policy: CompiledPolicy | str | Path) -> Job:
-        """Begin to find what a policy would have decided, release by release."""
+        """Start a simulation of a policy's decisions, release by release."""
         return Job(self._connection, self._told(operations.SIMULATE_POLICY, policy))
 
     def _told(
@@ -80,7 +80,7 @@ def policy_sent(policy: CompiledPolicy) -> EncodedRequest:
 
 
 def _placed(told: dict[str, Any], file: str) -> dict[str, Any]:
-    """Return what is told of a policy, with the name of its file in each place."""
+    """Return data about a policy, with the name of its file in each position."""
     for rule in told.get("list", ()):
         places = (one.removeprefix(f"{SENT}:") for one in rule["source"])
         rule["source"] = [f"{file}:{one}" for one in places]

@@ -1,4 +1,4 @@
-"""Policies that people are asked about over HTTP: proposed, approved, activated."""
+"""Policy proposals over HTTP: proposing, voting, activating."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from modicum.policy.compiler import compile_text
 
 @dataclass(frozen=True, slots=True)
 class RemoteConflict:
-    """A rule of the new policy that history exceeds, in amounts for people.
+    """A rule of the new policy that history exceeds, in display amounts.
 
     Attributes:
         rule: The rule.
-        measure: What is compared.
-        spent: What was charged in its fullest cell; infinite if no bound is proven.
-        limit: What is admitted.
-        budget: The budget in words.
-        fits: The smallest budget that would fit, in words; None if there is none.
+        measure: The measure.
+        spent: The charge of its fullest cell; infinite if no bound is proven.
+        limit: The limit.
+        budget: The budget as text.
+        fits: The smallest budget that would fit, as text; None if there is none.
         contributors: The releases that were charged there, largest first.
     """
 
@@ -60,12 +60,12 @@ class RemoteConflict:
 
 @dataclass(frozen=True, slots=True)
 class RemoteActivationPreview(ActivationPreview):
-    """What it means to put a policy in the place of the active one.
+    """The effect of replacing the active policy.
 
-    `conflicts` are `RemoteConflict`: amounts for people, where a workspace has sums.
+    `conflicts` are `RemoteConflict`: display amounts, where a workspace has sums.
 
     Attributes:
-        told: What the server told.
+        told: The server's data.
     """
 
     told: schema.Activation | None = field(default=None, repr=False)
@@ -74,7 +74,7 @@ class RemoteActivationPreview(ActivationPreview):
 def weighed_of(
     told: Any, active: CompiledPolicy, successor: CompiledPolicy
 ) -> RemoteActivationPreview:
-    """Return what it means to activate a policy."""
+    """Return the effect of activating a policy."""
     one = decoded(schema.Activation, told)
     if (one.replaced.digest, one.policy.digest) != (
         active.policy.digest,
@@ -94,7 +94,7 @@ def weighed_of(
 
 
 def activation_of(told: Any, weighed: ActivationPreview, head: Head) -> Activation:
-    """Return what became of an activation."""
+    """Return the result of an activation."""
     one = decoded(schema.Activation, told)
     last = one.ledger or head
     return Activation(weighed, one.changed, last.seq, last.head)
@@ -118,19 +118,19 @@ def _conflict(
 
 
 class RemotePolicyGovernance(RemoteGovernanceBase):
-    """Asking for another policy, agreeing to it, and activating it.
+    """Proposals, approvals and activation of policies.
 
-    People speak about what is proposed: the server knows nothing else to speak about.
+    Votes are on proposals: the server knows no other subject.
     """
 
-    # --- asking ---
+    # --- proposals ---
 
     def propose_policy(self, successor: CompiledPolicy, *, reason: str) -> Proposed:
-        """Ask that a policy takes the place of the active one, if that asks people.
+        """Propose a policy to replace the active one, if approval is needed.
 
-        Its text stands in the ledger, so that people can read there what they agree
-        to, and name it by its digest. The same policy again changes nothing. Once
-        another policy is activated, nothing is proposed any more.
+        Its text is stored in the ledger, so that approvers can read it there and refer
+        to it by its digest. Proposing the same policy again changes nothing. Activating
+        another policy ends all proposals.
         """
         successor.refuse_mistakes()
         request = Request(
@@ -172,10 +172,10 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         head: str | None = None,
         key: Key | None = None,
     ) -> RecordedVote:
-        """Agree that a policy takes the place of the active one.
+        """Approve a policy to replace the active one.
 
-        What history exceeds is looked at once more, and told; whoever activates the
-        policy chooses what of it to accept.
+        The conflicts with history are checked again and returned; the person who
+        activates the policy chooses which to accept.
         """
         word = Ballot(True, reason, head, signer_of(key))  # noqa: FBT003
         return self.vote_on_policy(successor, word)
@@ -187,7 +187,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         reason: str,
         key: Key | None = None,
     ) -> RecordedVote:
-        """Refuse that a policy takes the place of the active one."""
+        """Refuse a policy as the successor of the active one."""
         word = Ballot(False, reason, None, signer_of(key))  # noqa: FBT003
         return self.vote_on_policy(successor, word)
 
@@ -200,9 +200,9 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         return replace(said, weighed=self.weigh(compiled)) if word.approves else said
 
     def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
-        """Return where the approval stands that another policy needs. Writes nothing.
+        """Return the state of the approval that another policy needs. Writes nothing.
 
-        Of what is not proposed, only the log tells that.
+        For a policy that is not proposed, this requires reading the log.
         """
         told = self._waiting(successor)
         if told is None:
@@ -210,10 +210,10 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         return approval_states_of(decoded(schema.Approvals, told).approvals)
 
     def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
-        """Return what people said to a policy since the active one came, oldest first.
+        """Return the votes on a policy since the last activation, oldest first.
 
-        What was said before that was about another change, and does not count. Of what
-        is not proposed, only the log tells that.
+        Earlier votes were about another change, and do not count. For a policy that is
+        not proposed, this requires reading the log.
         """
         told = self._waiting(successor)
         if told is None:
@@ -231,7 +231,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         accept: Sequence[str] = (),
         replaces: str | None = None,
     ) -> ActivationPreview:
-        """Return what it means to activate a policy now. Writes nothing."""
+        """Return the effect of activating a policy now. Writes nothing."""
         active = self._view.policy()
         refuse_replaced(active, replaces)
         request = Request(
@@ -249,7 +249,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         accept: Sequence[str] = (),
         replaces: str | None = None,
     ) -> Activation:
-        """Put a policy in the place of the active one; if it holds already, do nothing.
+        """Replace the active policy; if it is already active, do nothing.
 
         Args:
             successor: The policy that is to hold.
@@ -261,7 +261,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
                 None for whichever is.
 
         Raises:
-            AccessError: If whoever asks may not.
+            AccessError: If the caller lacks permission.
             ApprovalError: If people must agree first.
             InputError: If the policy has mistakes, redefines a unit, drops an attribute
                 or is exceeded by history without that being accepted; or there is no
@@ -286,7 +286,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
     # --- inside ---
 
     def _waiting(self, policy: CompiledPolicy) -> dict[str, Any] | None:
-        """Return what a server tells of a proposal; None if there is none."""
+        """Return the server's data about a proposal; None if there is none."""
         ids = {"digest": policy.policy.digest}
         return self._view.found(Request(operations.PROPOSAL_APPROVALS, ids))
 

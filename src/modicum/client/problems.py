@@ -1,4 +1,4 @@
-"""Mistakes that a server tells, raised as they are raised where the ledger is."""
+"""Errors of a server, raised as on a local ledger."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KINDS: Final[Mapping[str, type[ModicumError]]] = {
     "verification": errors.VerificationError,
     "internal": errors.InvariantError,
 }
-#: What a server calls the content that was sent to it.
+#: The server's name for the content of a request.
 SENT: Final = "request"
 
 
 class _Problems(msgspec.Struct):
-    """Of a `ProblemDetails`, what is needed: an answer may come from a proxy."""
+    """The needed part of a `ProblemDetails`: a response may come from a proxy."""
 
     kind: str
     problems: tuple[schema.Problem, ...]
@@ -37,7 +37,7 @@ class _Problems(msgspec.Struct):
 def mistake_of(
     status: int, body: bytes, sent: EncodedRequest | None = None
 ) -> ModicumError:
-    """Return the mistake that an answer tells of."""
+    """Return the error in a response."""
     try:
         told = msgspec.json.decode(body, type=_Problems)
     except (msgspec.MsgspecError, ValueError):
@@ -62,7 +62,7 @@ def not_understood(
 
 
 def problem_of(one: schema.Problem, sent: EncodedRequest | None = None) -> Problem:
-    """Return a mistake that a server tells of."""
+    """Return a problem in a server's response."""
     try:
         code, message = Code(one.code), one.message
     except ValueError:  # A newer server has more of them.

@@ -1,4 +1,4 @@
-"""Releases that people are asked about over HTTP: requested, approved, refused."""
+"""Release requests over HTTP: requesting, voting."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ _REQUESTS: Final = "requests"
 
 @dataclass(frozen=True, slots=True)
 class _LookedAt:
-    """A release that somebody speaks about, as they have looked at it."""
+    """A release to vote on, as reviewed."""
 
     topic: ApprovalCase
     decision: Decision
 
 
 class RemoteReleaseGovernance(RemoteGovernanceBase):
-    """Asking for releases that people must agree to, and agreeing to them.
+    """Requests for releases that need approval, and votes on them.
 
-    People speak about what is requested: the server knows nothing else to speak about.
+    Votes are on requests: the server knows no other subject.
     """
 
-    # --- asking ---
+    # --- requests ---
 
     def request(self, release: Description, *, reason: str) -> Requested:
-        """Ask for a release that needs approval. It spends nothing.
+        """Request a release that needs approval. It spends nothing.
 
-        What is asked for stands in the ledger, so that people can read there what they
-        agree to, and name it by its id. The same request again changes nothing; another
-        release under the same id takes its place, if the same person asks.
+        The request is stored in the ledger, so that approvers can read it there and
+        refer to it by its id. Repeating a request changes nothing; another release
+        under the same id replaces it, if it has the same requester.
         """
         content = encoded(release)
         decision = self._view.check(release)
@@ -82,14 +82,14 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         )
 
     def redescribe(self, release: Description, *, reason: str) -> Requested | None:
-        """Refuse to ask for a correction of a past release; it is done elsewhere."""
+        """Refuse to request a correction of a past release: it needs a local ledger."""
         raise unsupported(
             "a correction of a past release",
             "request it with  modicum release redescribe  where the ledger is",
         )
 
     def withdraw_request(self, release: str, *, reason: str) -> Waiting:
-        """Take back a request of one's own; what people said to it stays said."""
+        """Withdraw one's own request; its votes stay in the log."""
         request = Request(
             operations.WITHDRAW_REQUEST,
             named(release),
@@ -99,17 +99,17 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         return _waiting(self._connection.call(request))
 
     def requests(self) -> tuple[PendingRequest, ...]:
-        """Return what is asked for and waits, oldest first, as far as one may see it.
+        """Return the visible pending requests, oldest first.
 
         Raises:
-            AccessError: If whoever asks may see none.
+            AccessError: If the caller may see none.
         """
         request = Request(operations.REQUESTS, query={"recorded": True})
         found = self._connection.call(request)
         return tuple(map(_pending, found.requests))
 
     def requested(self, release: str) -> PendingRequest | None:
-        """Return what is asked for under an id; None if nobody does, as one may see."""
+        """Return the pending request of an id; None if none is visible."""
         waiting = (one for one in self.requests() if one.request.release == release)
         return next(waiting, None)
 
@@ -124,10 +124,11 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedVote:
-        """Agree to a release that needs approval, and would be allowed now.
+        """Approve a release that needs approval, and would be allowed now.
 
-        Given as it is described, it is agreed to only if that is what is asked for. By
-        its id, whatever the server shows is agreed to: who signs gives the release.
+        A release given with its contents is approved only if the request has the same
+        contents. Given by its id, the server's contents are approved: signers give the
+        contents.
         """
         word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
         return self.vote(release, word)
@@ -140,7 +141,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         content: str | None = None,
         key: Key | None = None,
     ) -> RecordedVote:
-        """Refuse a release that is asked for, or take an approval back.
+        """Refuse a requested release, or withdraw an approval.
 
         It is blocked until one approves it.
         """
@@ -158,9 +159,9 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         return msgspec.structs.replace(said, decision=decision)
 
     def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
-        """Return where each approval stands that a release needs. Writes nothing.
+        """Return the state of each approval that a release needs. Writes nothing.
 
-        Of what nobody asks for, only the log tells that.
+        For a release that is not requested, this requires reading the log.
         """
         priced = price_release(release, self._view.policy())
         told = self._requested(priced.id)
@@ -170,9 +171,9 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         return self._by_log.hearings(release)
 
     def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
-        """Return what people said to a release or a policy, oldest first.
+        """Return the votes on a release or a policy, oldest first.
 
-        Of what does not wait, only the log tells that.
+        For a subject that is not pending, this requires reading the log.
         """
         told = self._waiting_policy(identifier) or self._requested(identifier)
         if told is not None:
@@ -182,12 +183,12 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
     # --- inside ---
 
     def _requested(self, release: str, *, words: bool = False) -> dict[str, Any] | None:
-        """Return what a server tells of a request; None if nobody asks for it."""
+        """Return the server's data about a request; None if there is none."""
         query = {"words": words}
         return self._view.found(Request(operations.REQUEST, named(release), query))
 
     def _waiting_policy(self, digest: str) -> dict[str, Any] | None:
-        """Return what people said of a proposal; None if there is none."""
+        """Return the votes on a proposal; None if there is none."""
         if len(digest) != 64 or not digest.isalnum() or digest != digest.lower():
             return None
         return self._view.found(

@@ -1,7 +1,7 @@
-"""Releases as they are sent: each value on a line of its own.
+"""Encoding of releases: one value per line.
 
-The server tells a mistake with its line; from that, its place in the file that the
-release was read from is known again.
+The server reports the line of a mistake, which maps back to the position in the file
+that the release was read from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modicum.core.rationals import number_text, parse_number
 from modicum.release import ReleaseDraft
 
 JSON = "application/json"
-#: JSON is YAML; said to be that, a server looks at places from the first.
+#: JSON is YAML; declared as YAML, the server keeps positions from the start.
 YAML = "application/yaml"
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -29,14 +29,14 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class EncodedRequest:
-    """What is sent.
+    """An encoded request.
 
     Attributes:
         text: Its bytes.
-        kind: What kind of content it says it is.
-        marks: By line, from 0, where that stands in a file.
-        file: What a file is called that is sent as it is; empty for what is none.
-        release: The id of the release that is sent; empty for what is none.
+        kind: Its content type.
+        marks: By line, from 0, the position in a file.
+        file: The name of a file that is sent unchanged; empty for other content.
+        release: The id of the release in it; empty for other content.
     """
 
     text: bytes
@@ -46,7 +46,7 @@ class EncodedRequest:
     release: str = ""
 
     def place(self, told: Mark) -> Mark | None:
-        """Return where something stands, by where it stands in what was sent."""
+        """Return the source position of a position in the request."""
         if self.file:
             lines = self.text.decode().splitlines()
             source = lines[told.line - 1] if told.line <= len(lines) else ""

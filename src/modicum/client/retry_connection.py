@@ -1,6 +1,6 @@
-"""Asking a server: a step that got no answer is repeated under the key it was made for.
+"""Requests with retries: a step without a response is repeated under the same key.
 
-Nothing here is repeated under another key: the server does what has one key once.
+Nothing here is repeated under another key: the server executes each key once.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 ATTEMPTS_MAX: Final = 6
 #: So long it waits before the second one; each time twice as long, less a part of it.
 WAIT_SECONDS: Final = 0.1
-#: However long a server asks to wait, it is asked again after so long.
+#: Maximum delay between retries, whatever the server requests.
 WAIT_SECONDS_MAX: Final = 10.0
-#: A server that says nothing for so long is not waited for.
+#: Timeout for a silent server.
 TIMEOUT_SECONDS: Final = 60.0
 
-#: The server says what was asked, or that it was begun, or people are asked first.
+#: Success: the result, a started job, or a request for approval.
 _ANSWERED: Final = frozenset({200, 202})
-#: The server, or one before it, says that it cannot answer now.
+#: Temporary errors of the server, or of a proxy.
 _LATER: Final = frozenset({429, 502, 503, 504})
-#: Of these, the server itself says so, and what is known of the step.
+#: Of these, the ones sent by the server itself, with a known outcome.
 _REFUSED: Final = frozenset({429, 503})
 
 A = TypeVar("A")
@@ -50,17 +50,17 @@ class Request(Generic[A]):
     """A request.
 
     Attributes:
-        operation: What is asked for.
-        ids: What the holes of its address hold.
+        operation: The operation.
+        ids: The path parameters.
         query: Its parameters; those that are None are left out.
         sent: Its content.
-        step: What it does, in words; empty if it writes nothing.
-        if_match: The tag of what was looked at; empty if nothing need be.
-        accept: The kind of content that is asked for; empty for JSON.
+        step: What it does, as text; empty if it writes nothing.
+        if_match: The ETag of what was reviewed; empty for none.
+        accept: The requested content type; empty for JSON.
         is_last: Whether the connection is not used again: the next one may lead to
             another process.
-        repeats: Whether it is sent again if it gets no answer; not where no key makes
-            it a request that is done once.
+        repeats: Whether it is sent again without a response; False where no key makes
+            it idempotent.
     """
 
     operation: Operation[A]
@@ -80,11 +80,11 @@ class Request(Generic[A]):
 
 
 class Connection:
-    """A server, as one identity asks it. Several threads may use it.
+    """A connection to a server with one identity, for several threads.
 
     Args:
         url: Its address.
-        token: Who asks.
+        token: The token.
         ca_file: Certificates that are trusted, in PEM; None for those of the system.
         timeout_seconds: How long an answer is waited for.
     """
@@ -97,7 +97,7 @@ class Connection:
         ca_file: str | Path | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        #: The address, which holds no secret.
+        #: The address, without secrets.
         self.url: Final = address_of(url)
         self._client = httpx2.Client(
             base_url=self.url + PREFIX,
@@ -105,7 +105,7 @@ class Connection:
             verify=trusted(ca_file) if self.url.startswith("https:") else True,
             timeout=timeout_seconds,
             follow_redirects=False,  # The token is for this server.
-            trust_env=False,  # No other credentials, no proxies: said, not found.
+            trust_env=False,  # No credentials or proxies from the environment.
         )
 
     def __repr__(self) -> str:
@@ -116,18 +116,18 @@ class Connection:
         self._client.close()
 
     def call(self, request: Request[A]) -> A:
-        """Return what a server answers, in the shape that the operation declares."""
+        """Return a server's response, in the shape that the operation declares."""
         kind = request.operation.answer
         assert kind is not None, "the response is not a JSON document"
         return decoded(kind, self.ask(request))
 
     def ask(self, request: Request[Any]) -> Any:
-        """Return what a server answers: plain data."""
+        """Return a server's response: plain data."""
         return _answer(self._answered(request), request)
 
     @contextmanager
     def pieces(self, request: Request[Any]) -> Iterator[Iterator[bytes]]:
-        """Lend what a server answers, piece by piece: a `with` block."""
+        """Lend a server's response, chunk by chunk: a `with` block."""
         found = self._answered(request, whole=False)
         try:
             if found.status_code != 200:
@@ -156,7 +156,7 @@ class Connection:
     def _answered(
         self, request: Request[Any], *, whole: bool = True
     ) -> httpx2.Response:
-        """Return an answer; what cannot be answered now is asked again."""
+        """Return a response; temporary errors are retried."""
         own = _headers(request)
         reached, why, told = False, "", None
         for attempt in range(ATTEMPTS_MAX):
@@ -201,7 +201,7 @@ class Connection:
         )
         found = self._client.send(built, stream=not whole)
         if not whole and found.status_code in _LATER:
-            found.read()  # What it says is told, if it is the last word.
+            found.read()  # Its message is reported, if this is the last attempt.
         return found
 
     def _no_answer(
@@ -226,7 +226,7 @@ class Connection:
 
 
 def _remedy(request: Request[Any]) -> str:
-    """Return what to do if nobody knows whether a step was taken."""
+    """Return what to do if it is unknown whether a step was executed."""
     if request.path.startswith("/releases"):
         return (
             "query the status of the release, and continue from there: the same id"
@@ -255,7 +255,7 @@ def _wait(attempt: int, found: httpx2.Response | None = None) -> float:
     """Return how many seconds to wait before the next attempt."""
     asked = found.headers.get("Retry-After", "") if found is not None else ""
     least = float(asked) if asked.isdecimal() and len(asked) < 6 else 0.0
-    # Clients that were cut off together do not come back together.
+    # Jitter: clients that were disconnected together do not retry together.
     own = WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311
     wait: float = max(least, own)
     return min(wait, WAIT_SECONDS_MAX)
@@ -271,7 +271,7 @@ def _answer(found: httpx2.Response, request: Request[Any]) -> Any:
 
 
 def _told(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:
-    """Return why the server itself cannot answer; None if another one says so."""
+    """Return the server's own temporary error; None if it comes from a proxy."""
     if found.status_code not in _REFUSED:
         return None
     told = mistake_of(found.status_code, found.content, request.sent)

@@ -1,4 +1,4 @@
-"""Who asks a server, and how everything about a ledger is asked of it."""
+"""The identity of a client, and all reads of a ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 class Session:
-    """A ledger that a server keeps, as one identity asks about it.
+    """A ledger on a server, as seen by one identity.
 
     Args:
         connection: The server.
@@ -34,16 +34,16 @@ class Session:
 
     @cached_property
     def actor(self) -> str:
-        """Who asks, as the server knows them."""
+        """The actor, as the server knows them."""
         return self._connection.call(Request(operations.ME)).name
 
     def read(self, operation: Operation[A], **given: Any) -> A:
-        """Return what an operation answers that only reads."""
+        """Return the response of a read operation."""
         ids = {name: given.pop(name) for name in operation.holes}
         return self._connection.call(Request(operation, ids, given))
 
     def found(self, request: Request[Any]) -> dict[str, Any] | None:
-        """Return what a server tells; None if there is no such thing."""
+        """Return a server's data; None if there is none."""
         try:
             told = self._connection.ask(request)
         except InputError as error:
@@ -56,7 +56,7 @@ class Session:
 
 
 def unsupported(what: str, instead: str) -> UsageError:
-    """Return the mistake of asking a server for what is done where the ledger is."""
+    """Return the error for an operation that only a local ledger supports."""
     return UsageError(
         Problem(
             Code.NOT_SUPPORTED,

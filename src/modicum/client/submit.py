@@ -1,4 +1,4 @@
-"""Releases brought to a server, which decides them: one by one, or many."""
+"""Submission of releases to a server: one by one, or many."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEP_TAKEN = (
 
 
 class RemoteSubmit(RemoteView):
-    """A ledger that a server keeps, and releases that are brought to it.
+    """A ledger on a server that accepts releases.
 
     Args:
         connection: The server.
@@ -39,8 +39,8 @@ class RemoteSubmit(RemoteView):
     ) -> RemoteDecision:
         """Decide a release and, if it is allowed, reserve its loss.
 
-        Submitting the same id with the same contents again changes nothing. A
-        denial is recorded and spends nothing; its id may be tried again.
+        Submitting the same id with the same contents again changes nothing. A denial is
+        recorded and spends nothing; its id may be submitted again.
         """
         return self._submit(
             encoded(release), publish=publish, reserve_seconds=reserve_seconds
@@ -118,13 +118,13 @@ class RemoteSubmit(RemoteView):
                 told = self._told_again(told, content)
             return decision_of(told, self._connection, content)
         except UnavailableError as error:
-            # The step was taken, whatever the answer looks like.
+            # The step was executed, whatever the response looks like.
             raise UnavailableError(
                 replace(error.problems[0], help=_STEP_TAKEN)
             ) from error
 
     def _told_again(self, told: dict[str, Any], content: EncodedRequest) -> Any:
-        """Return a decision in words, which the server kept without.
+        """Return a decision with its text, which the stored response lacks.
 
         It keeps a short answer for a step whose first one was lost. That one counts,
         even if the release would be decided otherwise by now.
@@ -135,7 +135,8 @@ class RemoteSubmit(RemoteView):
             now.get(key) != told.get(key) for key in ("decision", "over_limit")
         ):
             return {**told, "losses": told.get("losses") or []}
-        # It hears what was answered the first time, not that it stands already.
+        # A repeated step gets the first response, not that the release is already
+        # accepted.
         keys = ("status", "retry", "expires_at", "blocking")
         first = {key: told.get(key) for key in keys}
         if not now.get("retry"):

@@ -1,4 +1,4 @@
-"""Why a server was not reached, where asking it again does not help."""
+"""Permanent transport errors, where retrying does not help."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 from modicum.core.errors import Code, Problem, UnavailableError, printable
 
-#: What OpenSSL says of a certificate that is for another name, or another address.
+#: OpenSSL's errors for a certificate with another name or address.
 _OTHER_NAME: Final = frozenset({62, 64})
-#: What it says of one that is not valid yet, or no more.
+#: Its errors for a certificate that is not valid yet, or expired.
 _OTHER_TIME: Final = frozenset({9, 10})
-#: What it says of somebody who does not speak TLS, or only other versions of it. Of a
-#: connection that merely broke, it says other things.
+#: Its errors for a peer without TLS, or with other versions only. A lost connection has
+#: different ones.
 _NO_TLS: Final = frozenset(
     {
         "HTTP_REQUEST",
@@ -24,8 +24,7 @@ _NO_TLS: Final = frozenset(
         "WRONG_VERSION_NUMBER",
     }
 )
-#: What the system says of a name that nobody has. It says another thing while it
-#: cannot look names up.
+#: The system's errors for an unknown name. A failing resolver has different ones.
 _UNKNOWN: Final = frozenset(
     getattr(socket, name)
     for name in ("EAI_NONAME", "EAI_NODATA")
@@ -34,7 +33,7 @@ _UNKNOWN: Final = frozenset(
 
 
 def permanent_error(lost: BaseException, url: str) -> UnavailableError | None:
-    """Return the mistake of a server that is never reached; None if it may be yet."""
+    """Return the error for an unreachable server; None if a retry may help."""
     cause = _cause(lost)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _not_trusted(cause, url)
@@ -54,7 +53,7 @@ def permanent_error(lost: BaseException, url: str) -> UnavailableError | None:
 
 
 def _cause(lost: BaseException) -> OSError | None:
-    """Return what the system said; what led to it lies further back."""
+    """Return the system's error; its effects wrap it."""
     found: BaseException | None = lost
     while found is not None and not isinstance(found, OSError):
         found = found.__cause__ or found.__context__

@@ -22,11 +22,11 @@ from modicum.ledger import RecordedRelease, Standing
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.compiler import compile_text
 
-#: So many rules are asked for at once.
+#: Number of rules per request.
 _PAGE: Final = 500
 #: So often all of them are, until the pages fit together.
 _LOOKS: Final = 5
-#: So many spenders of a rule are told.
+#: Maximum number of spenders of a rule.
 _SPENDERS: Final = 100
 
 
@@ -60,7 +60,7 @@ class PolicyView(Session):
         return self._text_of(held[-1].digest).text
 
     def standings(self) -> list[RuleStanding]:
-        """Return where every rule over history stands. Writes nothing."""
+        """Return the status of every rule over history. Writes nothing."""
         for _ in range(_LOOKS):
             found: list[RuleStanding] = []
             heads: set[str] = set()
@@ -82,7 +82,7 @@ class PolicyView(Session):
         )
 
     def loss_of(self, rule: Rule) -> RuleStanding:
-        """Return where one rule stands, as `standings` does. Writes nothing."""
+        """Return the status of one rule, as `standings` does. Writes nothing."""
         found = self._connection.call(Request(operations.RULE, {"rule": rule.id}))
         if found.standing is None:
             raise UsageError(
@@ -102,7 +102,7 @@ class PolicyView(Session):
         periods: object = None,
         groups: object = None,
     ) -> RuleBalance:
-        """Return what the fullest cell of a rule was charged, and by whom."""
+        """Return the charge of the fullest cell of a rule, by release."""
         if (where, periods, groups) != (None, None, None):
             raise unsupported(
                 "a part of the cells of a rule",
@@ -125,18 +125,18 @@ class PolicyView(Session):
 
 
 class RemoteView(PolicyView, LogView):
-    """One ledger that a server keeps, to be asked. Who asks is what the token says.
+    """A read-only view of a ledger on a server. The token identifies the actor.
 
     Args:
         connection: The server.
     """
 
     def check(self, release: Description) -> RemoteDecision:
-        """Return what `submit` would answer now. Writes nothing."""
+        """Return the decision that `submit` would make now. Writes nothing."""
         return self._check(encoded(release))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> RemoteDecision:
-        """Return what `submit` would answer to a release that was prepared."""
+        """Return the decision that `submit` would make about a prepared release."""
         if actor not in {"", self.actor}:
             raise unsupported(
                 "the response is for another user",
@@ -145,18 +145,18 @@ class RemoteView(PolicyView, LogView):
         return self._check(RemoteSubmission.of(one).sent)
 
     def standing(self, release: str) -> Standing:
-        """Return where a release stands now. Writes nothing."""
+        """Return the status of a release. Writes nothing."""
         request = Request(operations.RELEASE, named(release))
         return standing_of(self._connection.ask(request))
 
     def release_of(self, standing: Standing) -> RecordedRelease:
-        """Return what a release is and costs, as the ledger keeps it. Writes nothing.
+        """Return the contents and loss of a release, as stored. Writes nothing.
 
         Args:
-            standing: Where it stands in this ledger.
+            standing: Its status in this ledger.
 
         Raises:
-            UnavailableError: If the server tells of another release.
+            UnavailableError: If the server returns another release.
         """
         request = Request(operations.RELEASE, named(standing.id), {"recorded": True})
         told = self._connection.ask(request)

@@ -1,8 +1,8 @@
-"""Agreeing and refusing over HTTP: what was looked at is named, and signed here.
+"""Votes over HTTP: on what was reviewed, signed locally.
 
-A signature is made of what this program knows itself: the contents, the roles by the
-active policy's own text, the reason and the head. The server's word for it is not
-taken, and the key stays here.
+A signature covers only what this program knows itself: the contents, the roles by the
+active policy's own text, the reason and the head. The server's data is not trusted for
+it, and the key is never sent.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from modicum.ledger.log.approval_statement import Signer, signed
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.storage.proofs.signing_keys import load_key
 
-#: What signs, or the file of a key.
+#: A signer, or the file of a key.
 Key: TypeAlias = "Signer | str | Path"
 
 T = TypeVar("T")
 Subject: TypeAlias = Literal["release", "policy", "contract", "data"]
 
-#: So often something is signed again, as entries come in while it is sent.
+#: Maximum number of new signatures, as entries arrive while a vote is sent.
 _SIGNED_MAX: Final = 5
-#: So much of a hash must at least be given.
+#: Minimum length of a hash prefix.
 _HASH_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class VoteSubject:
-    """What somebody votes on, as they have looked at it.
+    """The subject of a vote, as reviewed.
 
     Attributes:
-        operation: What takes the vote.
-        ids: What fills the holes of its address.
-        about: What kind of thing it is, its id, and the SHA-256 of its contents.
-        called: What people call it.
+        operation: The operation of the vote.
+        ids: Its path parameters.
+        about: The kind of subject, its id, and the SHA-256 of its contents.
+        called: Its display name.
         roles: The roles that are signed; None for those that the policy gives.
     """
 
@@ -62,12 +62,12 @@ class VoteSubject:
 
 
 def signer_of(key: Key | None) -> Signer | None:
-    """Return what signs."""
+    """Return the signer."""
     return load_key(key) if isinstance(key, str | Path) else key
 
 
 def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
-    """Send a vote; return what the server answers."""
+    """Send a vote; return the server's response."""
     if word.content not in {None, on.about[2]}:
         raise StaleError(
             Problem(
@@ -84,7 +84,7 @@ def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
 
 
 def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> RecordedVote:
-    """Vote on a request or a proposal; return where the approvals stand after it."""
+    """Vote on a request or a proposal; return the state of the approvals after it."""
     operation, ids = operations.APPROVE_POLICY, {"digest": topic.id}
     if topic.subject == "release":
         operation, ids = operations.APPROVE_RELEASE, named(topic.id)
@@ -103,10 +103,10 @@ def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> Recorded
 
 
 def _signed_again(work: Callable[[], T], *, often: bool) -> T:
-    """Return what some work returns that signs at the last head and sends it.
+    """Return the result of some work that signs at the last head and sends it.
 
-    A signature holds at one head. Who named none signs at the next one, if entries came
-    in between.
+    A signature is valid at one head. If the voter named none and entries arrived in
+    between, the vote is signed at the next one.
     """
     left = _SIGNED_MAX if often else 1
     while True:
@@ -152,7 +152,7 @@ def _whole(given: str | None, last: str) -> str:
         return last
     wanted = given.strip().lower()
     if len(wanted) == len(last):
-        return wanted  # The server says whether it is still the last one that counts.
+        return wanted  # The server checks whether it is still the last one that counts.
     if len(wanted) >= _HASH_SHOWN and last.startswith(wanted):
         return last
     raise StaleError(

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 
 class RemoteWorkspace(RemoteSubmit):
-    """One ledger that a server keeps: what may be asked of it, and what may be done.
+    """One ledger on a server: its read and write operations.
 
-    Every step is sent under a key that is made for it, and repeated under that key if
-    it gets no answer: it is taken once. Who asks is what the token says.
+    Every step has a new idempotency key, and is repeated under that key without a
+    response: it is executed once. The token identifies the actor.
 
     Args:
         connection: The server.
-        adapters: Other libraries that a reservation may be used with; None for none.
+        adapters: Libraries that may use a reservation; None for none.
     """
 
     def __init__(
         self, connection: Connection, adapters: Adapters | None = None
     ) -> None:
         super().__init__(connection)
-        #: Other libraries that a reservation may be used with; None for none.
+        #: Libraries that may use a reservation; None for none.
         self.adapters = adapters
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class RemoteWorkspace(RemoteSubmit):
         )
 
     def publish(self, release: str) -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         return self._step(
             operations.PUBLISH_RELEASE,
             release,
@@ -78,7 +78,7 @@ class RemoteWorkspace(RemoteSubmit):
         )
 
     def cancel(self, release: str, *, reason: str) -> Standing:
-        """Give up a reservation that was not started; its loss is taken back."""
+        """Cancel a reservation that was not started; its loss is released."""
         content = sent(Reason(reason=reason))
         return self._step(
             operations.CANCEL_RELEASE, release, "released its reservation", content
@@ -95,45 +95,45 @@ class RemoteWorkspace(RemoteSubmit):
 
     @property
     def governance(self) -> RemoteGovernance:
-        """What people do who govern the ledger: approve, activate, remark."""
+        """Governance operations: approve, activate, remark."""
         return RemoteGovernance(self)
 
     @property
     def rounds(self) -> RemoteRounds:
-        """What people do who plan rounds: open them, plan them, commit plans."""
+        """Planning operations: open rounds, make plans, commit plans."""
         return RemoteRounds(self)
 
     @property
     def escrow(self) -> RemoteEscrow:
-        """What people do in the escrow: register data, ask, agree, run, receive."""
+        """Escrow operations: register data, request, vote, run, receive."""
         return RemoteEscrow(self)
 
     @property
     def policies(self) -> RemotePolicies:
-        """What people do who work on policies: compile, compare and try them."""
+        """Policy operations: compile, compare and simulate."""
         return RemotePolicies(self._connection)
 
     @property
     def audits(self) -> RemoteAudits:
-        """What people do who audit the ledger: fetch bundles, and verify them."""
+        """Audit operations: fetch and verify bundles."""
         return RemoteAudits(self._connection)
 
     @property
     def jobs(self) -> RemoteJobs:
-        """What the server does that takes long: watched, and given up."""
+        """The jobs of the server: progress and cancellation."""
         return RemoteJobs(self._connection)
 
     @property
     def queries(self) -> Queries:
-        """What people do who ask private queries: price them, and run them here."""
+        """Private query operations: price queries, and run them locally."""
         from modicum.api.local.queries.actions import Queries
 
         return Queries(self, self.adapters)
 
-    # --- what is done where the ledger is ---
+    # --- operations of a local ledger ---
 
     def turn(self, work: Callable[[Any], Any], *, deciding: bool = False) -> NoReturn:
-        """Refuse: what is done in a turn of the ledger is done by the server."""
+        """Refuse: turns of the ledger run on the server."""
         raise unsupported(
             "a turn of the ledger",
             "call the operation itself, such as  ws.submit(…)  or"

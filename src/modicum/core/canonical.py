@@ -1,7 +1,7 @@
-"""Canonical bytes: the same value has one encoding, so that it has one hash.
+"""Canonical bytes: each value has one encoding, and so one hash.
 
-Two ways lead to the same bytes. `msgspec` writes and reads what is usual many times
-faster; whatever it does not take is left to `json`, which has the last word on what is
+Two encoders produce the same bytes. `msgspec` handles the usual values many times
+faster; anything that it does not support is left to `json`, which decides what is
 refused, and why (see ADR 0017).
 """
 
@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import msgspec
 
-#: What may be written to the ledger: no floats, so no rounding can hide in it.
+#: The types allowed in the ledger: no floats, so no rounding can hide in it.
 Plain: TypeAlias = "bool | int | str | Sequence[Plain] | Mapping[str, Plain] | None"
 
-#: Canonical bytes that were written before, and stand for their value.
+#: Canonical bytes written before, in place of their value.
 Written: TypeAlias = msgspec.Raw
 #: A plain value, some of whose parts are written already.
 Joined: TypeAlias = "Plain | Written | Sequence[Joined] | Mapping[str, Joined]"
@@ -27,8 +27,8 @@ def encode(value: Plain) -> bytes:
     """Return the canonical UTF-8 JSON of a value: sorted keys, no spaces, no floats.
 
     Raises:
-        TypeError: If the value holds a float or anything that is not plain.
-        UnicodeEncodeError: If a text holds a lone surrogate.
+        TypeError: If the value contains a float or anything that is not plain.
+        UnicodeEncodeError: If a text contains a lone surrogate.
     """
     if _is_usual(value, _SCALARS):
         return _ENCODER.encode(value)
@@ -37,10 +37,10 @@ def encode(value: Plain) -> bytes:
 
 
 def join(value: Joined) -> bytes:
-    """Return what `encode` returns where each written part is the value it stands for.
+    """Return the result of `encode`, with written parts in place of their values.
 
     Args:
-        value: The value; its written parts are trusted to be what `encode` wrote.
+        value: The value; its written parts are trusted to come from `encode`.
 
     Raises:
         TypeError: As `encode` does.
@@ -62,7 +62,7 @@ def decode(data: bytes) -> Plain:
         if _ENCODER.encode(value) == data:
             return value
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # What is wrong with it is found below.
+        pass  # Errors are reported below.
     return _decoded(data)
 
 
@@ -76,7 +76,7 @@ def _refuse(text: str) -> Plain:
     raise ValueError(message)
 
 
-# What JSON can say besides plain values are fractions, NaN and infinities.
+# Besides plain values, JSON has fractions, NaN and infinities.
 _READER = json.JSONDecoder(parse_float=_refuse, parse_constant=_refuse)
 _WRITER = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
@@ -109,7 +109,7 @@ def _is_usual(value: object, scalars: frozenset[type]) -> bool:
 
 
 def _taken_apart(value: Joined) -> Plain:
-    """Return a value with each written part replaced by what it stands for."""
+    """Return a value with each written part decoded."""
     if isinstance(value, Written):
         return decode(bytes(value))
     if isinstance(value, dict):
@@ -137,7 +137,7 @@ def _written(value: Plain) -> bytes:
 
 
 def _refuse_others(value: object) -> None:
-    """Refuse what is not plain; whole rows of scalars are looked at in one go."""
+    """Refuse values that are not plain; rows of scalars are checked at once."""
     items: Iterable[object]
     if isinstance(value, dict):
         if not _KEYS.issuperset(map(type, value)):

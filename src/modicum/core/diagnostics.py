@@ -1,4 +1,4 @@
-"""Mistakes, collected: each with its place, once, and with the nearest known word."""
+"""Collected mistakes: each with its position, once, and with the nearest known word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Mark, Problem
 
-#: Reading stops after so many problems, and says so.
+#: Reading stops after this many problems, and reports that.
 PROBLEMS_MAX = 10_000
 
 _STOPPED = f"reading stopped here, after {PROBLEMS_MAX} errors"
@@ -38,7 +38,7 @@ class Problems:
         self._found.append(problem)
 
     def raise_any(self) -> None:
-        """Raise what was found, in the order of the text; return if nothing was."""
+        """Raise the mistakes in text order; return if there are none."""
         if self._found:
             found = sorted(_once(self._found), key=_place)
             if len(self._found) >= PROBLEMS_MAX and _STOPPED not in found[-1].notes:
@@ -90,10 +90,10 @@ def fail(
 
 @contextmanager
 def placed(place: Node | Mark | None) -> Iterator[None]:
-    """Give a place to mistakes raised inside that have none.
+    """Add a position to mistakes raised inside that have none.
 
     Raises:
-        InputError: What was raised inside, with places.
+        InputError: Raised inside, with positions.
     """
     mark = place if place is None or isinstance(place, Mark) else place.mark
     try:
@@ -104,7 +104,7 @@ def placed(place: Node | Mark | None) -> Iterator[None]:
         ) from error
 
 
-#: What people guess, and what is meant, where that is known.
+#: Common guesses and their meaning.
 _GUESSED = {
     "date": ("released_on",),
     "epsilon": ("eps", "loss"),
@@ -126,11 +126,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def close_words(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known words that a word may be a slip of, the nearest first.
+    """Return the known words that a word may be a typo of, the nearest first.
 
-    Capital letters, hyphens and underscores do not count. The first letter is the
-    same, and at most every third one is wrong, missing, too many or swapped with the
-    next; or the word is the first half of the known one, or more.
+    Case, hyphens and underscores do not count. The first letter must match, and at most
+    every third one may be wrong, missing, extra or swapped with the next; or the word
+    is the first half of the known one, or more.
     """
     wrong: dict[str, int] = {}
     typed = _letters(word)
@@ -158,7 +158,7 @@ def _letters(word: str) -> str:
 
 
 def _slips(typed: str, meant: str) -> int:
-    """Return how many slips make one word of another (Damerau & Levenshtein)."""
+    """Return the number of typos between two words (Damerau & Levenshtein)."""
     before: list[int] = []
     row = list(range(len(meant) + 1))
     for i, letter in enumerate(typed, 1):
@@ -181,7 +181,7 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
 
     Args:
         names: The names.
-        most: How many to show.
+        most: The maximum number shown.
     """
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")

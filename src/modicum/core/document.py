@@ -1,7 +1,7 @@
-"""A text as a tree of marked nodes: every key and value knows where it stands.
+"""A text as a tree of marked nodes: every key and value has its position.
 
-Files are read by `modicum.core.yaml_reader`, Python values here. Numbers stay text
-until somebody asks for their exact value, so ``1e-7`` is never a rounded number.
+`modicum.core.yaml_reader` reads files, this module Python values. Numbers stay text
+until their exact value is needed, so ``1e-7`` is never a rounded number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEPTH_MAX = 24
 
 
 class Kind(Enum):
-    """What a plain scalar is under the YAML 1.2 core schema."""
+    """The type of a plain scalar in the YAML 1.2 core schema."""
 
     TEXT = "text"
     NUMBER = "a number"
@@ -40,10 +40,10 @@ class Scalar:
     """One value without parts.
 
     Attributes:
-        kind: What it is.
+        kind: Its type.
         text: Its text as written, without quotes.
-        quoted: Whether it stood in quotes (and so is text, whatever it says).
-        mark: Where it stands.
+        quoted: Whether it was quoted (and so is text, whatever its content).
+        mark: Its position.
         lines: The lines that it is written on, if they are several: each with the
             column in which its text begins.
     """
@@ -73,7 +73,7 @@ Node: TypeAlias = Scalar | Items | Entries
 
 
 def describe(node: Node) -> str:
-    """Return what a node is, for a message: ``a list``, ``text "x"``."""
+    """Return a description of a node, for a message: ``a list``, ``text "x"``."""
     match node:
         case Items():
             return "a list"
@@ -88,11 +88,11 @@ def describe(node: Node) -> str:
 
 
 def to_plain(node: Node) -> Plain:
-    """Return the tree as plain data in which order and exact values are kept.
+    """Return the tree as plain data that preserves order and exact values.
 
-    Mappings become lists of pairs, because the order of a policy's rules is part
-    of what it says; numbers become their canonical text, marked as numbers. Two
-    texts have the same plain form exactly if they say the same.
+    Mappings become lists of pairs, because the order of a policy's rules is
+    significant; numbers become their canonical text, marked as numbers. Two texts have
+    the same plain form exactly if they have the same meaning.
     """
     match node:
         case Items(items=items):
@@ -114,12 +114,12 @@ def to_plain(node: Node) -> Plain:
 
 
 def from_python(value: object) -> Node:
-    """Return the tree of a Python value, read as if it stood in a file.
+    """Return the tree of a Python value, as if read from a file.
 
     A float means its shortest decimal text: ``0.1`` is one tenth.
 
     Raises:
-        InputError: If the value holds something a file could not hold.
+        InputError: If the value contains something that a file cannot.
     """
     return _from_python(value, 0)
 
@@ -141,7 +141,7 @@ def _from_python(value: object, depth: int) -> Node:
             raise InputError(_no_value(value))
         case Mapping():
             return Entries(tuple(_pairs(value, depth)), None)
-        case list() | tuple():  # Other sequences may not be what they look like.
+        case list() | tuple():  # Other sequences may have unexpected contents.
             items = tuple(_from_python(item, depth + 1) for item in value)
             return Items(items, None)
         case _:
@@ -219,21 +219,21 @@ def _flow(node: Node) -> str:
             return text
 
 
-#: What stands for one character, by the quote around it.
+#: The representations of one character, by quote.
 _PIECES = {
     '"': re.compile(r"\\(?:x(..)|u(....)|U(.{8})|(.)|$)|."),
     "'": re.compile(r"''|."),
     "": re.compile(r"."),
 }
-#: Escapes of YAML that stand for white space.
+#: Escapes of YAML for white space.
 _BLANKS = frozenset("tnvfr NLP_\t")
 
 
 def place_inside(node: Scalar, line: int, column: int) -> Mark | None:
-    """Return the place in the file of a character of a value.
+    """Return the position in the file of a character of a value.
 
-    White space is what folding changes; so the place is found by counting all the
-    other characters before it.
+    Folding changes only white space; so the position is found by counting all the other
+    characters before it.
 
     Args:
         node: The value.
@@ -241,7 +241,7 @@ def place_inside(node: Scalar, line: int, column: int) -> Mark | None:
         column: Its column there, from 1.
 
     Returns:
-        A mark of one character; the value's own place if the character is not
+        The mark of one character; the value's own position if the character is not
         found, and None if the value does not come from a file.
     """
     if node.mark is None:

@@ -1,4 +1,4 @@
-"""Ed25519 signatures: whether one is by a public key. Nothing here holds a secret."""
+"""Verification of Ed25519 signatures. No secrets here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> boo
 
     Args:
         public_key: The raw key, 32 bytes.
-        message: What was signed.
+        message: The signed message.
         signature: The signature, 64 bytes.
 
     Raises:
@@ -28,7 +28,7 @@ def verify_signature(public_key: bytes, message: bytes, signature: bytes) -> boo
 
 
 def need_cryptography() -> None:
-    """Refuse to go on without what signatures are made and checked with.
+    """Refuse to continue without the library for signatures.
 
     Raises:
         UsageError: If it is not installed.

@@ -149,7 +149,7 @@ class Mark(Struct, frozen=True):
         file: The name the user knows the text by.
         line: Line number, from 1.
         column: Column number in characters, from 1.
-        length: How many characters to underline, at least 1.
+        length: The number of characters to underline, at least 1.
         source: The text of that line, without its line break.
     """
 
@@ -164,15 +164,15 @@ class Mark(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """One mistake: what is wrong, where, why it matters, and what to do.
+    """One mistake: what is wrong, where, why it matters, and the remedy.
 
     Attributes:
         code: The stable code.
         message: Subject, rule and offending value, in one line.
-        mark: Where it stands in a file; None when no file is involved.
+        mark: Its position in a file; None when no file is involved.
         label: A short remark printed beside the caret.
         notes: Reasons, one line each.
-        help: The remedy, in one line; empty if the message says it all.
+        help: The remedy, in one line; empty if the message suffices.
     """
 
     code: Code
@@ -198,7 +198,7 @@ class Problem(Struct, frozen=True):
 
 
 def printable(line: str) -> str:
-    """Return a line in which what a terminal would obey is written as an escape."""
+    """Return a line with terminal control characters escaped."""
     return "".join(
         character
         if character.isprintable()
@@ -226,12 +226,12 @@ def _excerpt(mark: Mark, label: str) -> list[str]:
     ]
 
 
-_SHOWN_MAX = 50  # Different mistakes that people are shown at once.
+_SHOWN_MAX = 50  # Maximum number of distinct mistakes shown.
 _PLACES_MAX = 5  # Further places of the same mistake that are named.
 
 
 def _rendered(first: Problem, *again: Problem) -> str:
-    """Return a problem in words, with the other places where it was found."""
+    """Return a problem as text, with the other positions where it was found."""
     if not again:
         return first.render()
     marks = [one.mark for one in again[:_PLACES_MAX]]
@@ -244,10 +244,10 @@ def _rendered(first: Problem, *again: Problem) -> str:
 
 
 class ModicumError(Exception):
-    """Base of every mistake modicum reports; carries one or more problems.
+    """Base of every error modicum reports; carries one or more problems.
 
     Attributes:
-        problems: What was wrong, in the order found; never empty.
+        problems: The problems, in the order found; never empty.
     """
 
     def __init__(self, *problems: Problem) -> None:
@@ -274,9 +274,9 @@ class ModicumError(Exception):
         return "\n\n".join(shown)
 
     def alone(self) -> Self:
-        """Return this mistake, without the frames and errors that it came through.
+        """Return this error, without its frames and causes.
 
-        What stands in them, such as rows and exact numbers, is told to nobody then.
+        Their contents, such as rows and exact numbers, are then not disclosed.
         """
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
@@ -287,7 +287,7 @@ class InputError(ModicumError):
 
 
 class ConflictError(ModicumError):
-    """The same release id stands already with other contents, or another state."""
+    """The same id is in use with other contents, or the status does not allow it."""
 
 
 class UsageError(ModicumError):
@@ -295,15 +295,15 @@ class UsageError(ModicumError):
 
 
 class ApprovalError(ModicumError):
-    """The release needs approval by people before it may be reserved."""
+    """The release needs approval before it may be reserved."""
 
 
 class AccessError(ModicumError):
-    """Whoever asks was not recognized, or may not do what they ask for."""
+    """The caller is not authenticated, or lacks permission."""
 
 
 class StaleError(ModicumError):
-    """The ledger moved on: another policy is active than the one given."""
+    """The ledger has changed: another policy is active than the one given."""
 
 
 class VerificationError(ModicumError):
@@ -311,7 +311,7 @@ class VerificationError(ModicumError):
 
 
 class UnavailableError(ModicumError):
-    """Something outside failed (lock, disk); the call may be tried again."""
+    """Something outside failed (lock, disk); the call may be retried."""
 
 
 class InvariantError(ModicumError):
@@ -322,7 +322,7 @@ def check(condition: bool, invariant: str) -> None:  # noqa: FBT001 - reads as a
     """Stop if an invariant does not hold; unlike `assert`, survives ``python -O``.
 
     Args:
-        condition: What must be true.
+        condition: The condition.
         invariant: Its name and wording, such as ``"LED-3: sums are exact"``.
 
     Raises:

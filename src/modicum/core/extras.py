@@ -1,4 +1,4 @@
-"""Libraries that extras bring, and the mistake that names what to install."""
+"""Libraries of extras, and the error that names what to install."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from modicum.core.errors import Code, Problem, UsageError
 
-#: By library, the extra that is named where it is missing; others may bring it, too.
-#: An extra that is called like its library needs no line here.
+#: By library, the extra to name where it is missing; others may include it, too. An
+#: extra with the name of its library needs no line here.
 EXTRAS: Final[Mapping[str, str]] = {
     "anyio": "server",
     "authlib": "server",
@@ -43,9 +43,9 @@ def not_installed(library: str, package: str) -> Problem:
     """Return the problem of a library that is missing.
 
     Args:
-        library: What people call it.
-        package: What brings it, as pip takes it: an extra such as `modicum[query]`, or
-            a package that is installed beside modicum.
+        library: The library's name.
+        package: What to install, as pip takes it: an extra such as `modicum[query]`, or
+            a package beside modicum.
     """
     return Problem(
         Code.NOT_SUPPORTED,
@@ -55,7 +55,7 @@ def not_installed(library: str, package: str) -> Problem:
 
 
 def extra_of(library: str) -> str:
-    """Return the extra that brings a library; empty if none does."""
+    """Return the extra of a library; empty if there is none."""
     if library in EXTRAS:
         return EXTRAS[library]
     from importlib.metadata import metadata

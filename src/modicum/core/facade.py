@@ -26,7 +26,7 @@ def facade(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
         names: The names that it offers, with spaces between them, by their module.
 
     Raises:
-        AttributeError: When it is asked for another name.
+        AttributeError: For another name.
     """
     places = {name: module for module in names for name in names[module].split()}
     vars(sys.modules[package])["_places"] = places

@@ -14,12 +14,12 @@ from modicum.core.errors import Code, InputError, Problem
 
 
 class Fields:
-    """The keys of one mapping, taken one by one; what is left over is an error.
+    """The keys of one mapping, taken one by one; unused ones are errors.
 
     Args:
         node: The mapping.
-        what: What it is, for messages.
-        help: What to write if it is something else.
+        what: Its name, for messages.
+        help: The remedy if it is something else.
 
     Raises:
         InputError: If it is no mapping.
@@ -52,16 +52,16 @@ class Fields:
         needed: str = "",
         help: str = "",  # noqa: A002 - the word users see
     ) -> Node:
-        """Return the value of a key that must be there.
+        """Return the value of a required key.
 
         Args:
             key: The key.
-            needed: What to say if it is not there; that it is needed, if left out.
-            help: What to add then.
+            needed: The message if it is missing; by default that it is required.
+            help: The remedy in that case.
 
         Raises:
-            InputError: If it is not there. A key that is spelt nearly like one that
-                is missing is then said once, here.
+            InputError: If it is missing. A key spelt nearly like the missing one is
+                then reported once, here.
         """
         value = self.take_optional(key)
         if value is not None:
@@ -95,7 +95,7 @@ class Fields:
         return pair
 
     def key_node(self, key: str) -> Scalar:
-        """Return the key itself, for its place; the key must not be taken yet."""
+        """Return the key itself, for its position; the key must not be taken yet."""
         return self._left[key][0]
 
     def rest(self) -> list[tuple[Scalar, Node]]:
@@ -113,8 +113,8 @@ class Fields:
         """Raise if a key was not taken.
 
         Args:
-            unsupported: Keys that the format has and this version does not
-                implement, each with what it is for.
+            unsupported: Keys of the format that this version does not implement, each
+                with its purpose.
             slips: Keys that people write instead of others, each with the remedy.
         """
         found = Problems()
@@ -137,7 +137,7 @@ class Fields:
         found.raise_any()
 
     def refuse_misspelt(self) -> None:
-        """Raise if a key that was not taken is spelt nearly like a known one."""
+        """Raise if an unused key is spelt nearly like a known one."""
         unknown = (self._unknown(name, key) for name, (key, _) in self._left.items())
         misspelt = [problem for problem in unknown if problem.label]
         if misspelt:
@@ -154,7 +154,7 @@ class Fields:
 
 
 def _as_mapping(node: Node) -> str:
-    """Say how something that is no mapping becomes one, if it is near to it."""
+    """Return how to turn a near-mapping into a mapping."""
     if isinstance(node, Scalar) and node.quoted and node.text[:1] == "{":
         return "leave the quotes around it out"
     names = isinstance(node, Items) and node.items

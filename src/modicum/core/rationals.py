@@ -50,7 +50,7 @@ def parse_number(text: str) -> Fraction | None:
 
 
 def rational(value: float | str | Decimal | Fraction) -> Fraction:
-    """Return the exact rational a Python number stands for.
+    """Return the exact rational of a Python number.
 
     A float stands for its shortest decimal text, so ``0.1`` means one tenth, as
     it would in a file.
@@ -146,7 +146,7 @@ def floor_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
 
 
 def brief(value: Fraction) -> str:
-    """Return a number in words: six digits, however large or small it is.
+    """Return a number as text: six digits, whatever its size.
 
     Examples:
         >>> brief(Fraction(1, 3)), brief(Fraction(1, 10**7)), brief(Fraction(10) ** 500)

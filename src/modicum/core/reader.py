@@ -53,12 +53,12 @@ __all__ = [
     "text",
 ]
 
-# Controls, half surrogates, odd line breaks, and what changes the direction of text.
+# Control characters, half surrogates, odd line breaks, and bidirectional controls.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     r"\ud800-\udfff]"
 )
-# What nobody sees: two texts that look the same would say different things.
+# Invisible characters: two texts that look the same would differ.
 _INVISIBLE = re.compile(
     r"[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -97,7 +97,7 @@ def items(node: Node, what: str) -> tuple[Node, ...]:
 
 
 def _as_list(node: Node) -> str:
-    """Say how something that is no list becomes one."""
+    """Return how to turn a value into a list."""
     match node:
         case Scalar(quoted=True, text=text) if text[:1] == "[":
             return "leave the quotes around it out"
@@ -111,11 +111,11 @@ def _as_list(node: Node) -> str:
 
 
 def optional_items(node: Node | None, what: str) -> tuple[Node, ...]:
-    """Return the items of a list that may be left out.
+    """Return the items of an optional list.
 
     Args:
         node: The list; None if the key is absent.
-        what: What it is, for messages.
+        what: Its name, for messages.
 
     Raises:
         InputError: If there is something else.
@@ -127,7 +127,7 @@ def optional_items(node: Node | None, what: str) -> tuple[Node, ...]:
 
 
 def refuse_nothing(node: Node, what: str) -> None:
-    """Refuse a key that has nothing behind it, and may be left out.
+    """Refuse an optional key without a value.
 
     Raises:
         InputError: If there is nothing.
@@ -138,10 +138,10 @@ def refuse_nothing(node: Node, what: str) -> None:
 
 
 def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
-    """Return a text; a bare number or boolean is refused rather than guessed at.
+    """Return a text; a bare number or boolean is refused rather than converted.
 
     Raises:
-        InputError: If it is not text, is too long, or holds control characters.
+        InputError: If it is not text, is too long, or contains control characters.
     """
     if not isinstance(node, Scalar) or node.kind is not Kind.TEXT:
         bare = isinstance(node, Scalar) and node.kind is not Kind.NULL
@@ -174,7 +174,7 @@ def text(node: Node, what: str, *, characters_max: int = 2000) -> str:
 
 
 def _without_brackets(node: Node) -> str:
-    """Say that a list of one is written as that one alone."""
+    """Return how to write a list of one item as that item."""
     if isinstance(node, Items) and len(node.items) == 1:
         return f"write  {flow_text(node.items[0])}  instead of  {flow_text(node)}"
     return ""
@@ -328,10 +328,10 @@ def probability(node: Node, what: str) -> Fraction:
 
 
 def count(node: Node, what: str, *, at_least: int, at_most: int) -> int:
-    """Return a whole number within bounds, both included.
+    """Return an integer within bounds, both included.
 
     Raises:
-        InputError: If it is not a whole number, or out of bounds.
+        InputError: If it is not an integer, or out of bounds.
     """
     value = number(node, what)
     if value.denominator != 1 or not at_least <= value <= at_most:

@@ -1,4 +1,4 @@
-"""Work that touches rows: where it fails, nothing of the failure is told."""
+"""Redaction: failures of work on rows reveal nothing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _Result = TypeVar("_Result")
 
 
 def scrubbed(work: Callable[[], _Result], failure: ModicumError) -> _Result:
-    """Return what some work returns; where it fails, nothing of the failure is told.
+    """Return the result of some work; a failure reveals nothing of its cause.
 
-    An error that nobody foresaw may quote rows or exact numbers. Those also stand in
-    the frames that any error came through, so no error keeps them.
+    An unexpected error may quote rows or exact numbers. The frames that any error
+    passed through contain those, too, so no error keeps them.
 
     Args:
         work: The work.
-        failure: What is raised in place of an error that is not modicum's.
+        failure: Raised in place of an error that is not modicum's.
 
     Raises:
-        ModicumError: What modicum itself found wrong, or the failure.
+        ModicumError: An error of modicum, or the failure.
     """
     try:
         return work()
@@ -29,5 +29,5 @@ def scrubbed(work: Callable[[], _Result], failure: ModicumError) -> _Result:
         error = known
     except Exception:  # noqa: BLE001 - it may be anything, with rows in it
         error = failure
-    # Outside of the handler: else what went wrong would stay attached to this one.
+    # Outside of the handler: otherwise the cause would stay attached to this error.
     raise error.alone()

@@ -1,4 +1,4 @@
-"""What was most likely meant where a text is no YAML, and what to write instead."""
+"""Diagnosis of invalid YAML: the likely intention, and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Spot: TypeAlias = tuple[int, int]
 _KEY = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[\w.+-]+)(?P<rest>.*)")
 _PAIR = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[^\s:]+):\s+(?P<value>.*)")
 _OPEN_QUOTE = re.compile(r"""(?:^|[:,\[{-])\s*(?P<quote>["'])""")
-# No blank goes before: else each of many blanks is a place to begin.
+# Not preceded by a blank: otherwise each of many blanks is a possible start.
 _REMARK = re.compile(r"(?<!\s)\s+#.*$")
 
 
@@ -22,11 +22,11 @@ class Slip(Struct, frozen=True):
     """A mistake in the YAML of a file.
 
     Attributes:
-        message: What is wrong.
-        spot: Where it is shown.
+        message: The mistake.
+        spot: The place of the caret.
         label: A remark beside the caret.
-        help: What to write.
-        opened: Where the thing began that is not finished, if that is elsewhere.
+        help: The remedy.
+        opened: Where the unfinished construct began, if that is elsewhere.
     """
 
     message: str
@@ -37,7 +37,7 @@ class Slip(Struct, frozen=True):
 
 
 class Complaint(Struct, frozen=True):
-    """What the parser says: what it was reading, and what it found there."""
+    """The parser's message: its context, and the problem."""
 
     context: str
     begun: Spot | None
@@ -107,7 +107,7 @@ def _block_text(said: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _end_of_file(said: Complaint, lines: Sequence[str]) -> Slip:
-    """Explain a text that goes on to the end of the file."""
+    """Explain a text that continues to the end of the file."""
     return _open_quote(said.begun or said.spot, lines)
 
 
@@ -123,7 +123,7 @@ def _open_quote(spot: Spot, lines: Sequence[str]) -> Slip:
 
 
 def _value_goes_on(said: Complaint, lines: Sequence[str]) -> Slip:
-    """Explain what follows a finished value: quotes in quotes, or one left open."""
+    """Explain text after a finished value: quotes in quotes, or an unclosed one."""
     line, _ = said.spot
     for above in range(line - 1, -1, -1):
         opening = _OPEN_QUOTE.search(lines[above])
@@ -142,7 +142,7 @@ _QUOTES = """use single quotes around a text with quotes: '… "…" …'"""
 
 
 def _in_single_quotes(value: str) -> str:
-    """Say how a value is written as one text."""
+    """Return a value as one quoted text."""
     first = value[:1]
     inner = value
     if first in ('"', "'") and value.endswith(first) and len(value) > 1:
@@ -183,7 +183,7 @@ def _open_bracket(said: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _still_open(written: str) -> str:
-    """Return the brackets that close what a line leaves open."""
+    """Return the brackets that close those left open on a line."""
     closing: list[str] = []
     for character in re.sub(r'"[^"]*"|\'[^\']*\'', "", written):
         if character in "{[":
@@ -259,7 +259,7 @@ def _indentation(said: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _above(line: int, lines: Sequence[str]) -> int:
-    """Return the last line above that says something; the line itself if none does."""
+    """Return the last non-blank line above; the line itself if there is none."""
     for above in range(line - 1, -1, -1):
         said = lines[above].strip()
         if said and not said.startswith("#"):

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 #: Larger texts are refused before they are parsed.
 TEXT_BYTES_MAX = 8 * 1024 * 1024
-#: More nodes are refused; an alias counts like what it stands for.
+#: Maximum number of nodes; an alias counts like its target.
 NODES_MAX = 400_000
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-# Control characters, line breaks that only some programs see, and characters that
-# change the direction of text: a reviewer would not see what the file says.
+# Control characters, line breaks that only some programs recognize, and bidirectional
+# controls: a reviewer would not see the real content.
 _FORBIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e"
     r"\u2066-\u2069\ufeff\ufffe\uffff]"
@@ -71,7 +71,7 @@ def decode_text(data: bytes, file: str) -> str:
     """Return the text of a file, without a byte order mark.
 
     Raises:
-        InputError: If it is too large, not UTF-8, or holds control characters.
+        InputError: If it is too large, not UTF-8, or contains control characters.
     """
     if len(data) > TEXT_BYTES_MAX:
         problem = Problem(
@@ -107,7 +107,7 @@ def _not_text(file: str, before: str, why: str) -> Problem:
 
 
 def plain_kind(text: str) -> Kind:
-    """Return what an unquoted scalar is under the YAML 1.2 core schema."""
+    """Return the type of an unquoted scalar in the YAML 1.2 core schema."""
     if text in _NULLS:
         return Kind.NULL
     if text in _BOOLEANS:
@@ -271,7 +271,7 @@ class _Builder:
             seen[key.text] = key.mark
             value = self._node(next(events), events, depth + 1)
             if isinstance(value, Scalar) and value.kind is Kind.NULL and not value.text:
-                value = replace(value, mark=key.mark)  # Nothing stands nowhere.
+                value = replace(value, mark=key.mark)  # An absent value has none.
             yield key, value
         self._end = event
 
@@ -304,7 +304,7 @@ class _Builder:
         )
 
     def _lines_of(self, event: ScalarEvent) -> tuple[Mark, ...]:
-        """Return the places of the lines of a text, if it stands on several."""
+        """Return the positions of the lines of a text with several."""
         start, end = event.start_mark, event.end_mark
         if end is None or end.line == start.line:
             return ()
@@ -325,7 +325,7 @@ class _Builder:
         return InputError(Problem(Code.YAML_FEATURE, message, mark, help=remedy))
 
     def _syntax(self, error: MarkedYAMLError) -> Problem:
-        """Return the problem of a text that is no YAML, with what was likely meant."""
+        """Return the problem of invalid YAML, with the likely intention."""
         from modicum.core.yaml_hints import Complaint, explained
 
         spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)

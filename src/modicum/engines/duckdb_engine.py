@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAME: Final = "duckdb"
-#: What it must not do on its own; none of it can be undone by a statement.
+#: Forbidden features; no statement can enable them again.
 _CLOSED: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -34,7 +34,7 @@ _CLOSED: Final = {
     "allow_unsigned_extensions": "false",
     "python_enable_replacements": "false",
 }
-#: A line of a CSV file has so many bytes at most; some of them are read at a time.
+#: Maximum length of a line of a CSV file, in bytes; several are read at a time.
 _LINE_MAX: Final = 1 << 24
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _FORMS: Final[dict[str, Form]] = {
@@ -54,14 +54,14 @@ _FORMS: Final[dict[str, Form]] = {
 
 @dataclass(frozen=True, slots=True)
 class DuckdbOptions:
-    """What DuckDB may use.
+    """The resources of DuckDB.
 
     Attributes:
         memory: At most so much memory, such as `4GB`; None for most of the machine's.
-        threads: So many threads; None for one per core.
-        folder: Where it puts rows that do not fit into memory, not encrypted: into a
-            folder of its own there, which other users cannot read and which is removed
-            in the end. None for where temporary files go.
+        threads: The number of threads; None for one per core.
+        folder: The folder for rows that do not fit into memory, unencrypted: in a new
+            subfolder, which other users cannot read and which is removed in the end.
+            None for the default of temporary files.
         spills: Whether it may; if not, it fails where memory does not do.
     """
 
@@ -75,8 +75,8 @@ class DuckdbEngine(SqlEngine):
     """Computes plans in DuckDB, in this process.
 
     Args:
-        sources: By table, where its rows are, as `source_of` takes it.
-        options: What it may use.
+        sources: By table, the location of its rows, as `source_of` takes it.
+        options: Its resources.
 
     Raises:
         InputError: If a source is not there.
@@ -110,17 +110,17 @@ class DuckdbEngine(SqlEngine):
             raise
 
     def interrupt(self) -> None:
-        """End what runs in another thread; it fails there."""
+        """Interrupt the call of another thread; it fails there."""
         self._connection.interrupt()
 
     def close(self) -> None:
-        """Close DuckDB, and remove what it put aside."""
+        """Close DuckDB, and remove its temporary files."""
         if hasattr(self, "_connection"):
             self._connection.close()
         self._remove()
 
     def types(self, table: str) -> dict[str, str]:
-        """Return by column what DuckDB calls its type; no row is read."""
+        """Return DuckDB's column types; no row is read."""
         described = scrubbed(
             lambda: self._connection.execute(
                 f"DESCRIBE {self._relations[table]}"
@@ -168,7 +168,7 @@ class DuckdbEngine(SqlEngine):
         paths = exp.Array(expressions=[exp.Literal.string(one) for one in allowed])
         for statement in (
             "SET TimeZone = 'UTC'",
-            # By what other rows of a file hold, it takes NaN for a number (2.0.0), or
+            # Depending on other rows of a file, it treats NaN as a number (2.0.0), or
             # computes what no row that is read has.
             "SET disabled_optimizers = 'statistics_propagation'",
             # It shows how long the rows take.
@@ -183,10 +183,10 @@ class DuckdbEngine(SqlEngine):
             self._forms[table] = self._described(self._relations[table], written)
 
     def _of_a_file(self, source: DuckdbTable, file: str) -> exp.Select:
-        """Return what reads a table of a DuckDB file.
+        """Return the statement that reads a table of a DuckDB file.
 
-        Its texts may have collations, by which different ones are the same: what one
-        row holds could then decide about another. They are compared byte by byte.
+        Its texts may have collations, under which different ones are equal: one row
+        could then decide about another. They are compared byte by byte.
         """
         path = _text(source.path)
         self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
@@ -236,8 +236,8 @@ def _connected(options: DuckdbOptions, folder: Path) -> duckdb.DuckDBPyConnectio
 
     settings: dict[str, str | bool | int | float | list[str]] = {
         **_CLOSED,
-        # What does not fit into memory is written as it is: without OpenSSL, which
-        # its extension `httpfs` brings, DuckDB refuses to encrypt.
+        # What does not fit into memory is written unencrypted: without OpenSSL, which
+        # its extension `httpfs` provides, DuckDB refuses to encrypt.
         "temp_directory": str(folder) if options.spills else "",
     }
     if options.memory is not None:

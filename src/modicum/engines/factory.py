@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class EngineOptions(Struct, frozen=True):
-    """What whoever opens an engine may ask for; an engine ignores what it has not.
+    """The options of an engine; an engine ignores those that it does not have.
 
     Attributes:
         master: The cluster that it runs on.
         memory: At most so much memory, such as `4GB`; None for its default.
-        threads: So many threads; None for its default.
+        threads: The number of threads; None for its default.
         spills: Whether it may put rows aside on a disk; if not, it fails where memory
             does not do.
     """
@@ -35,10 +35,10 @@ class EngineOptions(Struct, frozen=True):
 
 
 class EngineKind(Struct, frozen=True):
-    """An engine that can be chosen.
+    """An available engine.
 
     Attributes:
-        library: What must be installed for it.
+        library: The library that it needs.
         open: Returns it, reading some tables; its module is imported here.
     """
 
@@ -98,7 +98,7 @@ class SystemSecrets:
     """Secrets from the operating system."""
 
     def draw(self) -> Secrets:
-        """Return new secrets that nobody can guess."""
+        """Return new, unpredictable secrets."""
         import secrets
 
         from modicum.query.statistics import Secrets

@@ -1,7 +1,7 @@
-"""Whether the files that an engine reads are still the ones that were looked at.
+"""Whether the files of an engine are unchanged since they were checked.
 
-A statement may read a file more than once, and caps cut one reading by what another one
-counted. The price holds for one table, not for halves of two.
+A statement may read a file more than once, and caps combine one read with counts of
+another. The price holds for one table, not for halves of two.
 """
 
 from __future__ import annotations

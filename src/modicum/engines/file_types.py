@@ -1,7 +1,7 @@
-"""What kind of file somebody named, told by its first bytes.
+"""The type of a file, by its first bytes.
 
-An engine that is given another kind fails in words that may quote rows, so nobody would
-be told why. The first bytes of a kind of file say nothing about rows.
+An engine's error about a wrong type may quote rows, so it would be dropped. The first
+bytes of a file type reveal nothing about rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HELP: Final = (
 
 
 class _Kind(NamedTuple):
-    """A kind of file: what it begins with, from some byte on; its name; a remedy."""
+    """A file type: its magic bytes and their offset; its name; a remedy."""
 
     begin: bytes
     at: int
@@ -53,7 +53,7 @@ _KINDS: Final = (
     _Kind(b"\xff\xfe", 0, "text in UTF-16", "save it in UTF-8"),
     _Kind(b"\xfe\xff", 0, "text in UTF-16", "save it in UTF-8"),
 )
-#: What other programs put between columns.
+#: Other common column separators.
 _SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -131,7 +131,7 @@ def _kind(first: bytes) -> _Kind | None:
 
 
 def _may_be_text(first: bytes, kind: _Kind) -> bool:
-    """Return whether the first bytes may be names that look like a kind of file."""
+    """Return whether the first bytes may be column names that look like a file type."""
     control = any(byte < 32 and byte not in b"\t\r\n" for byte in first)
     return kind.begin.isascii() and not control
 

@@ -1,12 +1,13 @@
 """Noise from OpenDP's samplers: discrete Laplace and discrete Gaussian, on integers.
 
-OpenDP draws exactly from these laws, with the entropy of the operating system, and
-cannot be seeded. Noise is drawn around 0 and added here, to whole numbers of any size:
-so nothing saturates, however large a sum is, and neither what is drawn nor how long it
-takes depends on what it is added to. A draw itself has 64 bits. At the largest scale
-that is taken, it fails to fit with a probability below 1e-1700; then nothing is told.
+OpenDP samples exactly from these distributions, with the entropy of the operating
+system, and cannot be seeded. Noise is drawn around 0 and added here, to integers of any
+size: so nothing saturates, however large a sum is, and neither the sample nor its
+duration depends on what it is added to. A sample itself has 64 bits. At the largest
+accepted scale, it fails to fit with a probability below 1e-1700; then nothing is
+released.
 
-OpenDP takes 6 to 13 microseconds for a draw.
+OpenDP takes 6 to 13 microseconds per sample.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _NAME: Final = "opendp"
 SCALE_MAX: Final = 2**50
 #: A draw that is farther from 0 than this is none: see above.
 _DRAW_MAX: Final = 2**62
-#: OpenDP takes whole sensitivities up to this.
+#: OpenDP takes integer sensitivities up to this.
 _WHOLE_MAX: Final = 2**63 - 1
-#: How many numbers are drawn at a time; in between, the run may be interrupted.
+#: Batch size of samples; in between, the run may be interrupted.
 _AT_A_TIME: Final = 16_384
-#: What OpenDP says that noise costs is rounded in floats, by much less than this.
+#: OpenDP's computed privacy loss is rounded in floats, by much less than this.
 _ROUNDING: Final = Fraction(1, 2**44)
 
 _MEASURES: Final = {
@@ -72,7 +73,7 @@ class OpenDpSampler:
             )
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
-        """Return whole numbers with discrete noise, each with a draw of its own."""
+        """Add independent discrete noise to integers."""
         draws = self.draws(noise, scale, len(values))
         return [value + draw for value, draw in zip(values, draws, strict=True)]
 
@@ -89,7 +90,7 @@ class OpenDpSampler:
 
 
 def priced(noise: str, scale: Fraction, sensitivity: Fraction) -> Fraction:
-    """Return what noise costs: ε of `laplace`, ρ of `gaussian`."""
+    """Return the loss of noise: ε of `laplace`, ρ of `gaussian`."""
     quotient = sensitivity / scale
     return quotient if noise == "laplace" else quotient * quotient / 2
 

@@ -1,4 +1,4 @@
-"""What an engine does, and how its failures are told."""
+"""The interface of engines, and the form of their errors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from modicum.query.tables import Table
 
 
 class Engine(Protocol):
-    """Something that reads tables and computes plans, exactly.
+    """Reads tables and computes plans, exactly.
 
-    Its methods raise `InputError` where plan, tables and data do not fit each other,
-    and `UnavailableError` for anything else that goes wrong, without a word about why:
-    engines quote rows.
+    Its methods raise `InputError` where plan, tables and data do not match, and
+    `UnavailableError` for any other error, without its cause: engines quote rows.
     """
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return its name."""
 
     def check(self, plan: ExactPlan) -> None:
         """Check that the data is as declared; no row is read."""
@@ -32,10 +31,10 @@ class Engine(Protocol):
         """Return the exact statistics by name; that of the selection is among them."""
 
     def interrupt(self) -> None:
-        """End what runs in another thread; it fails there."""
+        """Interrupt the call of another thread; it fails there."""
 
     def close(self) -> None:
-        """Let go of everything that it holds."""
+        """Release all resources."""
 
     def __enter__(self) -> Self:
         """Return the engine."""

@@ -1,4 +1,4 @@
-"""Where the rows of a table lie."""
+"""The locations of a table's rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from modicum.core.errors import InputError
 
-#: Engines take these in a path for patterns of their own.
+#: Engines interpret these in a path as patterns.
 _PATTERNS: Final = frozenset("*?[]{}")
 
 
@@ -40,9 +40,9 @@ class CsvFile:
     Attributes:
         path: The file.
         columns: The names in its first line.
-        typed: Whether the engine finds the types of its columns in the rows, and
-            nothing else about the file; else all are texts, as a guarantee needs: what
-            one row holds must not decide how the others are read.
+        typed: Whether the engine infers the column types from the rows, and nothing
+            else about the file; else all are texts, as a guarantee requires: the
+            content of one row must not determine how the others are read.
     """
 
     path: str

@@ -43,8 +43,8 @@ class SparkEngine(SqlEngine):
     """Computes plans in Spark.
 
     Args:
-        sources: By table, where its rows are, as `source_of` takes it; a cluster reads
-            files by the same paths.
+        sources: By table, the location of its rows, as `source_of` takes it; a cluster
+            reads files by the same paths.
         options: Which Spark to use.
 
     Raises:
@@ -73,7 +73,7 @@ class SparkEngine(SqlEngine):
             raise
 
     def interrupt(self) -> None:
-        """End what runs in another thread; it fails there."""
+        """Interrupt the call of another thread; it fails there."""
         scrubbed(self._session.interruptAll, failed(_NAME, "to stop"))
 
     def close(self) -> None:

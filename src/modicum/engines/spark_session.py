@@ -60,7 +60,7 @@ class SparkOptions:
     """Which Spark to use, and how.
 
     Attributes:
-        master: Where it runs: all cores of this machine, or a cluster's URL.
+        master: All cores of this machine, or a cluster's URL.
         session: A session that is there already; it stays, and its log is silenced.
         settings: More settings for statements, such as `spark.sql.shuffle.partitions`;
             those that results depend on stay as they are.
@@ -103,7 +103,7 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
 
 
 def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
-    """Return a session with tables and settings of its own, on the same Spark."""
+    """Return a session with separate tables and settings, on the same Spark."""
     silence()
     base.sparkContext.setLogLevel("OFF")
     session = base.newSession()

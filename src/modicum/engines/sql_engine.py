@@ -1,4 +1,4 @@
-"""What engines that are spoken to in SQL have in common."""
+"""Common parts of engines with an SQL interface."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SqlEngine(ABC):
     """Computes plans by statements in an engine's SQL."""
 
     name: ClassVar[str]
-    #: Its way of writing SQL, as sqlglot calls it.
+    #: Its SQL dialect in sqlglot.
     dialect: ClassVar[str]
     #: Whether caps look first which instances have too many rows.
     apart: ClassVar[bool] = False
-    #: Whether it can be told to keep the rows of a step of a statement.
+    #: Whether it can materialize a step of a statement.
     keeps_steps: ClassVar[bool] = False
 
     def __init__(self, sources: Mapping[str, object]) -> None:
@@ -37,7 +37,7 @@ class SqlEngine(ABC):
             table: source_of(one, table) for table, one in sources.items()
         }
         self._state = state_of(self._sources.values())
-        #: By table, what the engine calls its data, and which columns it has.
+        #: By table, its relation in the engine, and its columns.
         self._relations = {
             table: f"data_{number}" for number, table in enumerate(sources)
         }
@@ -61,11 +61,11 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def interrupt(self) -> None:
-        """End what runs in another thread; it fails there."""
+        """Interrupt the call of another thread; it fails there."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything that it holds."""
+        """Release all resources."""
 
     def check(self, plan: ExactPlan) -> None:
         """Check that the data is as declared; no row is read."""
@@ -98,7 +98,7 @@ class SqlEngine(ABC):
         return {table: tuple(forms) for table, forms in self._forms.items()}
 
     def relations(self) -> dict[str, str]:
-        """Return by table what the engine calls its data."""
+        """Return the engine's relation of each table."""
         return dict(self._relations)
 
     def forms(self) -> dict[str, dict[str, Form]]:
@@ -116,7 +116,7 @@ class SqlEngine(ABC):
     def fetch(self, statement: str) -> pa.Table:
         """Return the rows of a statement over the relations.
 
-        It is for the controller of the data: nothing bounds or hides what it returns.
+        It is for the data controller: nothing bounds or hides the result.
         """
         must_be_unchanged(self._state)
         failure = failed(self.name, "to compute a query")
@@ -125,14 +125,14 @@ class SqlEngine(ABC):
         return found
 
     def keep(self, name: str, statement: str) -> None:
-        """Keep the rows of a statement, as a relation of the engine, until it closes.
+        """Materialize the rows of a statement, as a relation, until the engine closes.
 
         Args:
-            name: What it is to be called.
+            name: The name of the relation.
             statement: SQL in DuckDB's dialect that is also the engine's.
 
         Raises:
-            UnavailableError: If the engine fails; nothing of what it says is told.
+            UnavailableError: If the engine fails; without its message.
         """
         failure = failed(self.name, "to compute a query")
         scrubbed(lambda: self._keep(name, statement), failure)

@@ -1,6 +1,5 @@
-"""Contracts for data that stays where it is: programs, runs, what goes out.
+"""Contracts for data that stays in place: programs, runs, disclosures.
 
-Analysts never see rows or exact answers. Whatever leaves does so under a contract that
-the owners of the data approved, and everything here is pure: the shell keeps the data
-and runs the programs.
+Analysts never see rows or exact answers. Every disclosure is under a contract that the
+owners of the data approved. All code here is pure: storage and execution are elsewhere.
 """

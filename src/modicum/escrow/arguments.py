@@ -14,7 +14,7 @@ from modicum.core.rationals import brief, number_text, rational
 from modicum.escrow.programs import Table
 
 Number: TypeAlias = "int | float | str | Decimal | Fraction"
-#: A public table: its columns and rows, as programs are given tables.
+#: A public table: its columns and rows, in the form given to programs.
 PublicTable: TypeAlias = "Table | Mapping[str, Any]"
 
 #: Programs know no larger number.
@@ -27,8 +27,8 @@ def name_of(what: str, value: object) -> str:
     """Return the name of a column or table.
 
     Args:
-        what: Which argument it is.
-        value: What was given.
+        what: The argument.
+        value: Its value.
 
     Raises:
         InputError: If it is no text, is empty or is too long.
@@ -44,11 +44,11 @@ def name_of(what: str, value: object) -> str:
 
 
 def names_of(what: str, values: object) -> tuple[str, ...]:
-    """Return the names of columns, each once.
+    """Return the names of columns, without duplicates.
 
     Args:
-        what: Which argument it is.
-        values: What was given.
+        what: The argument.
+        values: Its value.
 
     Raises:
         InputError: If it is no list of names, or has one twice.
@@ -67,16 +67,16 @@ def names_of(what: str, values: object) -> tuple[str, ...]:
 
 
 def whole(what: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of a range.
+    """Return an integer in a range.
 
     Args:
-        what: Which argument it is.
-        value: What was given.
-        low: The least that may be given.
+        what: The argument.
+        value: Its value.
+        low: The minimum.
         high: The greatest.
 
     Raises:
-        InputError: If it is no whole number, or out of range.
+        InputError: If it is no integer, or out of range.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise mistake(
@@ -95,12 +95,12 @@ def whole(what: str, value: object, low: int, high: int) -> int:
 def exact(
     what: str, value: object, low: Fraction | None = None, high: Fraction | None = None
 ) -> Fraction:
-    """Return a number of a range, exactly; a float is what its decimal text says.
+    """Return an exact number in a range; a float has the value of its decimal text.
 
     Args:
-        what: Which argument it is.
-        value: What was given.
-        low: The least that may be given; None for as little as programs know.
+        what: The argument.
+        value: Its value.
+        low: The minimum; None for that of programs.
         high: The greatest; None for as much as they know.
 
     Raises:
@@ -135,8 +135,8 @@ def one_of(what: str, value: object, choices: Iterable[str]) -> str:
     """Return one of some words.
 
     Args:
-        what: Which argument it is.
-        value: What was given.
+        what: The argument.
+        value: Its value.
         choices: The words.
 
     Raises:
@@ -158,11 +158,11 @@ def one_of(what: str, value: object, choices: Iterable[str]) -> str:
 
 
 def public_rows(table: PublicTable, keys: Sequence[str], column: str) -> Plain:
-    """Return what programs are given of a public table: keys, and numbers as texts.
+    """Return a public table in the form given to programs: keys, and numbers as texts.
 
     Args:
         table: The table; rows without a number in the column are left out.
-        keys: The columns that tell its rows apart.
+        keys: The columns that identify its rows.
         column: The column with the numbers.
 
     Raises:
@@ -199,7 +199,7 @@ def unknown_column(where: str, name: str, columns: Iterable[str]) -> InputError:
     """Return the error for a column that a table does not have.
 
     Args:
-        where: What the table is called.
+        where: The table.
         name: The column.
         columns: Those that it has.
     """
@@ -258,6 +258,6 @@ def _key(cell: object) -> bool | int | str | None:
 
 
 def _shown(value: object) -> str:
-    """Return what was given, cut short."""
+    """Return a value, cut short."""
     text = str(value) if isinstance(value, str | int | float) else type(value).__name__
     return f"`{text[:60]}{'…' if len(text) > 60 else ''}`"

@@ -1,4 +1,4 @@
-"""Whether queries can be divided by people: each row into the block of its own id."""
+"""Whether queries can be divided by people: each row into the block of its id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def divided_by(blocks: ByBlocks, vocabulary: Vocabulary) -> ByBlocks:
     """Return blocks with the unit that they divide.
 
     Raises:
-        InputError: If there is no such unit, it has a period, or it is not said which.
+        InputError: If the unit does not exist, has a period, or is ambiguous.
     """
     whole = [
         name for name, unit in vocabulary.unit_facts.items() if unit.period is None
@@ -48,7 +48,7 @@ def divided_by(blocks: ByBlocks, vocabulary: Vocabulary) -> ByBlocks:
 def must_divide(
     queries: Sequence[QueryFile], unit: str, vocabulary: Vocabulary
 ) -> None:
-    """Refuse queries whose rows cannot all be told apart by one id.
+    """Refuse queries whose rows cannot all be divided by one id.
 
     Args:
         queries: The queries; at least one.
@@ -56,8 +56,8 @@ def must_divide(
         vocabulary: The units of the policy.
 
     Raises:
-        InputError: If a table does not tell the id, tells it as another type than
-            others do, or is joined on another one; or if a query draws a sample.
+        InputError: If a table lacks the id, has it with another type than others, or is
+            joined on another one; or if a query draws a sample.
     """
     column = vocabulary.unit_facts[unit].id
     types: dict[str, str] = {}

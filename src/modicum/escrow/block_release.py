@@ -1,4 +1,4 @@
-"""What a score of blocks costs, as an ordinary release that every rule counts."""
+"""The cost of a score of blocks, as an ordinary release that every rule counts."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _TEXT: Final = "the loss of a score of blocks"
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What is scored, and how its release is called.
+    """The scored content, and the id of its release.
 
     Attributes:
         release: The id of the release.
-        queries: The queries whose exact answers are scored, as they are read now.
+        queries: The queries whose exact answers are scored, as read now.
         program: The program, as its contract names it.
-        span: Where its scores lie.
+        span: The range of its scores.
     """
 
     release: str
@@ -50,12 +50,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class BlockScore:
-    """A score of blocks as a release to be.
+    """A score of blocks as a future release.
 
     Attributes:
-        scored: What is scored.
+        scored: The scored content.
         blocks: How, with the unit that is divided.
-        text: What people agree to.
+        text: The text that people approve.
         described: The release, as a tree.
     """
 
@@ -66,7 +66,7 @@ class BlockScore:
 
     @property
     def moved(self) -> Fraction:
-        """How far the mean moves with one instance of the unit."""
+        """The change of the mean by one instance of the unit."""
         return self._in_scores(Fraction(SENSITIVITY))
 
     @property
@@ -82,7 +82,7 @@ class BlockScore:
         return self._in_scores(Fraction(steps))
 
     def explain(self) -> Iterator[str]:
-        """Yield what people should know of it before they agree, in lines."""
+        """Yield the explanation for approvers, in lines."""
         unit, number = self.blocks.unit, self.blocks.number
         yield (
             f"the program runs on exact answers about each of {number} blocks of"
@@ -100,16 +100,16 @@ class BlockScore:
 
 
 def block_score(scored: Scored, blocks: ByBlocks, vocabulary: Vocabulary) -> BlockScore:
-    """Return what a score of blocks costs.
+    """Return the cost of a score of blocks.
 
     Args:
-        scored: What is scored.
+        scored: The scored content.
         blocks: How.
-        vocabulary: The words of the policy.
+        vocabulary: The vocabulary of the policy.
 
     Raises:
         InputError: If the queries cannot be divided by the unit, or one release cannot
-            stand for all of them.
+            describe all of them.
     """
     blocks = divided_by(blocks, vocabulary)
     must_divide(scored.queries, blocks.unit, vocabulary)
@@ -156,12 +156,12 @@ loss: {{{_quoted(blocks.unit)}: {{{measure}: {number_text(blocks.loss)}}}}}
 
 
 def _quoted(word: str) -> str:
-    """Return a word as YAML reads it back, whatever stands in it."""
+    """Return a word in YAML, quoted safely."""
     return encode(word).decode("utf-8")
 
 
 def _described(scored: Scored, blocks: ByBlocks, vocabulary: Vocabulary) -> Node:
-    """Return the release: what the queries say besides, and one mechanism."""
+    """Return the release: the common heading of the queries, and one mechanism."""
     units = vocabulary.unit_facts
     own = [name for name, one in units.items() if one.id == units[blocks.unit].id]
     norm, parameter = ("l1", "scale") if blocks.noise == "laplace" else ("l2", "sigma")
@@ -185,7 +185,7 @@ def _described(scored: Scored, blocks: ByBlocks, vocabulary: Vocabulary) -> Node
 
 
 def _identity(scored: Scored, blocks: ByBlocks) -> str:
-    """Return what tells it from other releases that are described alike."""
+    """Return what distinguishes it from other releases with the same description."""
     return PREFIX + digest(
         encode(
             {
@@ -210,9 +210,9 @@ def _value(node: Node, name: str) -> str:
 def _heading(
     queries: Sequence[QueryFile], vocabulary: Vocabulary
 ) -> list[tuple[Scalar, Node]]:
-    """Return what all queries say besides: their labels, their part, their purpose.
+    """Return the common heading of all queries: labels, part and purpose.
 
-    Where they read different parts, it is charged as if it read everything.
+    If they read different parts, it is charged as if it read everything.
     """
     first = queries[0]
     known = {*vocabulary.labels, *METADATA, *_PART}

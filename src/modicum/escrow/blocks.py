@@ -1,26 +1,26 @@
-"""Scores of blocks of people, and their mean with noise: differentially private.
+"""Scores of blocks of people, and their noisy mean: differentially private.
 
-People are divided into blocks; the program is run on the exact answers about each block
-alone; scores are moved into their declared range, and their mean gets noise. This is
-`sample and aggregate` with the mean for what aggregates (Nissim, Raskhodnikova & Smith
+People are divided into blocks; the program runs on the exact answers about each block
+alone; scores are clamped to their declared range, and their mean gets noise. This is
+`sample and aggregate` with the mean as the aggregate (Nissim, Raskhodnikova & Smith
 2007, "Smooth sensitivity and sampling in private data analysis"), on disjoint blocks.
 
-**What is proven.** Let a row's block be a function of its id and of a key that has
-nothing to do with the data, and let the score of a block be any function of the block's
+**What is proven.** Let a row's block be a function of its id and of a key that is
+independent of the data, and let the score of a block be any function of the block's
 rows, in [low, high]. Tables are neighbors if only rows of one id differ: then all that
 differs lies in one block, and one score changes, by at most high - low. So the mean of
-B scores moves by at most (high - low) / B, whatever the query and the program do. It
+B scores changes by at most (high - low) / B, whatever the query and the program do. It
 holds for each key, and so for one that is drawn at random.
 
-A unit's instances are known by their ids and periods, and no relation of the ledger
-changes anything outside one of them, or its id: whoever replaces somebody takes over
-their id. So this bound holds for each unit with the id of the blocks, timed or not,
-under any of the relations (docs/spec/release.md). For a unit with another id it does
-not hold by itself; what follows for one is found when the release is priced.
+A unit's instances are identified by their ids and periods, and no relation of the
+ledger changes anything outside one of them, or its id: a replacement takes over the id.
+So this bound holds for each unit with the id of the blocks, timed or not, under any of
+the relations (docs/spec/release.md). For a unit with another id it does not hold by
+itself; what follows for one is found when the release is priced.
 
 **No floats.** A score is a whole number of steps of its range, 0 to `STEPS`; the sum of
-all is one whole number that moves by at most `STEPS`, and discrete noise is added to
-that. What is done after it is told nothing of any row.
+all is one integer that changes by at most `STEPS`, and discrete noise is added to that.
+Everything after that is post-processing.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from modicum.escrow.programs import STEPS, Range
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.request import Noise
 
-#: With one block nothing is gained, and the sandbox runs once for each.
+#: One block gains nothing, and the sandbox runs once for each.
 BLOCKS_MIN: Final = 2
 BLOCKS_MAX: Final = 1000
-#: A block without a score counts as one with this: the middle of its range. It must
-#: not depend on other blocks, nor be left out: that would move the number of scores.
+#: The score of a block without one: the middle of its range. It must not depend on
+#: other blocks, nor be left out: that would change the number of scores.
 MIDDLE: Final = STEPS // 2
-#: How far the sum of all scores moves with one id, in steps.
+#: The change of the sum of all scores by one id, in steps.
 SENSITIVITY: Final = STEPS
 
 
 @dataclass(frozen=True, slots=True)
 class ByBlocks:
-    """How a score on exact answers is made differentially private.
+    """The parameters of a differentially private score on exact answers.
 
     Attributes:
-        number: Into how many blocks people are divided; each has a run of its own.
-        loss: What it may cost one instance of the unit: ε of `laplace`, ρ of
-            `gaussian`.
+        number: The number of blocks; each has a separate run.
+        loss: The loss per instance of the unit: ε of `laplace`, ρ of `gaussian`.
         unit: The privacy unit that is divided, one without a period; empty for the
             only one of the policy.
         noise: The kind of noise.
 
     Raises:
-        InputError: If there are too few blocks or too many, or nothing may be lost.
+        InputError: If there are too few blocks or too many, or the loss is not
+            positive.
     """
 
     number: int
@@ -102,13 +102,13 @@ class ByBlocks:
 
 
 def steps_of(score: float | None, span: Range) -> int:
-    """Return a score as a whole number of steps above the least one, 0 to `STEPS`.
+    """Return a score as a whole number of steps above the minimum, 0 to `STEPS`.
 
-    Whatever it is given, the result lies there: the proof needs nothing of sandboxes.
+    The result lies there for any input: the proof assumes nothing about sandboxes.
 
     Args:
         score: The score of a block; None if it has none.
-        span: Where scores lie; others are moved to the nearest end.
+        span: The range of scores; others are moved to the nearest end.
 
     Examples:
         >>> span = Range(Fraction(0), Fraction(2))
@@ -130,15 +130,15 @@ def sum_of(scores: Iterable[float | None], span: Range) -> int:
 
 
 def mean_of(total: int, number: int, span: Range) -> Fraction:
-    """Return the mean that a sum of steps tells, in the range and on its grid.
+    """Return the mean given by a sum of steps, in the range and on its grid.
 
-    It is told of a sum that has its noise. Noise may carry it out of the range; then it
-    is the nearest end.
+    The sum includes its noise. If noise moves it out of the range, the result is the
+    nearest end.
 
     Args:
         total: The sum, with noise.
-        number: How many blocks there are.
-        span: Where scores lie.
+        number: The number of blocks.
+        span: The range of scores.
 
     Examples:
         >>> mean_of(2 * STEPS, 4, Range(Fraction(0), Fraction(1)))
@@ -155,8 +155,8 @@ def in_scores(steps: Fraction, number: int, span: Range) -> Fraction:
 
     Args:
         steps: The change, in steps.
-        number: How many blocks there are.
-        span: Where scores lie.
+        number: The number of blocks.
+        span: The range of scores.
 
     Examples:
         >>> in_scores(Fraction(SENSITIVITY), 20, Range(Fraction(0), Fraction(1)))

@@ -18,8 +18,8 @@ class Entry:
     """A text of the catalogue.
 
     Attributes:
-        name: Its name and version, as `NAME@VERSION`; what differs has another version.
-        range: Where its scores lie.
+        name: Its name and version, as `NAME@VERSION`; every change has a new version.
+        range: The range of its scores.
         digest: SHA-256 of the text.
     """
 
@@ -33,7 +33,7 @@ class Entry:
         return self.name.replace("@", "_") + ".py"
 
 
-#: Every text by its name and version. What was used once stays.
+#: Every text by its name and version. Published texts are never removed.
 CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
     {
         name: Entry(name, range_, held)
@@ -95,7 +95,7 @@ def text_of(entry: Entry, texts: Mapping[str, bytes]) -> bytes:
         texts: Texts by name and version, as they are installed.
 
     Raises:
-        VerificationError: If it is not there, or is not what was vetted.
+        VerificationError: If it is missing, or differs from the reviewed text.
     """
     found = texts.get(entry.name)
     if found is None or digest(found) != entry.digest:
@@ -116,10 +116,10 @@ def vetted(program: Program) -> bool:
     Its arguments are the analyst's all the same.
 
     Args:
-        program: The program; what it calls itself does not count.
+        program: The program; its own claim does not count.
 
     Raises:
-        VerificationError: If it calls itself what it is not.
+        VerificationError: If it falsely claims to be a text of the catalogue.
     """
     if not program.catalogue:
         return False

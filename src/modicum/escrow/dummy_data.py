@@ -1,8 +1,8 @@
-"""Made-up rows and answers, from public facts only: for trying tasks out.
+"""Synthetic rows and answers, from public facts only, for trying tasks.
 
 They have the columns, types and values that are declared, and nothing else of the data.
 
-A score on them says that a task runs, not how good it would be.
+A score on them shows that a task runs, not its real quality.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from modicum.query.model import Aggregate, Grain, Key, Query
 from modicum.query.tables import Tables
 from modicum.release.parts import EVERYTHING, Part
 
-#: Nobody needs more rows than that to try a task out.
+#: Maximum number of rows for a trial.
 ROWS_MAX: Final = 100_000
-#: Where no bounds are declared, numbers are below this.
+#: The bound of numbers without declared bounds.
 USUAL_MAX: Final = 100
 _FIRST: Final = datetime(2026, 1, 1)  # noqa: DTZ001 - timestamps have no zone here
 _DAYS: Final = 365
 _DAY_SECONDS: Final = 86_400
-#: So many rows are of one person, about.
+#: Approximate number of rows per person.
 _ROWS_EACH: Final = 3
 
 
 class RandomSource(Protocol):
-    """What draws: a generator of Python, or of NumPy."""
+    """A random generator, of Python or NumPy."""
 
     def random(self) -> float:
         """Return a number from 0 up to 1, without 1."""
@@ -49,7 +49,7 @@ class RandomSource(Protocol):
 def dummy_rows(
     tables: declared.Tables, name: str, many: int, dice: RandomSource
 ) -> Table:
-    """Return made-up rows of a declared table.
+    """Return synthetic rows of a declared table.
 
     Each cell is of its column's type, and one of its values, or within its bounds,
     where these are declared. Ids are the same in all tables. No two rows have the same
@@ -57,10 +57,10 @@ def dummy_rows(
     leave no more of them, there are fewer rows.
 
     Args:
-        tables: What is declared.
+        tables: The declarations.
         name: The table.
         many: How many rows, at most 100,000.
-        dice: What draws.
+        dice: The random generator.
 
     Raises:
         InputError: If there is no such table, or that is no number of rows.
@@ -152,7 +152,7 @@ def _cell(
 
 
 _PEOPLE_MAX: Final = 1000
-#: So many values has a key whose values are not public.
+#: Number of values of a key whose values are not public.
 _MADE_UP: Final = 5
 #: Days on which periods begin, where the periods that are read are not public.
 _PERIODS: Final[Mapping[Grain, tuple[str, ...]]] = MappingProxyType(
@@ -169,15 +169,15 @@ _PERIODS: Final[Mapping[Grain, tuple[str, ...]]] = MappingProxyType(
 def dummy_answers(
     query: Query, tables: Tables, dice: RandomSource, part: Part = EVERYTHING
 ) -> Table:
-    """Return made-up answers to a query: its keys, and a number for each aggregate.
+    """Return synthetic answers to a query: its keys, and a number for each aggregate.
 
-    Groups are those that public values make; a key that has none gets five values.
+    Groups are those of public values; a key without them gets five values.
 
     Args:
         query: The query.
-        tables: What is declared.
-        dice: What draws.
-        part: The part of the data that is read; it tells which periods there are.
+        tables: The declarations.
+        dice: The random generator.
+        part: The part of the data that is read; it determines the periods.
 
     Raises:
         InputError: If there are more than 100,000 groups.
@@ -202,15 +202,15 @@ def dummy_answers(
 def with_noise(
     table: Table, scale: float | Fraction, dice: RandomSource, *measures: str
 ) -> Table:
-    """Return a table whose numbers have noise, to see what that does to a task.
+    """Return a table with noisy numbers, to see the effect on a task.
 
-    It is Laplace noise of floats, which protects nobody.
+    The noise is Laplace in floats, which protects nobody.
 
     Args:
-        table: Made-up answers.
-        scale: Of the noise, such as 1 / ε for counts; what was whole stays whole.
-        dice: What draws.
-        *measures: The columns that get noise; what is no number there stays.
+        table: Synthetic answers.
+        scale: The noise scale, such as 1 / ε for counts; integers stay integers.
+        dice: The random generator.
+        *measures: The columns that get noise; other values there stay.
 
     Raises:
         InputError: If there is no such column.
@@ -263,7 +263,7 @@ def _number(one: Aggregate, tables: Tables, people: int, dice: RandomSource) -> 
 
 
 def _shaken(cell: Cell, scale: float, dice: RandomSource) -> Cell:
-    """Return a number with noise; what is none stays."""
+    """Return a number with noise; other values unchanged."""
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return cell
     noise = scale * (math.log1p(-dice.random()) - math.log1p(-dice.random()))

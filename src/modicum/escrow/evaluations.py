@@ -1,7 +1,7 @@
-"""Evaluations: what is asked about a task, as one number.
+"""Evaluations: a number that measures a task.
 
-None of these numbers is differentially private where exact answers go in; what may be
-told of them is for contracts to say.
+None of these numbers is differentially private if computed from exact answers;
+contracts define what may be disclosed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from modicum.escrow.arguments import (
 )
 from modicum.escrow.programs import Range
 
-#: What an evaluation looks at: a model that is fitted, or the answers as they are.
+#: The input of an evaluation: a fitted model, or the answers.
 Looks: TypeAlias = Literal["classifier", "regressor", "answers"]
 
-#: What each evaluation looks at, by its name.
+#: The input of each evaluation, by its name.
 LOOKS: Final[Mapping[str, Looks]] = MappingProxyType(
     {
         "accuracy": "classifier",
@@ -51,13 +51,13 @@ _K_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What is asked about a task.
+    """The evaluation of a task.
 
     Attributes:
         name: Its name in the catalogue, without a version.
-        range: Where its scores lie.
-        arguments: What its program is given, beside the arguments of the task.
-        compares: Whether it holds the private answers against the exact ones; then
+        range: The range of its scores.
+        arguments: The arguments of its program, besides those of the task.
+        compares: Whether it compares the private answers with the exact ones; then
             there is no score of private answers alone.
         columns: The columns that it names.
     """
@@ -70,20 +70,19 @@ class Evaluation:
 
     @property
     def looks(self) -> Looks:
-        """What it looks at."""
+        """Its input."""
         return LOOKS[self.name]
 
 
 def accuracy(cv: int = 5) -> Evaluation:
-    """Return how often a classifier is right about rows that it was not fitted to.
+    """Return the accuracy of a classifier on held-out rows.
 
-    It is tried on the answers that it is fitted to, one fold after the other. So the
-    labels that private answers are tried on have noise too: the score says what an
-    analyst would measure on these answers, not how often the model is right about
-    people.
+    It is cross-validated on the answers that it is fitted to. So the labels of private
+    answers that it is tested on are noisy, too: the score is what an analyst would
+    measure on these answers, not the accuracy about people.
 
     Args:
-        cv: How many folds there are, from 2 to 20.
+        cv: The number of folds, from 2 to 20.
 
     Raises:
         InputError: If that is no number of folds.
@@ -101,11 +100,11 @@ def balanced_accuracy(cv: int = 5) -> Evaluation:
 
 
 def transfer_accuracy(cv: int = 5) -> Evaluation:
-    """Return how often a classifier of private answers is right about exact ones.
+    """Return the accuracy on exact answers of a classifier of private ones.
 
-    It compares, so there is a score of the exact run only. This says what the model is
-    worth that an analyst fits to private answers; noise is in what it learns from, and
-    not in what it is tried on.
+    It compares, so there is a score of the exact run only. It measures the model that
+    an analyst fits to private answers; the training data is noisy, and the test data is
+    not.
 
     Raises:
         InputError: As for `accuracy`.
@@ -129,7 +128,7 @@ def rank_correlation(
     keys: Sequence[str] | None = None,
     reference: PublicTable | None = None,
 ) -> Evaluation:
-    """Return whether two lists of numbers have the same order, by Spearman.
+    """Return the rank correlation of two lists of numbers, by Spearman.
 
     Args:
         left: A column of numbers.
@@ -139,8 +138,8 @@ def rank_correlation(
         reference: As for `relative_error`.
 
     Raises:
-        InputError: If a column is no name, both a column and a table are given to hold
-            it against, or as for `relative_error`.
+        InputError: If a column is no name, both a column and a table to compare with
+            are given, or as for `relative_error`.
     """
     name = "rank_correlation"
     if right is None:
@@ -170,20 +169,20 @@ def relative_error(
     floor: Number = 1,
     over: str = "median",
 ) -> Evaluation:
-    """Return how far numbers lie from others, by row, in parts of these.
+    """Return the relative error of numbers against reference values, by row.
 
     Args:
         column: The column with the numbers.
-        keys: The columns that tell rows apart; rows are matched by them. None or an
-            empty list for a table with one row.
-        reference: A public table with these keys and this column to hold them against.
-            None for the exact answers; then there is a score of the exact run only.
+        keys: The columns that identify rows, for matching. None or an empty list for a
+            table with one row.
+        reference: A public table with these keys and this column to compare with. None
+            for the exact answers; then there is a score of the exact run only.
         floor: The least that an error is divided by, above 0.
         over: Over rows, the `median` or the `mean`.
 
     Raises:
-        InputError: If an argument is no name or number, out of range or none of those
-            words, or if the reference lacks a column or has a key twice.
+        InputError: If an argument has a wrong type, is out of range or an unknown word,
+            or if the reference lacks a column or has a key twice.
     """
     least = Fraction(1, 10**9)
     added: dict[str, Plain] = {
@@ -203,7 +202,7 @@ def top_k_overlap(
     keys: Sequence[str] | None = None,
     reference: PublicTable | None = None,
 ) -> Evaluation:
-    """Return how many of the k largest rows are among the k largest elsewhere.
+    """Return the share of the k largest rows among the k largest elsewhere.
 
     Args:
         k: How many, from 1 to 1,000.

@@ -1,8 +1,8 @@
-"""What an inspecting controller is told of a program before reading it.
+"""Remarks on a program for its reviewers.
 
-Remarks point to what is worth a look. They hold nobody back: a program without remarks
-may still tell more than it should. What holds it is the sandbox, and what its number
-may tell is bounded by the contract.
+Remarks point to passages to check. They block nothing: a program without remarks may
+still disclose too much. The sandbox confines it, and the contract bounds what its
+number may disclose.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ FEW_ROWS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something worth a look.
+    """A passage to check.
 
     Attributes:
-        line: The line of the text, from 1; 0 for what stands in no line.
-        kind: What kind of thing it is; `WHY` says why it matters.
-        text: What is there.
+        line: The line of the text, from 1; 0 for none.
+        kind: The kind of remark; `WHY` explains it.
+        text: The passage.
     """
 
     line: int
@@ -72,12 +72,12 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What there is to say about a program.
+    """The remarks on a program.
 
     Attributes:
         vetted: The name in the catalogue of the text that it runs; empty for own code.
         lines: How many lines of text there are to read, blank ones not counted.
-        remarks: What is worth a look, by line.
+        remarks: The remarks, by line.
     """
 
     vetted: str
@@ -93,7 +93,7 @@ class Inspection:
 
 
 def inspected(program: Program) -> Inspection:
-    """Return what there is to say about a program.
+    """Return the remarks on a program.
 
     A text of the catalogue was read before: remarks are about its arguments only.
 
@@ -101,7 +101,7 @@ def inspected(program: Program) -> Inspection:
         program: The program.
 
     Raises:
-        InputError: If it is not Python, though it says so.
+        InputError: If it is declared as Python and is not.
         VerificationError: If it calls itself a text of the catalogue and is none.
     """
     known = program.catalogue if vetted(program) else ""
@@ -118,7 +118,7 @@ def inspected(program: Program) -> Inspection:
 
 
 def changes(before: Program, after: Program) -> str:
-    """Return what differs between two programs, as a unified diff."""
+    """Return the difference of two programs, as a unified diff."""
     return "\n".join(
         printable(line)
         for line in difflib.unified_diff(
@@ -144,7 +144,7 @@ def _remark(one: CodeFinding) -> Remark:
 
 
 def _arguments(program: Program) -> Iterator[str]:
-    """Yield what analysts chose beside the text."""
+    """Yield the arguments that analysts chose besides the text."""
     given = program.arguments
     if not program.catalogue:
         if given:

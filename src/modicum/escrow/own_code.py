@@ -25,19 +25,19 @@ def own(
     *,
     compares: bool = False,
 ) -> Program:
-    """Return a program in Python that an analyst wrote.
+    """Return an analyst's program in Python.
 
-    It is parsed here, and run nowhere but in a sandbox. Its `score` is given `tables`,
-    each a mapping with `columns`, a list of names, and `rows`, a list of lists; the
-    arguments; and `reference`, which is None unless the program compares: then it is
-    the private answers, and `tables` the exact ones. It returns a number, or None
-    where there is no score.
+    It is parsed here, and run only in a sandbox. Its `score` receives `tables`, each a
+    mapping with `columns`, a list of names, and `rows`, a list of lists; the arguments;
+    and `reference`, which is None unless the program compares: then it is the private
+    answers, and `tables` the exact ones. It returns a number, or None where there is no
+    score.
 
     Args:
         text: Its text, which defines `score(tables, arguments, reference)`.
         range: The least and the greatest score.
-        arguments: What it is given beside the tables; fractions as texts.
-        compares: Whether it holds exact answers against the private ones.
+        arguments: Its inputs besides the tables; fractions as texts.
+        compares: Whether it compares exact answers with the private ones.
 
     Raises:
         InputError: If it is not Python in UTF-8, is too long, does not define `score`
@@ -128,12 +128,12 @@ KindOfCode: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CodeFinding:
-    """Something in a text.
+    """A passage of a text.
 
     Attributes:
-        line: Where it stands, from 1.
-        kind: What kind of thing it is.
-        text: What is there.
+        line: Its line, from 1.
+        kind: The kind of remark.
+        text: The passage.
     """
 
     line: int
@@ -141,7 +141,7 @@ class CodeFinding:
     text: str
 
 
-#: What tasks need. Of these, some parts touch files or the network.
+#: Modules that tasks need. Some parts of them use files or the network.
 _USUAL: Final = frozenset(
     {
         "__future__",
@@ -209,7 +209,7 @@ _LINE_MAX: Final = 120
 
 
 def found_in(tree: ast.Module, text: str) -> Iterator[CodeFinding]:
-    """Yield what is worth a look."""
+    """Yield the passages to check."""
     yield from _unseen(text)
     constants = _named_constants(tree)
     described = _docstrings(tree)
@@ -291,7 +291,7 @@ def _long(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Iterator[CodeFindi
 
 
 def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[CodeFinding]:
-    """Yield a comparison with what somebody chose: a constant, or an argument."""
+    """Yield a comparison with a chosen value: a constant, or an argument."""
     for side in (node.left, *node.comparators):
         if _is_chosen(side, constants):
             told = f"compares with a constant: `{_short(node)}`"
@@ -307,7 +307,7 @@ def _is_chosen(side: ast.expr, constants: frozenset[str]) -> bool:
 
 
 def _one_cell(node: ast.Subscript) -> Iterator[CodeFinding]:
-    """Yield a row that is taken by its place, such as `tables["t"]["rows"][0]`."""
+    """Yield a row selected by position, such as `tables["t"]["rows"][0]`."""
     inner = node.value
     of_rows = (
         isinstance(inner, ast.Subscript)
@@ -345,7 +345,7 @@ def _extreme(node: ast.Return) -> Iterator[CodeFinding]:
 
 
 def _named_constants(tree: ast.Module) -> frozenset[str]:
-    """Return the names that stand for constants anywhere in a program."""
+    """Return the names of constants anywhere in a program."""
     return frozenset(
         target.id
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""What runs in a sandbox: a program, what it is given, and what may come out of it."""
+"""Programs in a sandbox: their code, their input, and their output range."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Final, Literal, TypeAlias
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, InputError, Problem
 
-#: What a cell of a table holds.
+#: The types of a table's cell.
 Cell: TypeAlias = "bool | int | float | str | None"
 
 Language: TypeAlias = Literal["python", "wasm"]
 
 PROGRAM_KIND: Final = "modicum-program/v1"
-#: How far from zero a score lies at most: all that is computed of it is finite.
+#: The maximum absolute value of a score, so that all results are finite.
 SCORE_MAX: Final = 10**100
-#: Into how many steps a range is cut: nine digits of a score are told.
+#: The number of steps of a range: nine digits of a score.
 STEPS: Final = 10**9
-#: Nobody reads more than that before they approve it.
+#: Maximum length that people read before they approve it.
 CODE_BYTES_MAX: Final[Mapping[Language, int]] = {"python": 2**18, "wasm": 2**22}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answers to one query, as programs are given them.
+    """The answers to one query, in the form given to programs.
 
     Attributes:
         columns: The names of its columns.
@@ -40,15 +40,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Where the scores of a program lie.
+    """The range of a program's scores.
 
     Attributes:
         low: The least score.
         high: The greatest score, above the least.
 
     Raises:
-        InputError: If the greatest is not above the least, or an end is beyond what a
-            score can be.
+        InputError: If the maximum is not above the minimum, or an end is beyond the
+            limit of scores.
     """
 
     low: Fraction
@@ -74,7 +74,7 @@ class Range:
 
     @property
     def width(self) -> Fraction:
-        """How far apart its ends are."""
+        """The distance of its ends."""
         return self.high - self.low
 
     def clamp(self, score: Fraction) -> Fraction:
@@ -84,7 +84,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Program:
-    """A task and how it is evaluated: from tables to one number, the score.
+    """A task and its evaluation: from tables to one number, the score.
 
     A program in Python defines `score(tables, arguments, reference)`. Each table is a
     mapping with `columns`, a list of names, and `rows`, a list of lists; `reference` is
@@ -92,14 +92,13 @@ class Program:
     score.
 
     Attributes:
-        language: What it is written in.
+        language: Its language.
         code: Its text in UTF-8, or its module for WebAssembly.
-        arguments: What it is given beside the tables; fractions are texts.
-        range: Where its scores lie; others are moved to the nearest end.
-        compares: Whether it holds exact answers against the private ones, which it is
-            given as `reference` then; of private answers alone it has no score.
-        catalogue: What the catalogue calls it, as `NAME@VERSION`; empty if somebody
-            wrote it.
+        arguments: Its inputs besides the tables; fractions are texts.
+        range: The range of its scores; others are moved to the nearest end.
+        compares: Whether it compares exact answers with the private ones, given as
+            `reference`; for private answers alone it has no score.
+        catalogue: Its name in the catalogue, as `NAME@VERSION`; empty for other code.
 
     Raises:
         InputError: If its code is empty or too long.
@@ -125,7 +124,7 @@ class Program:
             )
 
     def to_plain(self) -> dict[str, Plain]:
-        """Return what people approve: the code by its digest, all else as it is."""
+        """Return what people approve: the digest of the code, and all else in full."""
         return {
             "kind": PROGRAM_KIND,
             "language": self.language,

@@ -1,4 +1,4 @@
-"""What a signal tells of a score: the score itself, or the bin of its range."""
+"""What a signal discloses of a score: the score itself, or its bin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
 from modicum.escrow.programs import STEPS, Range
 
-#: Finer bins tell hardly less than the score does.
+#: Finer bins disclose nearly as much as the score.
 BINS_MAX: Final = 1000
 
 
@@ -66,7 +66,7 @@ def bin_of(score: Fraction, scores: Range, bins: int) -> Bin:
     Args:
         score: The score, in its range.
         scores: The range, divided evenly.
-        bins: How many bins there are, at least 1.
+        bins: The number of bins, at least 1.
 
     Examples:
         >>> found = bin_of(Fraction(4, 5), Range(Fraction(0), Fraction(1)), 20)
@@ -80,7 +80,7 @@ def bin_of(score: Fraction, scores: Range, bins: int) -> Bin:
 
 
 def score_text(score: Fraction, scores: Range) -> str:
-    """Return a score as a decimal with the digits that tell its step from others.
+    """Return a score as a decimal with enough digits to identify its step.
 
     A score is kept as a float, which has many more digits than it has steps.
 

@@ -1,4 +1,4 @@
-"""Task files: what is done with answers, and how that is evaluated, as YAML.
+"""Task files: the use of answers, and its evaluation, as YAML.
 
 task: {fit: "sklearn:LogisticRegression", target: income, weight: people}
 evaluate: {accuracy: {cv: 5}}
@@ -26,7 +26,7 @@ _ONE: Final = "write  evaluate: NAME  or  evaluate: {NAME: {ARGUMENT: VALUE}}"
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """What a task file says.
+    """The contents of a task file.
 
     Attributes:
         task: The task.
@@ -38,7 +38,7 @@ class TaskFile:
 
 
 def read_task_file(node: Node) -> TaskFile:
-    """Return what a task file says.
+    """Return the contents of a task file.
 
     Raises:
         InputError: If anything in it is missing, unknown or out of range.
@@ -101,7 +101,7 @@ def _parameters(node: Node | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How an evaluation is written.
+    """The form of an evaluation in a file.
 
     Attributes:
         make: Makes it.

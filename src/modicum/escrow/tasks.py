@@ -1,4 +1,4 @@
-"""Tasks: what is done with answers, and the program that does and evaluates it.
+"""Tasks: the use of answers, and the program that performs and evaluates it.
 
 task = tasks.fit("sklearn:LogisticRegression", target="income", weight="people")
 tasks.program(task, tasks.accuracy(cv=5), texts)
@@ -47,12 +47,12 @@ ModelKind: TypeAlias = Literal["classifier", "regressor"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What may be chosen of a model.
+    """A parameter of a model.
 
     Attributes:
         low: The least value.
         high: The greatest.
-        usual: What it is if nothing is said.
+        usual: Its default.
         whole: Whether it is a whole number.
     """
 
@@ -68,8 +68,8 @@ class Model:
 
     Attributes:
         name: Its name, as `LIBRARY:CLASS`.
-        kind: Whether it tells classes or numbers.
-        parameters: What may be chosen, by name.
+        kind: Whether it predicts classes or numbers.
+        parameters: The parameters, by name.
     """
 
     name: str
@@ -112,14 +112,14 @@ MODELS: Final[Mapping[str, Model]] = MappingProxyType(
 
 
 def settled(model: Model, given: Mapping[str, object]) -> dict[str, Plain]:
-    """Return every parameter of a model, those that are not given as usual.
+    """Return every parameter of a model, with defaults.
 
     Args:
         model: The model.
-        given: What was chosen, by name.
+        given: The chosen values, by name.
 
     Raises:
-        InputError: If there is no such parameter, or its value is out of range.
+        InputError: If a parameter is unknown, or its value is out of range.
     """
     for name in given:
         if name not in model.parameters:
@@ -167,12 +167,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model that is fitted to the rows of a table.
+    """A model fitted to the rows of a table.
 
     Attributes:
         model: The model.
         table: Which table; None for the only one.
-        arguments: What the program is given.
+        arguments: The arguments of the program.
         columns: The columns that it names.
     """
 
@@ -210,18 +210,18 @@ def fit(
 
     Args:
         model: Which one, as `sklearn:LogisticRegression`.
-        target: The column that it should tell: of a classifier with few values, or
-            with `at_least`.
-        features: The columns that it tells it by; None for all others.
-        at_least: For a classifier, a public number: what it tells is whether the
-            target is as large.
-        weight: A column of counts: for so many a row stands. Negative ones are 0.
+        target: The column to predict: for a classifier with few values, or with
+            `at_least`.
+        features: The input columns; None for all others.
+        at_least: For a classifier, a public number: it predicts whether the target is
+            at least that.
+        weight: A column of counts, the weights of rows. Negative ones are 0.
         table: The table; None if there is only one.
-        **parameters: Of the model; those that are left out are as usual.
+        **parameters: The model's parameters; omitted ones have defaults.
 
     Raises:
-        InputError: If there is no such model or parameter, a value is out of range, or
-            a column has two parts.
+        InputError: If a model or parameter is unknown, a value is out of range, or a
+            column has two roles.
     """
     found = MODELS[one_of("model", model, MODELS)]
     names = None if features is None else names_of("features", features)
@@ -277,18 +277,18 @@ def program(
     texts: Mapping[str, bytes],
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> Program:
-    """Return the program of a task and how it is evaluated.
+    """Return the program of a task and its evaluation.
 
     Args:
         task: The task.
         evaluation: The evaluation.
         texts: The texts of the catalogue by name and version, as they are installed.
-        columns: By table, the columns that the answers will have, to look up what is
-            named; None to look nothing up.
+        columns: By table, the columns that the answers will have, for checking names;
+            None to check nothing.
 
     Raises:
         InputError: If they do not go together, or a table or column is not there.
-        VerificationError: If a text is missing, or is not what was vetted.
+        VerificationError: If a text is missing, or differs from the reviewed one.
     """
     kind = task.model.kind if isinstance(task, Fit) else "answers"
     if evaluation.looks != kind:

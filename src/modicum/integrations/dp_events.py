@@ -1,6 +1,6 @@
 """Events of dp-accounting as mechanisms of a release.
 
-What cannot be priced fully is refused by its name.
+Events that cannot be priced fully are refused by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Described = dict[str, object]
 
 _DEPTH_MAX = 100
 _LEAVES_MAX = 10_000
-# So many runs are written out one by one, more of them as one curve.
+# Maximum number of runs listed one by one; more are one curve.
 _COPIES_MAX = 16
 
 
@@ -46,13 +46,13 @@ def from_dp_event(
         relation: The neighboring relation that its noise is relative to:
             `add-remove` or `substitute`. The unit must have the same in the policy.
         attributes: The attributes that were read.
-        name: What the mechanisms are called; a number is added.
+        name: The name of the mechanisms; a number is added.
 
     Returns:
         None of them costs less than the event; of an event that does nothing, none.
 
     Raises:
-        InputError: If it holds an event that cannot be priced, or the relation is
+        InputError: If it contains an event that cannot be priced, or the relation is
             another one.
 
     Examples:
@@ -122,7 +122,7 @@ class _Leaf:
         return exact
 
 
-# --- what there is in an event ------------------------------------------------------
+# --- contents of an event -----------------------------------------------------------
 
 
 def _merged(event: Any) -> list[tuple[str, Any, int]]:
@@ -168,7 +168,7 @@ def _leaves(event: Any, times: int, depth: int) -> Iterator[tuple[Any, int]]:
         yield event, times
 
 
-# --- what each of them costs --------------------------------------------------------
+# --- their costs --------------------------------------------------------------------
 
 
 def _gaussian(leaf: _Leaf, asked: _Asked) -> list[Described]:

@@ -1,4 +1,4 @@
-"""Loading other libraries, and telling of their failures without their words."""
+"""Loading other libraries, and reporting their failures without their messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def loaded(module: str, library: str, package: str) -> Any:
 
 
 def unquoted(library: str, doing: str, work: Callable[[], _Result]) -> _Result:
-    """Return what some work of a library returns; where it fails, only that is told."""
+    """Return the result of a library's work; a failure is reported without details."""
     try:
         return work()
     except ModicumError:

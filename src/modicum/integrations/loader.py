@@ -1,4 +1,4 @@
-"""Which libraries a reservation may be used with, each loaded when it is asked for."""
+"""The libraries that may use a reservation, each loaded on demand."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Adapters:
-    """The libraries that a reservation may be used with."""
+    """The libraries that may use a reservation."""
 
     def opendp(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what runs OpenDP as one mechanism of a reservation."""
+        """Return a runner of OpenDP for one mechanism of a reservation."""
         from modicum.integrations.opendp_measurements import OpenDP
 
         return OpenDP(use, mechanism)
 
     def opacus(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what trains by Opacus as one mechanism of a reservation."""
+        """Return a trainer with Opacus for one mechanism of a reservation."""
         from modicum.integrations.opacus_training import Opacus
 
         return Opacus(use, mechanism)
@@ -35,13 +35,13 @@ class Adapters:
         python: str,
         settings: Mapping[str, str] | None,
     ) -> Any:
-        """Return what runs scripts for Tumult as one mechanism of a reservation."""
+        """Return a runner of Tumult scripts for one mechanism of a reservation."""
         from modicum.integrations.tumult_script import Tumult
 
         return Tumult(use, mechanism, python, settings)
 
     def process(self) -> int:
-        """Return what tells this process from those that are copies of it."""
+        """Return an id that distinguishes this process from its forks."""
         return os.getpid()
 
     # --- private queries ---
@@ -61,13 +61,13 @@ class Adapters:
         return open_engine(name, sources, options)
 
     def sampler(self) -> OpenDpSampler:
-        """Return where noise comes from."""
+        """Return the source of noise."""
         from modicum.engines.noise import OpenDpSampler
 
         return OpenDpSampler()
 
     def lots(self) -> SystemSecrets:
-        """Return where secrets come from."""
+        """Return the source of secrets."""
         from modicum.engines.factory import SystemSecrets as SystemLots
 
         return SystemLots()

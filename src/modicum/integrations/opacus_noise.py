@@ -1,7 +1,7 @@
-"""How much noise a training needs: by our own accounting, and by the library's.
+"""The noise of a training: by our own accounting, and by the library's.
 
-The library's sampler tosses coins of 24 bits. A coin of rate q comes up a little more
-often than q says; what is priced is the rate at which it comes up.
+The library's sampler uses coins of 24 bits. A coin of rate q comes up slightly more
+often than q; the price uses the actual rate.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Steps:
     """Steps of DP-SGD.
 
     Attributes:
-        batches: How many batches an epoch has; each example is in a batch with a
-            probability of one in so many.
+        batches: The number of batches per epoch; each example is in a batch with the
+            inverse probability.
         count: How many steps.
     """
 
@@ -48,13 +48,13 @@ class Steps:
 
     @property
     def rate(self) -> Fraction:
-        """How often an example is in a batch, at most."""
+        """The maximum rate of an example per batch."""
         tossed = -(-_COIN // self.batches) + 1
         return min(Fraction(1), Fraction(tossed, _COIN))
 
 
 def curve_of(steps: Steps, noise: Fraction) -> Curve:
-    """Return what steps cost by our own accounting."""
+    """Return the cost of steps by our own accounting."""
     one = poisson_gaussian(sampling_rate=steps.rate, noise_multiplier=noise)
     return composed([(one, steps.count)])
 
@@ -89,7 +89,7 @@ def _default_meets(steps: Steps, noise: Fraction, budget: ApproxBudget) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What steps cost, as several accountants have it.
+    """The cost of steps, by several accountants.
 
     Attributes:
         own: By our own accounting.
@@ -137,7 +137,7 @@ def _reported(name: str, steps: Steps, noise: float, delta: Fraction) -> Fractio
     with warnings.catch_warnings():
         # That an order at the end of its list is best costs tightness, not truth.
         warnings.simplefilter("ignore")
-        # The float may be above the exact delta by a last digit: one step down.
+        # The float may exceed the exact delta by a last digit: one step down.
         found = accountant.get_epsilon(math.nextafter(float(delta), 0))
     return Fraction(float(found)) if math.isfinite(found) else _MOST
 

@@ -1,7 +1,7 @@
-"""Trainings by Opacus under a reservation: enough noise, and steps that are counted.
+"""Trainings by Opacus under a reservation: enough noise, and counted steps.
 
-What Opacus can be talked out of, it is held to here: Poisson samples, one noise, one
-batch for each step, and random numbers that nobody chose.
+Options of Opacus that would weaken the guarantee are fixed here: Poisson samples, one
+noise, one batch for each step, and unpredictable random numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from modicum.integrations.opacus_noise import (
 )
 
 _SEEDS = 2**63
-# What else may be given to Opacus: nothing by which an example could count for more.
+# Other permitted arguments of Opacus: none by which an example could count for more.
 _ARGUMENTS: dict[str, tuple[object, ...]] = {
     "batch_first": (True, False),
     "grad_sample_mode": ("hooks", "functorch"),
@@ -37,7 +37,7 @@ _ARGUMENTS: dict[str, tuple[object, ...]] = {
 
 
 def budget_of(mechanism: Reserved) -> Budget:
-    """Return what is reserved for a training."""
+    """Return the reserved budget of a training."""
     units = mechanism.units
     cost = mechanism.cost(units[0]) if len(units) == 1 else None
     if mechanism.kind != "declared" or not isinstance(cost, ApproxBudget | RenyiBudget):
@@ -60,7 +60,7 @@ def budget_of(mechanism: Reserved) -> Budget:
 
 
 def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
-    """Refuse what would make Opacus lose more than is priced."""
+    """Refuse arguments with which Opacus would lose more than is priced."""
     for name in sorted(more.keys() - _ARGUMENTS.keys()):
         raise fail(
             Code.NOT_SUPPORTED,
@@ -85,7 +85,7 @@ def refuse_arguments(more: dict[str, Any], loader: Any) -> None:
 
 
 def sampled(loader: Any, torch: Any, steps: Steps) -> Any:
-    """Return the private loader, with a generator that nobody chose."""
+    """Return the private loader, with an unpredictable generator."""
     samplers = loaded("opacus.utils.uniform_sampler", "Opacus", "opacus")
     sampler: Any = getattr(loader, "batch_sampler", None)
     if (
@@ -105,7 +105,7 @@ def sampled(loader: Any, torch: Any, steps: Steps) -> Any:
 
 
 def unknown_numbers(torch: Any, device: Any) -> Any:
-    """Return a generator whose seed nobody knows."""
+    """Return a generator with an unpredictable seed."""
     return torch.Generator(device=device).manual_seed(secrets.randbelow(_SEEDS))
 
 
@@ -126,16 +126,16 @@ def batches_of(loader: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a training did.
+    """The report of a training.
 
     Attributes:
         steps: How many steps were made.
         steps_reserved: How many could be.
         noise_multiplier: The noise of each.
         rate: How often an example is in a batch, at most.
-        reserved: What was reserved. An early end gives nothing back.
-        epsilons: What the steps that were made cost at the reserved delta; None where
-            no delta is reserved.
+        reserved: The reserved budget. An early end returns nothing.
+        epsilons: The cost of the steps made, at the reserved delta; None where no delta
+            is reserved.
         divergences: The same by Renyi order, as Opacus has it, where orders are
             reserved.
     """
@@ -190,10 +190,10 @@ class Opacus:
         max_grad_norm: float,
         **more: Any,
     ) -> Training:
-        """Return a training that is within what is reserved.
+        """Return a training within the reserved budget.
 
-        Each example must hold all that the data says about one instance of the unit
-        that the cost is declared for, and nothing of another one.
+        Each example must contain all data about one instance of the unit that the cost
+        is declared for, and nothing of another one.
         """
         self._use.must_run()
         refuse_arguments(more, data_loader)
@@ -230,7 +230,7 @@ class Opacus:
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """What a training was found to be within the budget as."""
+    """The checked parameters of a training."""
 
     steps: Steps
     noise: float
@@ -246,7 +246,7 @@ class Training:
         module: The model, as Opacus wrapped it.
         optimizer: The optimizer, as Opacus wrapped it.
         loader: The loader, as Opacus made it.
-        course: What was reserved.
+        course: The reserved parameters.
     """
 
     def __init__(
@@ -277,11 +277,11 @@ class Training:
 
     @property
     def steps_left(self) -> int:
-        """How many steps may still be made."""
+        """The number of remaining steps."""
         return self._course.steps.count - self._done
 
     def batches(self) -> Iterator[Any]:
-        """Yield batch after batch, for as many steps as are reserved."""
+        """Yield batch after batch, for the reserved number of steps."""
         while self._drawn < self._course.steps.count:
             self._use.must_run()
             for batch in self._loader:
@@ -292,7 +292,7 @@ class Training:
                 yield batch
 
     def report(self) -> Report:
-        """Return what was done, and what it costs."""
+        """Return what was done, and its cost."""
         self.confirm()
         course = self._course
         done = Steps(course.steps.batches, self._done)
@@ -333,7 +333,7 @@ class Training:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    """Run a part of Opacus, without what it says about each engine."""
+    """Run a part of Opacus, without its warnings about each engine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return unquoted("Opacus", "preparing the training", work)

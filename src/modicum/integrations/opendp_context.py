@@ -22,7 +22,7 @@ def reserved_context(
     given: Mapping[str, Any],
     check: Callable[..., Any],
 ) -> Any:
-    """Return a context that has what is reserved, for one query."""
+    """Return a context with the reserved budget, for one query."""
     library = loaded("opendp.context", "OpenDP", "modicum[query]")
     loss = library.loss_of(**_loss(mechanism, unit))
     context = unquoted(
@@ -41,7 +41,7 @@ def reserved_context(
         answer = unquoted("OpenDP", "measuring", lambda: base.__call__(self, query))
         return Once(use, answer) if hasattr(answer, "collect") else answer
 
-    # Whatever is released, by whatever way, goes through the context's call.
+    # Every release, by any method, goes through the context's call.
     guarded: Any = type("ReservedContext", (base,), {"__call__": answered})
     found = object.__new__(guarded)
     found.__dict__.update(context.__dict__)
@@ -49,11 +49,11 @@ def reserved_context(
 
 
 class Once:
-    """What a query of a context found: read when it is collected, once.
+    """The result of a context's query: read when it is collected, once.
 
     Args:
         use: The reservation in use.
-        frame: What OpenDP returned.
+        frame: OpenDP's result.
     """
 
     def __init__(self, use: InUse, frame: Any) -> None:
@@ -67,7 +67,7 @@ class Once:
 
 
 def _loss(mechanism: Reserved, unit: str) -> dict[str, float]:
-    """Return what is reserved as OpenDP has it, no number above the reserved one."""
+    """Return the reserved loss for OpenDP, no number above the reserved one."""
     match mechanism.cost(unit):
         case PureBudget(eps=eps):
             return {"epsilon": _below(eps)}

@@ -1,4 +1,4 @@
-"""Measurements of OpenDP under a reservation: looked at before, run once."""
+"""Measurements of OpenDP under a reservation: checked in advance, run once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from modicum.core.diagnostics import fail
 from modicum.core.errors import Code, InputError, Problem
 from modicum.integrations.library_errors import loaded, unquoted
 
-# Only what is known to state its loss fully. What waits for questions is not among
-# them: what is asked later could not be looked at. Nor is what drops small groups by
-# a threshold: the delta that OpenDP 0.16 states for that is too low.
+# Only constructors known to state their loss fully. Interactive ones are excluded:
+# later questions could not be checked. So is dropping small groups by a threshold: the
+# delta that OpenDP 0.16 states for that is too low.
 _BELIEVED = {
     "measurements": frozenset(
         {
@@ -53,7 +53,7 @@ _BELIEVED = {
         }
     ),
 }
-# What comes after the noise reveals nothing more, whatever it is.
+# Everything after the noise is post-processing.
 _AFTER_NOISE = {"make_chain_pm": "postprocess1"}
 _MEASURES = {
     "MaxDivergence": "eps",
@@ -81,10 +81,10 @@ def refuse_unproven(measurement: Any) -> None:
 def _parts(
     found: Any, kinds: tuple[type, ...]
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield how everything in a measurement was made: module, function, arguments.
+    """Yield how every part of a measurement was made: module, function, arguments.
 
-    Of domains and metrics nothing is yielded: they may name what they were taken
-    from, which does not run.
+    Nothing is yielded for domains and metrics: they may name their origin, which does
+    not run.
     """
     if isinstance(found, list | tuple):
         for one in found:
@@ -132,7 +132,7 @@ def _unknown(what: str) -> InputError:
 
 
 def measure_of(measurement: Any) -> str:
-    """Return what a measurement's loss is stated in, such as `eps and delta`."""
+    """Return the measure of a measurement's loss, such as `eps and delta`."""
     given = str(measurement.output_measure)
     if given not in _MEASURES:
         raise fail(
@@ -145,7 +145,7 @@ def measure_of(measurement: Any) -> str:
 
 
 def proven_amounts(measurement: Any, d_in: Any) -> tuple[Fraction, Fraction]:
-    """Return what a measurement's own map states: its eps or rho, and its delta."""
+    """Return the loss of a measurement's own map: its eps or rho, and its delta."""
     stated = unquoted("OpenDP", "mapping a distance", lambda: measurement.map(d_in))
     pair = stated if isinstance(stated, tuple) else (stated, 0)
     amounts = [Fraction(one) if math.isfinite(one) else None for one in pair]
@@ -160,7 +160,7 @@ def proven_amounts(measurement: Any, d_in: Any) -> tuple[Fraction, Fraction]:
 
 
 def proven_curve(measure: str, amounts: tuple[Fraction, Fraction]) -> Curve:
-    """Return all that follows from what a map states."""
+    """Return the implications of a map's loss."""
     loss, delta = amounts
     if measure.startswith("eps"):
         return declared_pure(eps=loss, delta=delta)
@@ -174,12 +174,12 @@ _OF_CHANGES = {"ChangeOneDistance", "HammingDistance"}
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A measurement that is within what is reserved; it can be called once.
+    """A measurement within the reserved budget; it can be called once.
 
     Attributes:
         measurement: The measurement.
-        stated: By unit, what OpenDP states: eps or rho, and delta.
-        measure: What that is in, such as `rho` or `eps and delta`.
+        stated: By unit, OpenDP's stated loss: eps or rho, and delta.
+        measure: Its measure, such as `rho` or `eps and delta`.
     """
 
     measurement: Any
@@ -191,7 +191,7 @@ class Checked:
     def __call__(self, data: Any) -> Any:
         """Return the noisy answer."""
         self._use.claim(self._mechanism)
-        # OpenDP does not look: a NaN where none may be would go through, unprotected.
+        # OpenDP does not check this: a forbidden NaN would pass, unprotected.
         domain = self.measurement.input_domain
         if not unquoted("OpenDP", "reading the data", lambda: domain.member(data)):
             raise InputError(
@@ -228,7 +228,7 @@ class OpenDP:
         *,
         unit: str | None = None,
     ) -> Checked:
-        """Return the measurement, if what it states is within what is reserved.
+        """Return the measurement, if its stated loss is within the reserved one.
 
         Nothing is read for that. Before the block of the reservation is entered, a
         refusal costs nothing.
@@ -251,10 +251,10 @@ class OpenDP:
         *,
         unit: str | None = None,
     ) -> Checked:
-        """Return a measurement with the least scale, from one on, that is reserved.
+        """Return a measurement with the least sufficient scale, from one on.
 
-        OpenDP computes with floats, and rounds losses up: the scale that is right on
-        paper may be short by a last digit.
+        OpenDP computes with floats, and rounds losses up: the theoretical scale may be
+        short by a last digit.
         """
         for _ in range(_STEPS_MAX):
             try:
@@ -274,7 +274,7 @@ class OpenDP:
         domain: Any = None,
         margins: Any = None,
     ) -> Any:
-        """Return a `dp.Context` that answers one query, within what is reserved."""
+        """Return a `dp.Context` that answers one query, within the reserved budget."""
         from modicum.integrations.opendp_context import reserved_context
 
         self._use.must_run()
@@ -317,7 +317,7 @@ class OpenDP:
 
 
 def _refuse_metric(measurement: Any, distance: Any, relation: str) -> None:
-    """Refuse a distance that says less than what neighbors of a unit may differ by."""
+    """Refuse a distance that covers less than the neighbors of a unit."""
     metric = str(measurement.input_metric).removesuffix("()")
     if metric in _OF_CHANGES and relation == "add-remove":
         raise fail(

@@ -1,10 +1,10 @@
-"""Scripts for Tumult Analytics under a reservation, in an environment of its own.
+"""Scripts for Tumult Analytics under a reservation, in a separate environment.
 
-What the session had must be what is reserved, to the last digit. Tables are read from
-files in the process's folder, and only from there.
+The session's budget must equal the reserved one, to the last digit. Tables are read
+from files in the process's folder, and only from there.
 
-The session is made here, in a worker, with what is reserved; the script gets it and
-gives tables back. That these were made by the session is up to the script.
+The session is created here, in a worker, with the reserved budget; the script receives
+it and returns tables. That these were made by the session is up to the script.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from modicum.integrations.workers.parent import Worker
 from modicum.integrations.workers.runner import Runner
 from modicum.system.files import opened
 
-#: Answers that are larger together are not read.
+#: Maximum total size of answers.
 ANSWERS_MAX: Final = 2**30
 
 _Number = Annotated[
@@ -51,12 +51,12 @@ class _Result(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a script came to.
+    """The result of a script.
 
     Attributes:
         tables: Its tables by name, as `pyarrow.Table`.
-        granted: What its session had: `eps`, `rho`, or `eps` and `delta`.
-        remaining: What of that the script did not use. It is not given back.
+        granted: The session's budget: `eps`, `rho`, or `eps` and `delta`.
+        remaining: The part of it that the script did not use. It is not returned.
     """
 
     tables: dict[str, Any]
@@ -65,7 +65,7 @@ class Answers:
 
 
 def answers_of(told: bytes, budget: Mapping[str, Fraction], folder: Path) -> Answers:
-    """Return what a script came to."""
+    """Return the result of a script."""
     result = _result(told)
     granted = {name: Fraction(text) for name, text in result.granted.items()}
     remaining = {name: Fraction(text) for name, text in result.remaining.items()}
@@ -103,7 +103,7 @@ def _result(found: bytes) -> _Result:
         return msgspec.json.decode(found, type=_Result)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    # Outside of the handler: else what was said would stay attached.
+    # Outside of the handler: otherwise the message would stay attached.
     raise _unread()
 
 
@@ -161,7 +161,7 @@ TUMULT: Final = Runner(
 )
 #: Loading the library and starting Spark.
 PREPARE_SECONDS: Final = 600.0
-#: All that a script does, unless something else is said.
+#: The default time limit of a script.
 RUN_SECONDS: Final = 3600.0
 _SCRIPT_MAX: Final = 2**19
 
@@ -174,12 +174,12 @@ class Tumult:
         mechanism: The mechanism: `declared`, with a cost for one unit, in eps, in rho,
             or in eps and delta.
         python: The Python of Tumult's environment.
-        settings: Settings of Spark, such as `spark.driver.memory`; those that keep
-            rows from being told stay as they are.
+        settings: Settings of Spark, such as `spark.driver.memory`; those that keep rows
+            out of logs are fixed.
 
     Raises:
         InputError: If it is not reserved so.
-        UsageError: If what reads Arrow is not installed here.
+        UsageError: If the library that reads Arrow is not installed here.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Tumult:
         self._mechanism = mechanism
         self._python = python
         self._settings = dict(settings or {})
-        #: What a session is given.
+        #: The inputs of a session.
         self.budget: Final = session_budget(mechanism)
 
     # --- tables ---
@@ -202,7 +202,7 @@ class Tumult:
     def rows_with_id(
         self, file: str | Path, *, columns: Mapping[str, str] | None = None
     ) -> Source:
-        """Return a table in which the unit's id tells whose a row is.
+        """Return a table in which the unit's id identifies a row's instance.
 
         Rows without an id are left out. Tumult's `AddRowsWithID`.
         """
@@ -246,7 +246,7 @@ class Tumult:
     def public(
         self, file: str | Path, *, columns: Mapping[str, str] | None = None
     ) -> Source:
-        """Return a table about nobody, which nothing protects."""
+        """Return a public, unprotected table."""
         return source_of(file, None, columns)
 
     # --- scripts ---
@@ -254,8 +254,8 @@ class Tumult:
     def prepare(self, script: str | Path, sources: Mapping[str, Source]) -> Script:
         """Return a script that is ready to run. No row is read.
 
-        Starts Tumult and its Spark, and looks at the script: before the block of the
-        reservation is entered, what goes wrong with them costs nothing.
+        Starts Tumult and its Spark, and checks the script: before the block of the
+        reservation is entered, errors in them cost nothing.
         """
         refuse_sources(sources)
         path = Path(script).absolute()
@@ -277,13 +277,14 @@ class Tumult:
 class Script:
     """A script that is ready to run, once.
 
-    Its Tumult waits until then. It is ended after the run, and when nobody holds it.
+    Its Tumult waits until then. It ends after the run, and when it is no longer
+    referenced.
 
     Args:
         use: The reservation in use.
         mechanism: The mechanism's name.
         worker: The process in which Tumult waits.
-        job: What it will be asked to run.
+        job: The job to run.
     """
 
     def __init__(
@@ -297,9 +298,10 @@ class Script:
         self._well = False
 
     def run(self, *, seconds: float = RUN_SECONDS) -> Answers:
-        """Return what the script comes to.
+        """Return the result of the script.
 
-        If it fails, ends or takes longer, the release stays started, and spent.
+        If it fails, ends or exceeds the time limit, the release stays started, and
+        spent.
         """
         self._use.claim(self._mechanism)
         self._use.before_post(self.confirm)

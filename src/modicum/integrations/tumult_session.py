@@ -1,7 +1,7 @@
-"""What a session of Tumult is made of: its budget, and tables with what they protect.
+"""The inputs of a Tumult session: its budget, and tables with their protection.
 
-Tumult's sessions speak of rows that are added or removed. What one instance of a unit
-can add or remove is said for each table; all tables change at once.
+Tumult's sessions protect rows that are added or removed. What one instance of a unit
+can add or remove is stated for each table; all tables change at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMS: Final = {
 }
 _KINDS: Final = ("text", "integer", "number", "date", "timestamp")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
-# Spark takes these for patterns of names.
+# Spark interprets these as patterns.
 _PATTERN: Final = re.compile(r"[*?\[\]{}\\,]")
 
 
@@ -36,10 +36,10 @@ class Source:
     """A table for a session.
 
     Attributes:
-        file: Where its rows are, as an absolute path.
-        form: In what form: `parquet`, `csv` or `arrow`.
-        change: What one instance of the unit can add or remove, in the words of
-            Tumult's protected changes; None for a public table.
+        file: The location of its rows, as an absolute path.
+        form: Its form: `parquet`, `csv` or `arrow`.
+        change: What one instance of the unit can add or remove, as one of Tumult's
+            protected changes; None for a public table.
         columns: The types of its columns, in order, for a CSV file.
     """
 
@@ -150,7 +150,7 @@ def count(what: str, number: int) -> int:
 
 
 def session_budget(mechanism: Reserved) -> dict[str, Fraction]:
-    """Return what a session may be given: what is reserved, for rows that come or go.
+    """Return the budget of a session: the reserved one, for adding or removing rows.
 
     Where neighbors of the unit are not such, any change of an instance is made by
     removing and adding it: two steps, which cost 2 eps, or 4 rho (Bun and Steinke 2016,

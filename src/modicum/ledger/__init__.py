@@ -1,4 +1,4 @@
-"""The log of events, and everything that follows from it: state, balances, decisions.
+"""The log of events and all that follows from it: state, balances, decisions.
 
 Pure: events in, state out. The same events give the same digest on any machine;
 no floats, clock, randomness or files are involved.

@@ -18,10 +18,10 @@ from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.integrations.loader import Adapters
 from modicum.ops.wiring import open_workspace
 
-#: What a command finds in its environment: what it runs under, and where that is.
+#: The environment variables of a command: its reservation, and the ledger.
 RESERVATION = "MODICUM_RESERVATION"
 LEDGER = "MODICUM_LEDGER"
-#: What it may cost, as JSON: by mechanism and unit, the declared guarantee.
+#: The reserved losses, as JSON: by mechanism and unit, the declared guarantee.
 RESERVED = "MODICUM_RESERVED"
 #: A folder with a file for each mechanism that runs, of whichever process.
 CLAIMS = "MODICUM_CLAIMS"
@@ -35,11 +35,11 @@ _FORWARDED = (
     signal.SIGUSR2,
     signal.SIGINT,
 )
-# Seconds. A signal that another thread takes wakes nobody up.
+# Seconds. A signal delivered to another thread does not end the wait.
 _LOOK_AGAIN = 0.1
-# Python ignores these, and what it starts would, too.
+# Python ignores these, and its children would inherit that.
 _AS_USUAL = (signal.SIGPIPE, signal.SIGXFSZ)
-# A signal that a terminal sends goes to the command as well.
+# A terminal sends these to the command as well.
 _BY_KERNEL = 128
 # Shells have it so: 128 and the number of the signal.
 _SIGNALED = 128
@@ -83,7 +83,7 @@ def first_claim(claims: Path, mechanism: str) -> bool:
 
 
 class Command:
-    """A command: it is there, and not running yet.
+    """A command that exists, and is not running yet.
 
     Args:
         words: The program and its arguments; at least one.
@@ -109,9 +109,9 @@ class Command:
         self._variables = dict(variables)
 
     def run(self, start: Callable[[], object]) -> int:
-        """Return how the command ended: its exit code, or 128 and its signal.
+        """Return the result of the command: its exit code, or 128 and its signal.
 
-        Signals that come meanwhile go to the command, and this process outlives it.
+        Signals are forwarded to the command, and this process outlives it.
         """
         with _held_back() as held:
             start()
@@ -144,12 +144,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Signals that are held back.
+    """Blocked signals.
 
     Attributes:
-        mask: What was held back before.
-        forwarded: What goes to the command.
-        taken: What came of it to other threads; they hold nothing back.
+        mask: The mask before.
+        forwarded: The signals to forward.
+        taken: The signals delivered to other threads, which block none.
     """
 
     mask: set[signal.Signals]
@@ -159,11 +159,11 @@ class _Held:
 
 @contextmanager
 def _held_back() -> Iterator[_Held]:
-    """Hold signals back, to be fetched one by one; what is left at the end comes then.
+    """Block signals, to be fetched one by one; pending ones are delivered at the end.
 
-    Only this thread can hold them back. Numeric libraries have threads of their own,
-    to which the system gives what this thread does not wait for: there, a signal must
-    neither end the process nor be dropped, so each has a handler that keeps it.
+    Only this thread can block them. Numeric libraries have threads, to which the system
+    delivers what this thread does not wait for: there, a signal must neither end the
+    process nor be lost, so each has a handler that records it.
     """
     mask = {signal.Signals(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())}
     left = (signal.SIG_IGN, None)  # Ignored, or not Python's to handle.
@@ -185,18 +185,18 @@ def _held_back() -> Iterator[_Held]:
 
 
 def _hand_over(pid: int, held: _Held) -> None:
-    """Send a child what came before it was there, also from a terminal."""
+    """Forward signals received before the child existed, also from a terminal."""
     while came := signal.sigtimedwait(held.forwarded, 0):
         os.kill(pid, came.si_signo)
 
 
 def _ended(pid: int, held: _Held) -> int:
-    """Return the exit code of a child, or minus its signal; forward what comes."""
+    """Return the exit code of a child, or minus its signal; forward signals."""
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        while held.taken:  # Who sent it is not known: rather twice than never.
+        while held.taken:  # Its sender is unknown: rather twice than never.
             os.kill(pid, held.taken.pop(0))
         came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
         if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:
@@ -206,16 +206,16 @@ def _ended(pid: int, held: _Held) -> int:
 def reservation() -> Use:
     """Return the reservation that this script runs under.
 
-    `modicum release run ID -- …` has started it, and publishes it when the script ends
-    well; a block  with mo.reservation() as use:  does neither. Each mechanism runs
-    once, in whichever process of the command.
+    `modicum release run ID -- …` has started it, and publishes it when the script
+    succeeds; a block  with mo.reservation() as use:  does neither. Each mechanism runs
+    once, in any process of the command.
 
     Raises:
         UsageError: If the script does not run under a reservation.
         ConflictError: If it is not started.
     """
     found = {
-        name: os.environ.get(name, "")  # noqa: TID251 - told by the parent
+        name: os.environ.get(name, "")  # noqa: TID251 - set by the parent
         for name in (RESERVATION, LEDGER, CLAIMS)
     }
     if not all(found.values()):

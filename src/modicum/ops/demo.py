@@ -15,7 +15,7 @@ from modicum.ops.files.documents import load_release, releases_of
 from modicum.ops.wiring import open_workspace
 from modicum.workloads import past_releases
 
-#: Example organizations by name, with what they show.
+#: Example organizations by name, and what each demonstrates.
 EXAMPLES = {
     "acme-health": "a clinic: 10 attributes, 3 categories, standard and black-box ML",
 }
@@ -23,13 +23,13 @@ EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """An organization that was made.
+    """A new example organization.
 
     Attributes:
-        folder: Where its files are.
+        folder: The folder of its files.
         workspace: Its ledger, under its policy.
-        past: What recording its past said, oldest first.
-        decisions: What its new releases were answered, with their files.
+        past: The results of recording its past, oldest first.
+        decisions: The decisions about its new releases, with their files.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Running a simulation on this machine: which engine, and how long each step takes."""
+"""Running a simulation on this machine: the engine, and the duration of each step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from modicum.planner.simulation.setting import Setting
 from modicum.planner.simulation.simulation import Run, simulate
 from modicum.workloads.model import Workload
 
-#: How engines are chosen: numba if it is there, or one of the two.
+#: The choice of engines: numba if installed, or one of the two.
 ENGINES = ("auto", "numba", "numpy")
 #: The steps of each round.
 STEPS = ("problem", "allocate", "spend")
-#: So many requests are enough to have all loops compiled.
+#: Number of requests that suffices to compile all loops.
 _FEW = 20
 
-#: Called with what is being done, and how many rounds of it are done.
+#: Called with the present step, and the number of its rounds done.
 Told: TypeAlias = Callable[[str, int], None]
 
 
@@ -34,7 +34,7 @@ Told: TypeAlias = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ChosenEngine:
-    """An engine and where it came from.
+    """An engine and its origin.
 
     Attributes:
         name: ``numba`` or ``numpy``.
@@ -93,7 +93,7 @@ def versions(engine: ChosenEngine) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long something took, in seconds.
+    """A duration in seconds.
 
     Attributes:
         cpu: Of the processors, all threads together.
@@ -122,11 +122,11 @@ def added(spells: Iterable[Duration]) -> Duration:
 
 @dataclass
 class Stopwatch:
-    """Notes how long each step of each round takes. Mutable; runs from when it is made.
+    """Measures the duration of each step of each round. Mutable; starts when created.
 
     Attributes:
-        told: Hears after each round how many are done.
-        solver: What it hears that is being done.
+        told: Called after each round with the number done.
+        solver: The name passed to it.
         rounds: The steps of each round so far.
     """
 
@@ -149,10 +149,10 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timed:
-    """What became of a workload, and how long that took.
+    """The result of a workload, and its duration.
 
     Attributes:
-        run: What became of it.
+        run: The result.
         warm_up: How long it took to load or compile the engine's loops, which is not
             in the rounds; None if it has none.
         rounds: How long each step of each round took. The first round includes the
@@ -178,7 +178,7 @@ def simulate_timed(
     engine: ChosenEngine,
     told: Told | None = None,
 ) -> Timed:
-    """Return what becomes of a workload, and how long each step takes."""
+    """Return the result of a workload, and the duration of each step."""
     hears = told or (lambda _doing, _rounds: None)
     warm_up = None
     if engine.name == "numba":

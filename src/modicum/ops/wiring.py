@@ -1,4 +1,4 @@
-"""Wiring: which store, which clock, who asks."""
+"""Wiring: the store, the clock, and the actor."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from modicum.policy import CompiledPolicy
 from modicum.storage.factory import open_store
 from modicum.system.clock import SystemClock
 
-#: Names the folder in which several processes add up what they count; it is the name
-#: that prometheus-client looks for when it is imported.
+#: Names the folder in which several processes combine their counters; prometheus-client
+#: reads it on import.
 _METRICS: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 
@@ -56,13 +56,13 @@ def open_workspace(
     keep_open: bool = False,
     as_of: int | str | None = None,
 ) -> LedgerView:
-    """Open a ledger; one that is not there yet is made by the first `submit`.
+    """Open a ledger; a missing one is created by the first `submit`.
 
     Args:
         ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy.
-        actor: Who asks; None for `MODICUM_ACTOR` or the login name.
+        actor: The actor; None for `MODICUM_ACTOR` or the login name.
         clock: The time of day; None for the machine's clock.
         keep_open: Whether to keep a SQLite file open between turns, as a server does.
         as_of: An entry of the log, or a time, to look at the ledger as it was then;
@@ -101,7 +101,7 @@ def workspace_on(
 def compiled_policy(
     policy: str | Path | CompiledPolicy | None,
 ) -> CompiledPolicy | None:
-    """Return a policy that is given as a path, or as it is."""
+    """Return a policy given as a path, or compiled."""
     if policy is None or isinstance(policy, CompiledPolicy):
         return policy
     return load_policy(policy)
@@ -126,10 +126,10 @@ def current_actor() -> str:
 
 @contextmanager
 def sharing_metrics() -> Iterator[None]:
-    """Let processes that are started in this block add up what they count.
+    """Let processes started in this block combine their counters.
 
-    They do so in a new folder, which ends with the block: what processes counted that
-    served before them is not theirs.
+    They use a new folder, deleted at the end of the block: counters of earlier
+    processes are not included.
     """
     before = os.environ.get(_METRICS)
     with TemporaryDirectory(prefix="modicum-metrics-") as folder:
@@ -143,13 +143,13 @@ def sharing_metrics() -> Iterator[None]:
 
 
 def metrics_folder() -> Path | None:
-    """Return where processes add up what they count; None if this one is alone."""
+    """Return the folder of combined counters; None for a single process."""
     named = os.environ.get(_METRICS)
     return Path(named) if named else None
 
 
 def token_from_environment() -> tuple[str | None, str | None]:
-    """Return what authorizes at a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`."""
+    """Return the credentials for a server: `MODICUM_TOKEN`, `MODICUM_TOKEN_FILE`."""
     found = (os.environ.get(f"MODICUM_{name}") for name in ("TOKEN", "TOKEN_FILE"))
     token, file = (one or None for one in found)
     return token, file

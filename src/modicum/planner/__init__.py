@@ -1,11 +1,11 @@
-"""Which requests of a round to accept, and what a workload would get.
+"""Selecting the requests of a round, and simulating workloads.
 
-`rotation`, `unlocking` and `outlook` say who is active and how much of a budget is
-open. `rounds` makes the problem of a round out of requests and of what was spent;
-`allocating` solves it; `verifying` looks at every solution once more, and `explaining`
-says what stands in a request's way. `simulating` does all that for made-up workloads.
-A new solver goes into `allocating` and gets its name in `simulating.setting`; a new way
-to be charged is a new module of `rounds`.
+`rotation`, `unlocking` and `outlook` determine who is active and how much of a budget
+is unlocked. `rounds` builds the problem of a round from requests and charges;
+`allocating` solves it; `verifying` checks every solution, and `explaining` gives the
+obstacles of a request. `simulating` does all that for synthetic workloads. A new solver
+goes into `allocating` and gets its name in `simulating.setting`; a new way to be
+charged is a new module of `rounds`.
 """
 
 from typing import TYPE_CHECKING

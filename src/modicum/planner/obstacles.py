@@ -1,4 +1,4 @@
-"""Why a request was not accepted: what stands in its way, and who is there."""
+"""Why a request was not accepted: the obstacles, and the rivals."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from modicum.planner.allocation.problem import Booleans, Integers, Problem
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A row that lets a request pass at no coordinate.
+    """A row that accepts a request at no coordinate.
 
     Attributes:
         place: The place it is at.
         line: The rule's line that the place lies on.
         block: The balance at that place: the group of users, for instance.
-        before: What was left before the round, by coordinate; below 0 if nothing
+        before: The remainder before the round, by coordinate; negative if nothing
             passes there.
-        left: What the accepted requests leave, by coordinate.
-        needs: What the request needs, by coordinate.
-        rivals: The accepted requests that are charged there, those that take the
-            largest share of what was left first.
+        left: The remainder after the accepted requests, by coordinate.
+        needs: The cost of the request, by coordinate.
+        rivals: The accepted requests that are charged there, those with the largest
+            share of the remainder first.
         alone: Whether the request would not pass even if no other were accepted.
     """
 
@@ -48,14 +48,14 @@ class Obstacle:
 def why_not(
     problem: Problem, accepted: Booleans, request: int, *, most: int = 10
 ) -> tuple[Obstacle, ...]:
-    """Return what stands in the way of a request after others were accepted.
+    """Return the obstacles of a request after others were accepted.
 
     Args:
         problem: The round.
-        accepted: (n,) what was accepted.
+        accepted: (n,) the accepted requests.
         request: The number of a request that was not.
-        most: So many obstacles are told at most; those that the request meets alone
-            come first, then those where the least is left for it.
+        most: The maximum number of obstacles; those that the request meets alone come
+            first, then those with the least remainder for it.
 
     Returns:
         Obstacles, at most one for each block at a place; none if it would still fit.
@@ -107,7 +107,7 @@ def _present(problem: Problem, accepted: Booleans, place: int) -> Integers:
 
 
 def _by_share(costs: Integers, before: Integers, rivals: Integers) -> list[int]:
-    """Return the rivals that take the largest share of what was left first."""
+    """Return the rivals with the largest share of the remainder first."""
     open_ = before > 0
     shares = (costs[:, open_] / before[open_]).min(axis=1, initial=np.inf)
     order = np.argsort(-shares, kind="stable")

@@ -1,8 +1,8 @@
-"""The outlook: what a choice of rotation and unlocking means, round by round.
+"""The outlook: the effect of a choice of rotation and unlocking, round by round.
 
-Nothing here looks at data or at a ledger: it is computed from the choice and from how
-many users are expected to join. Budgets are shares of the budget of a whole life. A
-request reads all active groups, so what is available is what the fullest of them has.
+Nothing here reads data or a ledger: it is computed from the choice and from the
+expected number of joining users. Budgets are shares of the budget of a whole life. A
+request reads all active groups, so the available budget is that of the fullest of them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from math import lcm
 from modicum.accounting.filters.unlock_schedule import Schedule, out_of_range
 from modicum.planner.rotation import Rotation
 
-#: An outlook has so many rounds at most.
+#: Maximum number of rounds of an outlook.
 OUTLOOK_ROUNDS_MAX = 10_000
-#: So many users join in a round at most: more than there are people.
+#: Maximum number of users joining in a round: more than there are people.
 JOINING_MAX = 10**12
 
 
@@ -28,9 +28,9 @@ class Choice:
     """One choice of hyper-parameters.
 
     Attributes:
-        name: What tells it from others, such as ``slack=0.4``.
+        name: Its distinguishing name, such as ``slack=0.4``.
         rotation: Which groups are active.
-        schedule: What is unlocked; for as many rounds as a group is active.
+        schedule: The unlocking schedule; its length is the number of active rounds.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class RoundOutlook:
-    """What to expect of one round.
+    """The outlook of one round.
 
     Attributes:
         round: Its number; in round 0 nobody is active yet.
@@ -71,7 +71,7 @@ class RoundOutlook:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a choice.
+    """The outlook of a choice.
 
     Attributes:
         choice: The choice.
@@ -89,16 +89,16 @@ class Outlook:
 
 
 def look_ahead(choice: Choice, joining: Sequence[int], *, rounds: int) -> Outlook:
-    """Return what to expect of a choice of hyper-parameters.
+    """Return the outlook of a choice of hyper-parameters.
 
     Args:
         choice: The choice.
-        joining: How many users join in round 0, 1, and so on; the last number holds
-            for all later rounds. Who is there at the beginning joins in round 0.
-        rounds: How many rounds to tell, from round 1 on.
+        joining: The number of users joining in round 0, 1, and so on; the last number
+            holds for all later rounds. Initial users join in round 0.
+        rounds: The number of rounds, from round 1 on.
 
     Raises:
-        InputError: If a number is out of its range.
+        InputError: If a number is out of range.
     """
     _check(joining, rounds)
     sizes = _group_sizes(choice.rotation, joining, rounds)
@@ -154,11 +154,11 @@ def available(
 ) -> tuple[Fraction, ...]:
     """Return the share of the budget that is available in each round, from the first.
 
-    In round 1 there is one group. It makes no difference for the budget if there are
-    more, of all ages, that nothing was taken from: the newest has the least.
+    In round 1 there is one group. Further groups of all ages without charges make no
+    difference for the budget: the newest has the least.
 
     Args:
-        schedule: What is unlocked.
+        schedule: The unlocking schedule.
         rounds: How many rounds.
         use: The share that each round uses, or all that is available if that is less.
 
@@ -184,8 +184,8 @@ def available(
 def _group_sizes(
     rotation: Rotation, joining: Sequence[int], rounds: int
 ) -> list[Fraction]:
-    """Return how many users each group has on average; nobody is in group 0."""
-    joined = [0]  # How many joined before a round.
+    """Return the average number of users of each group; group 0 is empty."""
+    joined = [0]  # The number joined before a round.
     for round_ in range(rounds):
         joined.append(joined[-1] + joining[min(round_, len(joining) - 1)])
     sizes = [Fraction(0)]

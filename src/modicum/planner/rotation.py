@@ -2,8 +2,8 @@
 
 Users are divided into numbered groups, for life. The number of a group is the round in
 which it becomes active; it stays active for the same number of rounds as every other
-group. So the active users are a sliding window over the groups, and what they are was
-settled before the first request.
+group. So the active users are a sliding window over the groups, and this division is
+fixed before the first request.
 
 Rounds are numbered from 0. Who joins in round t belongs to one of the groups of the
 rounds t + 1 to t + horizon. Hence no group grows while it is active.
@@ -19,13 +19,13 @@ from datetime import date
 from modicum.accounting.filters.unlock_schedule import ROUNDS_MAX, out_of_range
 from modicum.core.errors import Code, InputError, Problem
 
-#: Users wait for their group at most so many rounds: a century of weeks.
+#: Maximum wait of users for their group, in rounds: a century of weeks.
 HORIZON_MAX = 5200
 #: The number of the last group that a release can name.
 GROUP_MAX = 10**9
-#: The bytes of a secret that nobody guesses.
+#: The length of an unguessable secret in bytes.
 KEY_BYTES_MIN = 16
-#: Names what is hashed, so that the same key makes no other hash equal.
+#: Domain separation, so that the same key makes no other hash equal.
 _PURPOSE = b"modicum/user-group/v1\0"
 
 
@@ -117,16 +117,16 @@ class Rotation:
         return range(max(0, group - self.horizon), group)
 
     def group_of(self, unit_id: str, joined: int, key: bytes | None = None) -> int:
-        """Return the group of a user, the same whoever asks and whenever.
+        """Return the group of a user, the same for every caller and time.
 
-        It depends on this user alone. Whoever does not know the key cannot tell it, nor
-        choose an id that lands in a certain group. For any one id and a random key, the
+        It depends on this user alone. Without the key, nobody can predict it, nor
+        choose an id in a certain group. For any one id and a random key, the
         probability of each group differs from 1 / horizon by less than 2 to the -64.
 
         Args:
             unit_id: The user's stable id, spelled as everywhere.
-            joined: The round in which the user joined *for the first time*. Who comes
-                back keeps it; another one would give them a second group.
+            joined: The round in which the user joined *for the first time*. Returning
+                users keep it; another one would give them a second group.
             key: A secret of at least 16 bytes that never changes. Not needed if groups
                 follow arrival.
 

@@ -1,8 +1,8 @@
-"""Checks a plan once more before it is committed, in a way of its own.
+"""Independent verification of a plan before it is committed.
 
-Nothing here is shared with what made the plan: no cost is cut down, no row is left out,
-no order is gone through. What was accepted is added up place by place in integers that
-know no bound, and held against every row.
+Nothing here is shared with the planner: no cost is clamped, no row is left out, no
+order matters. The accepted requests are summed place by place in unbounded integers,
+and compared with every row.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from modicum.accounting.grid import INFINITE
 from modicum.planner.allocation.problem import Booleans, Integers, Problem
 
-#: More rows than this are not told one by one.
+#: Maximum number of rows reported individually.
 TOLD_MAX = 100
 
-# What decides whether a plan fits. Where a problem has more, it is about its worth.
+# The fields that decide whether a plan fits. A problem's others concern its utility.
 _ARRAYS = (
     "weights",
     "costs",
@@ -43,38 +43,38 @@ class Violation(ABC):
     @property
     @abstractmethod
     def message(self) -> str:
-        """What is wrong, in words."""
+        """The violation, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsound(Violation):
-    """The problem itself is not one.
+    """The problem itself is invalid.
 
     Attributes:
-        what: What does not hold.
+        what: The violated condition.
     """
 
     what: str
 
     @property
     def message(self) -> str:
-        """What is wrong, in words."""
+        """The violation, as text."""
         return f"the problem is unsound: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
 class NoRequest(Violation):
-    """What was accepted is not a request of the round.
+    """An accepted number is not a request of the round.
 
     Attributes:
-        number: What stands in its place.
+        number: The number.
     """
 
     number: object
 
     @property
     def message(self) -> str:
-        """What is wrong, in words."""
+        """The violation, as text."""
         return f"`{self.number}` is not the number of a request"
 
 
@@ -92,7 +92,7 @@ class AcceptedTwice(Violation):
 
     @property
     def message(self) -> str:
-        """What is wrong, in words."""
+        """The violation, as text."""
         return f"request {self.request} is accepted {self.times} times"
 
 
@@ -104,7 +104,7 @@ class Overspent(Violation):
         row: Its number in the problem.
         place: The place it belongs to.
         block: The balance it belongs to.
-        charged: By coordinate; what is infinite counts as `INFINITE`.
+        charged: By coordinate; infinite charges count as `INFINITE`.
         left: By coordinate.
     """
 
@@ -116,7 +116,7 @@ class Overspent(Violation):
 
     @property
     def message(self) -> str:
-        """What is wrong, in words."""
+        """The violation, as text."""
         return (
             f"row {self.row}, of balance {self.block} at place {self.place}, has "
             f"{list(self.left)} left and is charged {list(self.charged)}"
@@ -126,15 +126,15 @@ class Overspent(Violation):
 def verify(
     problem: Problem, accepted: Sequence[int] | Integers
 ) -> tuple[Violation, ...]:
-    """Return why a plan must not be committed; nothing if it may be.
+    """Return why a plan must not be committed; empty if it may be.
 
     Args:
         problem: The round.
         accepted: The numbers of the requests that the plan accepts.
 
     Returns:
-        What is unsound about the problem; else which numbers are no requests, or
-        there twice; else the rows that are overspent, at most `TOLD_MAX` of them.
+        The flaws of the problem; else the numbers that are no requests, or duplicates;
+        else the overspent rows, at most `TOLD_MAX` of them.
     """
     unsound = tuple(Unsound(what) for what in _unsound(problem))
     if unsound:
@@ -240,7 +240,7 @@ def _overspent(problem: Problem, numbers: Sequence[int]) -> Iterator[Overspent]:
 
 
 def _charged(problem: Problem, numbers: Sequence[int], coordinate: int) -> list[int]:
-    """Return what is charged at each place, at most `INFINITE`.
+    """Return the charge at each place, at most `INFINITE`.
 
     Python's integers have no bound, so that an infinite cost makes any sum infinite.
     No row has `INFINITE` left, so that nothing passes that should not.

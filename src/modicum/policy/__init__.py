@@ -1,8 +1,8 @@
 """The policy language: from a reviewable file to rules.
 
-`parse_policy` reads the file, `compile_policy` multiplies base policies by
-extensions and says which rules can ever matter, and the `RuleSet` finds those that
-a mechanism falls under.
+`parse_policy` reads the file, `compile_policy` multiplies base policies by extensions
+and determines which rules are binding, and the `RuleSet` finds those that match a
+mechanism.
 """
 
 from typing import TYPE_CHECKING

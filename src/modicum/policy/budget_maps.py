@@ -40,7 +40,7 @@ class Add(Struct, frozen=True):
 
 
 class To(Struct, frozen=True):
-    """A budget of its own."""
+    """A separate budget."""
 
     budget: Budget
 
@@ -63,7 +63,7 @@ class Table(Struct, frozen=True):
 
 
 class BudgetMap(Struct, frozen=True):
-    """A map and where it stands."""
+    """A map and its position."""
 
     form: Form
     mark: Mark | None
@@ -115,7 +115,7 @@ def apply_map(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Budget:
 
 
 def _number(budget_map: BudgetMap, budget: Budget, reached_by: str) -> Fraction | None:
-    """Return what the map acts on; None if the budget is unlimited."""
+    """Return the number that the map acts on; None if the budget is unlimited."""
     if isinstance(budget, RenyiBudget):
         raise _wrong(
             budget_map,
@@ -233,7 +233,7 @@ def _no_map(node: Scalar) -> InputError:
 
 
 def _with_to(node: Node) -> str:
-    """Say how a budget becomes a map to it."""
+    """Return how to write a budget as a map to it."""
     keys = {key.text for key, _ in node.entries} if isinstance(node, Entries) else set()
     if not keys & {"eps", "rho", "mu", "rdp"}:
         return ""

@@ -100,22 +100,22 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
         return tuple(warnings_of(self.policy, self.rules))
 
     def refuse_mistakes(self) -> None:
-        """Refuse what an author cannot have meant, before the policy is taken up.
+        """Refuse likely mistakes before the policy is activated.
 
-        A policy that a ledger holds already is not asked again: what is proven to
-        be a mistake later must not make history unreadable.
+        A policy already in a ledger is not checked again: a mistake proven later must
+        not make history unreadable.
 
         Raises:
-            InputError: If there is no rule at all, a predicate can never hold, a
-                budget lets nothing pass, the default of a label is not its strictest
-                reading, or a label has the name of a check.
+            InputError: If there is no rule at all, a predicate can never hold, a budget
+                allows nothing, the default of a label is not its strictest reading, or
+                a label has the name of a check.
         """
         from modicum.policy.lint.errors import refuse_mistakes
 
         refuse_mistakes(self.policy, self.rules, self.release_rules)
 
     def filter_of(self, budget: Budget) -> Filter:
-        """Return what a budget admits under the policy's filter."""
+        """Return the filter of a budget under the policy."""
         return filter_for(budget, self.policy.filter_name)
 
     def report_delta(self, budget: Budget) -> Fraction | None:
@@ -149,8 +149,8 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
     def _no_sooner(self, wide: str, unit: str) -> bool:
         """Return whether a larger unit may never have used more of its limits.
 
-        Where user groups take turns, a unit that stays in none has all of its limits
-        from the start.
+        If user groups rotate, a unit that stays in none has all of its limits from the
+        start.
         """
         from modicum.policy.user_groups import grouped_through
 
@@ -165,16 +165,15 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
     def _prunes_units(self) -> Mapping[str, frozenset[str]]:
         """For each unit, those whose losses are never below its own.
 
-        Between units that holds only for losses proven for any change of the rows
-        of one instance: a whole user may be added for less than one day of hers
-        is replaced.
+        Between units that holds only for losses proven for any change of the rows of
+        one instance: adding a whole user may cost less than replacing one day of hers.
         """
         vocabulary = self.policy.vocabulary
         return {unit: vocabulary.bounding(unit) | {unit} for unit in vocabulary.units}
 
 
 def compile_text(data: bytes, file: str) -> CompiledPolicy:
-    """Return the compiled policy of a text, whether or not it has mistakes of meaning.
+    """Return the compiled policy of a text, with or without semantic mistakes.
 
     Raises:
         InputError: With every mistake found, or if it includes other files.

@@ -1,4 +1,4 @@
-"""A policy as written: values that the compiler multiplies out."""
+"""A policy as written: the input of the compiler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESERVATION_DAYS_MAX: Final = 90
 
 
 class Level(Enum):
-    """How closely an attribute belongs to a category; levels are cumulative."""
+    """The degree of membership in a category; levels are cumulative."""
 
     MEMBER = "member"
     STRONG = "strong"
@@ -41,11 +41,11 @@ class Attribute(Struct, frozen=True):
     Attributes:
         name: Its name.
         risk: Its risk level.
-        memberships: How closely it belongs to categories; None if nothing was said,
-            empty if it was said to belong to none.
-        static: Whether its values have no meaningful time, so that reading it
-            tells something about every period.
-        mark: Where it stands.
+        memberships: How closely it belongs to categories; None if undeclared, empty if
+            declared to belong to none.
+        static: Whether its values have no meaningful time, so that reading it concerns
+            every period.
+        mark: Its position.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Attribute(Struct, frozen=True):
 
 
 class CustomPolicy(Struct, frozen=True):
-    """One rule, with a predicate of its own."""
+    """One rule, with its own predicate."""
 
     name: str
     unit: str
@@ -95,7 +95,7 @@ BasePolicy: TypeAlias = CustomPolicy | AttributePolicy | CategoryPolicy
 
 
 class Setting(Struct, frozen=True):
-    """One context of an extension: a predicate and what it does to a budget."""
+    """One context of an extension: a predicate and its effect on a budget."""
 
     name: str
     predicate: Predicate
@@ -112,7 +112,7 @@ class Extension(Struct, frozen=True):
 
 
 class Guard(Struct, frozen=True):
-    """What every mechanism's description must say; without it, it is refused."""
+    """A condition on every mechanism's description; it is refused otherwise."""
 
     name: str
     unless: Predicate
@@ -121,15 +121,15 @@ class Guard(Struct, frozen=True):
 
 
 class Approval(Struct, frozen=True):
-    """Who must agree to a release before it is reserved, or to the next policy.
+    """The approval that a release needs before reservation, or the next policy.
 
     Attributes:
-        when: Which releases need it; looks only at the release. Always true of what
-            is needed for a policy.
+        when: The releases that need it; refers only to the release. Always true for a
+            policy's.
         need: How many people, at least 1.
         roles: The roles that they may have; at least one.
-        requester_may_approve: Whether the one who asks may be among them.
-        mark: Where it stands.
+        requester_may_approve: Whether the requester counts as an approver.
+        mark: Its position.
     """
 
     when: Predicate
@@ -140,7 +140,7 @@ class Approval(Struct, frozen=True):
 
 
 class Retired(Enum):
-    """What becomes of the budget of user groups that are active no more."""
+    """What happens to the budget of retired user groups."""
 
     FIRST_COME = "first-come"
     CLOSED = "closed"
@@ -148,16 +148,16 @@ class Retired(Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RotationRule:
-    """How user groups take turns: what part of its budget each may have used.
+    """The rotation of user groups: the fraction of its budget unlocked for each.
 
-    It holds for the rules over history of every unit whose instances stay in one user
+    It applies to the rules over history of every unit whose instances stay in one user
     group for life.
 
     Attributes:
-        schedule: What is unlocked at each age of an active group.
-        retired: What becomes of what is left when a group retires.
-        opened_by: The roles whose people may open rounds; None if anybody may.
-        mark: Where it stands.
+        schedule: The unlocked fraction at each age of an active group.
+        retired: What happens to the remainder when a group retires.
+        opened_by: The roles that may open rounds; None if everybody may.
+        mark: Its position.
     """
 
     schedule: Unlocking
@@ -167,26 +167,26 @@ class RotationRule:
 
 
 class ReservationBound(Struct, frozen=True):
-    """What one identity may hold reserved and not started.
+    """The limit on one actor's reservations that are not started.
 
     Attributes:
         share: The part of each limit; None for all of it. A single release may take
             more, for a day at most.
-        days: How long a reservation may stand.
+        days: The maximum lifetime of a reservation.
     """
 
     share: Fraction | None = None
     days: int = RESERVATION_DAYS_MAX
 
     def seconds(self, *, is_large: bool) -> int:
-        """Return how long a reservation may stand."""
+        """Return the maximum lifetime of a reservation."""
         return DAY_SECONDS * (1 if is_large else self.days)
 
 
 def stricter(
     one: ReservationBound | None, other: ReservationBound | None
 ) -> ReservationBound | None:
-    """Return the bound that holds where both of two do; None if there is none.
+    """Return the combination of two limits; None if there is none.
 
     Args:
         one: A bound.
@@ -199,14 +199,14 @@ def stricter(
 
 
 class Declared(Struct, frozen=True):
-    """The words of a policy, which everything else refers to.
+    """The declarations of a policy, which everything else refers to.
 
     Attributes:
         name: Its name.
-        vocabulary: The words a release may use.
+        vocabulary: The words that a release may use.
         attributes: Attributes by name, in file order.
         categories: Risk level of each category, in file order.
-        label_marks: Where the labels stand.
+        label_marks: The positions of the labels.
     """
 
     name: str
@@ -220,24 +220,24 @@ class Policy(Declared, frozen=True):
     """A policy file, read and checked.
 
     Attributes:
-        digest: SHA-256 of what it says; comments and layout do not count.
+        digest: SHA-256 of its contents; comments and layout do not count.
         text: The file's text, kept verbatim by the ledger.
         filter_name: The privacy filter of its (eps, delta) budgets.
         report_delta: The delta at which losses are shown when a budget has none.
         base_policies: Limits on everything released, in file order.
         extensions: Multiply the base policies, in file order.
         per_release: Limits on each release alone.
-        guards: What descriptions must say.
-        roles: Who has which role; None if the policy does not say.
+        guards: The conditions on descriptions.
+        roles: The people with each role; None if the policy does not declare roles.
         keys: By person, the raw Ed25519 public keys, in hexadecimal, one of which must
-            sign what they agree to; whoever is not named need not sign.
-        approvals: Who must agree to which releases.
-        activation: Who must agree before another policy takes this one's place; None
-            if nobody must.
-        rotation: How user groups take turns; None if they do not.
-        reservations: What one identity may hold reserved; None if nothing bounds it.
+            sign their approvals; other people need not sign.
+        approvals: The approvals that releases need.
+        activation: The approval needed for replacing this policy; None if there is
+            none.
+        rotation: The rotation of user groups; None if there is none.
+        reservations: The limit on one actor's reservations; None if there is none.
         disclosed_invariants: Facts that are published outside differential privacy.
-        roles_mark: Where the roles stand.
+        roles_mark: The position of the roles.
     """
 
     digest: str

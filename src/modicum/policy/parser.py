@@ -41,7 +41,7 @@ __all__ = ["FORMAT", "USUAL_RISK_LEVELS", "parse_policy"]
 FORMAT = "policy/v1"
 
 _Read = TypeVar("_Read")
-#: What refers to the declarations, and is read after them.
+#: Sections that refer to the declarations, and are read after them.
 _SECTIONS = (
     "population",
     "rotation",
@@ -59,10 +59,10 @@ _SECTIONS = (
 
 
 def parse_policy(node: Node, source: str) -> Policy:
-    """Return the policy that a marked tree describes.
+    """Return the policy of a marked tree.
 
     Raises:
-        InputError: With every mistake found, each with its place.
+        InputError: With every mistake found, each with its position.
     """
     refuse_include(node)
     fields = Fields(node, "the policy")
@@ -125,9 +125,9 @@ def parse_policy(node: Node, source: str) -> Policy:
 
 
 def _declared(fields: Fields) -> tuple[Declarations, dict[str, Node | None]]:
-    """Take the declarations, and every other section without reading it.
+    """Return the declarations, and every other section unread.
 
-    A key that is misspelt is said before what refers to it is missed.
+    A misspelt key is reported before a missing reference to it.
     """
     fields.take_optional("include")  # It is known; here it is no longer there.
     found = Problems()
@@ -151,12 +151,12 @@ class _Sections:
         self.problems = Problems()
 
     def mark_of(self, key: str) -> Mark | None:
-        """Return where a section stands; None if there is none."""
+        """Return the position of a section; None if there is none."""
         node = self._nodes[key]
         return None if node is None else node.mark
 
     def read(self, key: str, read: Callable[[Node | None], _Read]) -> _Read:
-        """Return what a section says; as if it were left out if it has mistakes."""
+        """Return the contents of a section; as if omitted if it has mistakes."""
         try:
             return read(self._nodes[key])
         except InputError as error:
@@ -171,7 +171,7 @@ def _base_policies(
     return lambda node: read_base_policies(node, what, vocabulary, budgets)
 
 
-# Few policies have these sections; what reads them is imported for those.
+# Few policies have these sections; their readers are imported on demand.
 
 
 def _keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
@@ -207,7 +207,7 @@ def _version(fields: Fields) -> None:
 
 
 def _refuse_contradictions(policy: Policy, node: Node) -> None:
-    """Refuse what is wrong only when all sections are looked at together."""
+    """Refuse contradictions between sections."""
     base, per_release = policy.base_policies, policy.per_release
     _refuse_no_rules((*base, *per_release), node)
     _refuse_same_names((*base, *per_release))

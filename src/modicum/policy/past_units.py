@@ -1,4 +1,4 @@
-"""What the units of policies that a ledger held were, and what became of them."""
+"""The units of former policies in a ledger, and their changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from modicum.policy.parser import parse_policy
 from modicum.release import Population, Unit, Vocabulary
 from modicum.release.units import Period, Relation, all_steps, owners
 
-#: So many policies are remembered.
+#: Maximum number of policies cached.
 _REMEMBERED_MAX = 100
 
-#: The fields of `Unit` that say which rows make up an instance. If one differs, a loss
-#: that was recorded under the name says nothing about the unit.
+#: The fields of `Unit` that define an instance. If one differs, a loss recorded under
+#: the name means nothing for the unit.
 MEANING = ("id", "period", "column")
 #: The fields that claim facts about the data. A loss may have been derived from that of
 #: another unit by these, so it is too low if they claim less now.
@@ -29,12 +29,12 @@ RECORDED = ("neighbors",)
 
 
 class Known(NamedTuple):
-    """What tells the instances of a unit apart, and what a loss for it promises.
+    """The identification of a unit's instances, and the relation of its losses.
 
     Attributes:
-        id: The column that tells whose a row is; None if nothing is said about it.
+        id: The column that identifies a row's instance; None if undeclared.
         period: How long an instance lasts; None for all of time.
-        clock: The column that tells when a row happened.
+        clock: The column with the time of a row.
         neighbors: The relation that losses for it are proven under.
     """
 
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
 def vocabulary_of(text: str) -> Vocabulary | None:
-    """Return the words of a policy.
+    """Return the vocabulary of a policy.
 
     Returns:
         None if it is of a version that cannot be read any more.
@@ -60,7 +60,7 @@ def vocabulary_of(text: str) -> Vocabulary | None:
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
 def units_of(text: str) -> Mapping[str, Known] | None:
-    """Return what the units of a policy were, by their names; None as above."""
+    """Return the units of a policy, by name; None as above."""
     vocabulary = vocabulary_of(text)
     if vocabulary is None:
         return None
@@ -77,7 +77,7 @@ def _known(unit: str, vocabulary: Vocabulary) -> Known:
 def redefinitions(
     old: Mapping[str, Unit], new: Mapping[str, Unit]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the units of which a loss recorded under old words may be too low now.
+    """Yield the units whose earlier recorded losses may be too low now.
 
     Of a unit that only one of the policies has, nothing is yielded.
 
@@ -97,7 +97,7 @@ def redefinitions(
         else:
             same.append(unit)
     # That a day lies in its own user is true, claimed or not (`owners`). Under one
-    # relation each, only what is claimed makes a difference.
+    # common relation, only claims make a difference.
     sure = owners(old)
     now_claimed = {
         unit: replace(
@@ -123,10 +123,10 @@ def redefinitions(
 
 
 def population_of(text: str) -> Population:
-    """Return how a policy divides the population.
+    """Return a policy's division of the population.
 
-    Of a policy of a version that cannot be read any more nothing is known: it divides
-    the population by nothing, so that what was said in its words stands for all.
+    For a policy of a version that is no longer readable nothing is known: it divides
+    the population by nothing, so that its parts become everything.
     """
     vocabulary = vocabulary_of(text)
     return Population() if vocabulary is None else vocabulary.population

@@ -10,14 +10,14 @@ from msgspec import Struct, field
 
 
 class Scope(Enum):
-    """Whose label or text a predicate looks at."""
+    """The owner of a label or text in a predicate."""
 
     MECHANISM = "m"
     RELEASE = "release"
 
 
 class TextTest(Enum):
-    """What is asked of a part of an open text; the values are CEL's names."""
+    """A test of a part of an open text; the values are CEL's names."""
 
     STARTS_WITH = "startsWith"
     ENDS_WITH = "endsWith"
@@ -35,7 +35,7 @@ class TextTest(Enum):
 
 
 class Facts(Struct, frozen=True):
-    """What a predicate may know about a mechanism within its release.
+    """The facts that a predicate may use about a mechanism within its release.
 
     Attributes:
         attributes: Attributes the mechanism reads.
@@ -113,18 +113,18 @@ class Not(Struct, frozen=True):
 
 
 class All(Struct, frozen=True):
-    """Every part holds; with no parts, true."""
+    """Every part holds; without parts, true."""
 
     parts: tuple[Predicate, ...]
 
 
 class Any(Struct, frozen=True):
-    """At least one part holds; with no parts, false."""
+    """At least one part holds; without parts, false."""
 
     parts: tuple[Predicate, ...]
 
 
-#: What has no parts itself.
+#: Predicates without parts.
 Atom: TypeAlias = (
     Constant | LabelIn | TextIn | TextPasses | ReadsAny | ReadsAtLeast | BoundAtMost
 )

@@ -1,7 +1,7 @@
-"""Matching: which rules the mechanisms of a release fall under.
+"""Matching: which rules match the mechanisms of a release.
 
 An inverted index leads from each attribute to the base rules about it; the few base
-rules with a predicate of their own are asked. A context is reached by asking each
+rules with their own predicate are evaluated. A context is found by evaluating each
 setting once. Nothing is done for rules that do not match.
 """
 
@@ -65,10 +65,10 @@ class RuleIndex:
         return numbers
 
     def matching(self, facts: Sequence[Facts]) -> dict[int, tuple[int, ...]]:
-        """Return the rules that any mechanism falls under, and which ones.
+        """Return the rules that any mechanism matches, and which ones.
 
         Args:
-            facts: What is known about each mechanism of a release, in order.
+            facts: The facts about each mechanism of a release, in order.
 
         Returns:
             By number of the rule, rising: the positions of its mechanisms, from 0.

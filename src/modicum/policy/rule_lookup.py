@@ -1,4 +1,4 @@
-"""Finding rules by what people call them."""
+"""Finding rules by the names that people use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One rule, told in full: what it promises, where it comes from, what it allows.
+"""One rule in full: its guarantee, its origins, its limits.
 
-And what part of its limits may have been used in them.
+And the unlocked fraction of its limits in them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from modicum.release import Vocabulary
 
 
 def cells_of(unit: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return along what the rules of a unit add up separately; nothing if nowhere."""
+    """Return the dimensions by which the rules of a unit add up separately, if any."""
     return tuple(_cells(unit, vocabulary))
 
 
@@ -76,7 +76,7 @@ def _cells(unit: str, vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _near(period: str, more: int) -> str:
-    """Return which periods are told apart: the present one and some around it."""
+    """Return the distinguished periods: the present one and some around it."""
     if not more:
         return f"the current {period} separately from all others"
     return f"the current {period} and {more} before and after it"
@@ -87,13 +87,13 @@ def _through(unit: str, fixed: Sequence[str]) -> str:
     return unit if unit in fixed else f"{unit}, within one {fixed[0]},"
 
 
-#: How many of the rules above and below are named.
+#: Maximum number of rules listed above and below.
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Something that made a rule what it is, and where it stands."""
+    """An origin of a rule, and its position."""
 
     what: str
     mark: Mark | None
@@ -120,13 +120,13 @@ class RuleProfile:
     Attributes:
         rule: The rule.
         about_nothing: Whether no mechanism can fall under it.
-        promise: What it promises, in words.
-        origins: Where it comes from.
+        promise: Its guarantee, as text.
+        origins: Its origins.
         filter_name: The policy's filter.
-        own_filter: What the budget admits; None for a rule on each release alone.
-        witness: A rule that denies whatever this one denies, with its budget;
-            None if this one can be the only one to deny.
-        cells: Along what its sums are told apart; nothing if it has one cell.
+        own_filter: The filter of the budget; None for a rule about each release alone.
+        witness: A rule that denies whatever this one denies, with its budget; None
+            if this one is binding.
+        cells: The dimensions of its cells; empty if it has one cell.
         unlocking: How its limits are unlocked as user groups take turns; empty if
             they are whole from the start.
         above: Rules about more.
@@ -189,7 +189,7 @@ def _witness(compiled: CompiledPolicy, place: Place) -> tuple[str, Budget] | Non
 def _neighbors(rules: RuleSet, number: int, order: RuleOrder, *, up: bool) -> Neighbors:
     """Return the rules above or below one, among those that share a part with it.
 
-    Rules about nothing are left out: they would stand below all others.
+    Vacuous rules are left out: they would be below all others.
 
     The order is a product: one step up changes the scope or the context, not both.
     """
@@ -305,7 +305,7 @@ def _origins(rule: Rule, policy: Policy) -> Iterator[Origin]:
 
 
 def budget_place(rule: Rule, policy: Policy) -> Mark | None:
-    """Return where the budget of a rule stands, or as near to it as is known."""
+    """Return the position of a rule's budget, as precisely as known."""
     base, _ = base_policy_of(rule, policy)
     if isinstance(base, AttributePolicy | CategoryPolicy):
         return base.budget_mark
@@ -313,7 +313,7 @@ def budget_place(rule: Rule, policy: Policy) -> Mark | None:
 
 
 def coordinate_words(index: int) -> str:
-    """Return what a coordinate of a filter sums, in words.
+    """Return the summed quantity of a filter's coordinate, as text.
 
     Examples:
         >>> coordinate_words(RHO)

@@ -1,4 +1,4 @@
-"""Rules: what a policy compiles to, as a table that makes each rule when asked."""
+"""Rules: the compiled policy, as a table that builds each rule on demand."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Places: TypeAlias = tuple[int, ...]
 
 
 class Stage(Enum):
-    """What a rule is held against."""
+    """The stage of a rule."""
 
     HISTORY = "history"
     RELEASE = "release"
 
 
 class RuleScope(Struct, frozen=True):
-    """What a rule is about.
+    """The scope of a rule.
 
     Attributes:
         stage: Whether it sums over history or looks at one release alone.
-        scope: What it is about, without its context: `attr:age`.
+        scope: Its scope, without its context: `attr:age`.
         unit: The privacy unit its loss is measured for.
     """
 
@@ -61,8 +61,8 @@ class Rule(_Limit, frozen=True):
         id: Unique in the policy: scope and settings, `attr:age @standard`.
         context: Its settings, one for each extension, in file order.
         settings: Predicates of its settings, one for each extension.
-        when: The predicate in words of CEL, for people.
-        marks: Where it comes from: the base policy, then the settings.
+        when: The predicate in CEL syntax, for display.
+        marks: Its origins: the base policy, then the settings.
     """
 
     id: str
@@ -76,7 +76,7 @@ class BaseRule(_Limit, frozen=True):
     """A rule before the extensions, which change its budget.
 
     Attributes:
-        mark: Where its base policy stands.
+        mark: The position of its base policy.
     """
 
     mark: Mark | None
@@ -99,7 +99,7 @@ class Context(Struct, frozen=True):
 
     @property
     def suffix(self) -> str:
-        """What the context adds to the id of a rule."""
+        """Return the context's suffix of a rule id."""
         return "".join(f" @{name}" for name in self.names)
 
 
@@ -125,7 +125,7 @@ class RuleSet(Sequence[Rule]):
         self.bases = tuple(bases)
         self.extensions = tuple(tuple(settings) for settings in extensions)
         self.contexts = tuple(map(Context, product(*self.extensions)))
-        # Budgets are slow to look up, and every decision asks for those of its rules.
+        # Budgets are slow to look up, and every decision needs those of its rules.
         self._rows = tuple(budgets[base.budget] for base in self.bases)
 
     def __len__(self) -> int:
@@ -200,10 +200,10 @@ class RuleSet(Sequence[Rule]):
         return base * len(self.contexts) + context
 
     def matching(self, facts: Sequence[Facts]) -> Iterator[tuple[Rule, Places]]:
-        """Yield each rule that any mechanism falls under, and which ones.
+        """Yield each rule that any mechanism matches, and which ones.
 
         Args:
-            facts: What is known about each mechanism of a release, in order.
+            facts: The facts about each mechanism of a release, in order.
 
         Yields:
             The rule, in the order of the file, and the positions, from 0, of the
@@ -214,7 +214,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def finder(self) -> RuleIndex:
-        """What finds the rules that a mechanism falls under."""
+        """Return the index of the rules by mechanism."""
         return RuleIndex(
             [base.predicate for base in self.bases],
             [[one.predicate for one in settings] for settings in self.extensions],
@@ -230,7 +230,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def _words(self) -> dict[Predicate, str]:
-        """The words of predicates, found once: most rules share theirs with others."""
+        """The texts of predicates, cached: most rules share theirs with others."""
         return {}
 
     def _when(self, predicate: Predicate) -> str:

@@ -8,9 +8,9 @@ from modicum.release import Vocabulary
 def grouped_through(unit: str, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return the units by which every instance of a unit stays in one user group.
 
-    An instance lies in a group with the larger instance that it lies in. Where
-    instances change instead of coming and going, that one must be the same in every
-    table; else the change may lead from one group to another.
+    An instance is in the group of the larger instance that contains it. Where instances
+    change instead of being added or removed, that one must be the same in every table;
+    else the change may lead from one group to another.
 
     Returns:
         Those of it and of the units around it that are declared to stay in a group;

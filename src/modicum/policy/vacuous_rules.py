@@ -12,11 +12,11 @@ from modicum.policy.rules import RuleSet
 
 
 class VacuousRules:
-    """Says which rules are about nothing.
+    """Decides which rules are vacuous.
 
     Args:
         rules: The rules.
-        logic: Decides what can be true.
+        logic: Decides satisfiability.
     """
 
     def __init__(self, rules: RuleSet, logic: Logic) -> None:

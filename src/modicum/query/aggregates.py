@@ -14,7 +14,7 @@ from modicum.query.tables import Column, Tables
 
 #: Names of mechanisms are hardly longer; a few characters are left.
 _NAME_MAX: Final = 120
-#: What is needed besides the number of rows.
+#: The statistics needed besides the number of rows.
 _SUMMED: dict[Function, tuple[str, ...]] = {
     "avg": ("rows", "total"),
     "variance": ("rows", "total", "squares"),
@@ -23,7 +23,7 @@ _SUMMED: dict[Function, tuple[str, ...]] = {
 
 
 def column_of(reference: ColumnRef, tables: Tables) -> Column:
-    """Return what is declared about a column."""
+    """Return the declaration of a column."""
     return tables.by_name[reference.table].columns[reference.column]
 
 
@@ -35,7 +35,7 @@ def bounds_in_steps(column: Column) -> tuple[int, int]:
 
 
 def center_of(column: Column) -> int:
-    """Return the middle of a column's bounds, in steps: sums are taken around it."""
+    """Return the center of a column's bounds, in steps: sums are taken around it."""
     low, high = bounds_in_steps(column)
     return (low + high) // 2
 
@@ -45,8 +45,8 @@ def statistics_of(
 ) -> dict[Statistic, tuple[str, ...]]:
     """Return the statistics of some aggregates, and which of these need each.
 
-    Aggregates of one column share what they have in common, so that it is told, and
-    charged, once.
+    Aggregates of one column share common statistics, which are released, and charged,
+    once.
     """
     named: dict[Statistic, Statistic] = {}
     needed: dict[Statistic, tuple[str, ...]] = {}
@@ -98,7 +98,7 @@ def _statistics(aggregate: Aggregate, tables: Tables, bins: int) -> list[Statist
 
 
 def nodes_of(statistic: Statistic, bins: Exact) -> Exact:
-    """Return how many values lie below each node of a tree, from those in its bins.
+    """Return the number of values below each node of a tree, from those in its bins.
 
     Level 1 has two nodes, and each level twice as many as the one before; those of the
     last level are the bins.

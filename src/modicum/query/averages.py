@@ -1,7 +1,7 @@
 """Averages and spreads from noisy numbers: of rows, their sum and that of squares.
 
-Each noisy number comes with the range that the true one lies in. What is made of them
-gets the range of all that they could be together, so that it is never too narrow.
+Each noisy number has an interval for the true one. Derived numbers get the range over
+all combinations, so that it is never too narrow.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from msgspec import Struct
 
 from modicum.accounting.decimals import significant
 
-#: Quotients are told with so many digits.
+#: Number of digits of quotients.
 DIGITS: Final = 12
 
-# Square roots are taken to so many binary digits behind the point of a step.
+# Number of binary digits of square roots below one step.
 _ROOT_BITS: Final = 64
 
 
 class Range(Struct, frozen=True):
-    """A number as it is told, and where the true one lies.
+    """A released number, and the range of the true one.
 
     Attributes:
         value: The number.
@@ -74,7 +74,7 @@ def average(rows: Range, total: Range, low: int, high: int) -> Range | None:
     """Return the average of values; None if there may be none.
 
     Args:
-        rows: How many values there are.
+        rows: The number of values.
         total: Their sum.
         low: The least value.
         high: The greatest one.
@@ -95,7 +95,7 @@ def variance(
     """Return the variance of values; None if there may be too few of them.
 
     Args:
-        rows: How many values there are.
+        rows: The number of values.
         total: Their sum, around any center.
         squares: The sum of their squares, around the same one.
         spread: How far the greatest value lies from the least one.

@@ -1,4 +1,4 @@
-"""Reading what is declared about one column of a table."""
+"""Reading the declaration of a table's column."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _INTEGER_MAX: Final = 2**63 - 1
 def read_values(
     what: str, kind: ColumnType, partition: Partition | None, fields: Fields
 ) -> tuple[Value, ...] | None:
-    """Return the values of a column that may be told apart, if they are public.
+    """Return the distinguishable values of a column, if they are public.
 
     Args:
         what: The column, for messages.
         kind: Its type.
-        partition: The partitioning attribute that it holds, in whose domain they lie.
-        fields: What is declared about it; `values` is taken.
+        partition: The partitioning attribute that it holds, whose domain contains them.
+        fields: Its declaration; `values` is consumed.
 
     Raises:
-        InputError: If groups are not told apart by such a column, or with every value
-            that is wrong.
+        InputError: If groups cannot be formed by such a column, or with every invalid
+            value.
     """
     pair = fields.take_pair("values")
     if pair is None:
@@ -116,7 +116,7 @@ _READERS: Final[Mapping[ColumnType, Callable[[Node, str], Value]]] = {
 }
 
 
-#: A bound is less than so many steps away from 0.
+#: The maximum distance of a bound from 0, in steps.
 STEPS_MAX: Final = 2**31
 #: Steps outside of these are not exact in the numbers that engines compute with.
 STEP_LEAST: Final = Fraction(1, 10**12)
@@ -124,12 +124,12 @@ STEP_MOST: Final = Fraction(10**12)
 
 
 class Roles(NamedTuple):
-    """What columns are for, besides holding attributes.
+    """The roles of columns, besides holding attributes.
 
     Attributes:
-        ids: Columns that tell whose a row is, for some unit.
-        clocks: Columns that tell when it happened, for some unit.
-        others: Columns that tell which row it is, or of which user group.
+        ids: Columns that identify a row's instance, for some unit.
+        clocks: Columns with the time of a row, for some unit.
+        others: Columns that identify the row, or its user group.
     """
 
     ids: frozenset[str]
@@ -140,7 +140,7 @@ class Roles(NamedTuple):
 def read_column(
     own_name: str, node: Node, roles: Roles, vocabulary: Vocabulary
 ) -> Column:
-    """Return what is declared about a column.
+    """Return the declaration of a column.
 
     Raises:
         InputError: With every mistake found.
@@ -220,13 +220,13 @@ def _refuse_role_type(
         )
 
 
-# --- what the policy knows it as ------------------------------------------------------
+# --- its meaning in the policy --------------------------------------------------------
 
 
 def _attribute(
     own_name: str, fields: Fields, roles: Roles, vocabulary: Vocabulary
 ) -> str | None:
-    """Return the attribute that a column holds; None if it only tells whose or when."""
+    """Return the attribute of a column; None if it only identifies rows or times."""
     known = vocabulary.attributes
     node = fields.take_optional("attribute")
     only_tells = own_name in roles.ids | roles.clocks | roles.others

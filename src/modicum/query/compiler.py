@@ -42,9 +42,9 @@ from modicum.query.statistics import Cap, ExactPlan, Sample, Statistic
 from modicum.release.parser import CONTRIBUTIONS_MAX
 from modicum.release.vocabulary import Vocabulary
 
-#: So many numbers get noise in one statistic, at most.
+#: Maximum number of noisy numbers in one statistic.
 NUMBERS_MAX: Final = 10_000_000
-#: Some day: what naming periods would do is seen by naming it.
+#: Some day: the effect of naming periods is found by naming one.
 _SOME_DAY: Final = date(2026, 1, 1).toordinal()
 
 
@@ -58,12 +58,12 @@ def must_be_bounded(
 
     Args:
         asked: The query.
-        found: By unit, how many rows move.
-        moved: Tells the same of a query that asks for more; it may refuse to.
+        found: By unit, the number of rows that move.
+        moved: Returns the same for a query with more bounds; it may refuse.
         vocabulary: The units of the policy.
 
     Raises:
-        InputError: If it is so; only what would bound it is advised.
+        InputError: If so; only effective bounds are suggested.
     """
     if found[asked.unit].bounded:
         return
@@ -96,10 +96,10 @@ def must_be_bounded(
 
 
 def must_have_bounds(asked: QueryRequest) -> None:
-    """Refuse functions of numbers of columns without bounds.
+    """Refuse numeric aggregates of columns without bounds.
 
     Raises:
-        InputError: If there are any, naming each such column once.
+        InputError: If there are any, with each such column once.
     """
     found: dict[ColumnRef, Problem] = {}
     for one in asked.query.aggregates:
@@ -121,11 +121,11 @@ def must_have_bounds(asked: QueryRequest) -> None:
 
 
 def must_have_keys(asked: QueryRequest, groups: int) -> None:
-    """Refuse groups that nobody may tell, and too many of them.
+    """Refuse groups by keys that may not be released, and too many groups.
 
     Args:
         asked: The query.
-        groups: How many groups there are; `UNBOUNDED` if keys are not public.
+        groups: The number of groups; `UNBOUNDED` if keys are not public.
 
     Raises:
         InputError: If it is so.
@@ -165,7 +165,7 @@ def _on_one_day(asked: QueryRequest) -> QueryRequest:
 
 
 def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
-    """Return what would make keys public, or tell them by noise."""
+    """Return how to make keys public, or select them with noise."""
     listed = [key.column.column for key in keys if grain_of(key, asked.tables) is None]
     dated = [
         key for key in keys if values_of(key, asked.tables, _on_one_day(asked).part)
@@ -186,12 +186,12 @@ def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
 def must_be_few(
     asked: QueryRequest, needed: Mapping[Statistic, Sequence[str]], groups: int
 ) -> None:
-    """Refuse what would draw noise for too many numbers, in trees above all.
+    """Refuse a query with noise for too many numbers, in trees above all.
 
     Args:
         asked: The query.
         needed: The statistics, and the aggregates that need each.
-        groups: How many groups there are; `UNBOUNDED` if keys are discovered.
+        groups: The number of groups; `UNBOUNDED` if keys are discovered.
 
     Raises:
         InputError: If there are too many.
@@ -209,14 +209,14 @@ def must_be_few(
 
 
 class Line(Struct, frozen=True):
-    """One mechanism: a statistic of every group, with noise.
+    """One mechanism: a noisy statistic of every group.
 
     Attributes:
-        statistic: What it tells.
+        statistic: The statistic.
         serves: The aggregates that need it.
         norms: By unit that is bounded, how far it moves, in steps.
         scale: Of its noise, in steps: σ of `gaussian`, b of `laplace`.
-        share: What it takes of the query's loss, for the unit that this is given for.
+        share: Its share of the query's loss, for the unit that this is given for.
     """
 
     statistic: Statistic
@@ -227,17 +227,18 @@ class Line(Struct, frozen=True):
 
 
 class CompiledQuery(Struct, frozen=True):
-    """A query as mechanisms, and as work for an engine.
+    """A query as mechanisms, and as a plan for an engine.
 
     Attributes:
         asked: The query.
         moves: By unit, how many of the rows that are kept move with one change.
         shapes: By unit that is bounded, how these may lie in the groups.
-        groups: How many groups its answers have; `UNBOUNDED` if keys are discovered.
+        groups: The number of groups of its answers; `UNBOUNDED` if keys are discovered.
         attributes: The attributes of the data that it reads.
         lines: The mechanisms, in order.
-        selection: The mechanism that tells keys that are not public, if there are any.
-        plan: What an engine computes.
+        selection: The mechanism that selects keys that are not public, if there are
+            any.
+        plan: The plan for an engine.
     """
 
     asked: QueryRequest
@@ -250,7 +251,7 @@ class CompiledQuery(Struct, frozen=True):
     plan: ExactPlan
 
     def mechanisms(self) -> list[dict[str, object]]:
-        """Return the mechanisms as they stand in the description of a release."""
+        """Return the mechanisms as in the description of a release."""
         bounds = {
             unit: one.coming
             for unit, one in self.moves.items()

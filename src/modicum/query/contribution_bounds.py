@@ -1,11 +1,11 @@
-"""How many of the rows that are kept change, if one instance of a unit does.
+"""The maximum number of kept rows that change with one instance of a unit.
 
-Caps keep at most so many rows of each instance of their units: the first in an order of
-all possible rows, fixed by a keyed hash. So what a cap does to one instance depends on
-the rows of that instance only, and little: if a rows come and d rows go, then of those
-that are kept at most max(a, d) come and at most max(a, d) go. (A row that moves up into
-the kept ones stands behind all that were kept, one that is pushed out before all that
-were not; so nothing moves up where something is pushed out.)
+Caps keep a maximum number of rows of each instance of their units: the first in an
+order of all possible rows, fixed by a keyed hash. So the effect of a cap on one
+instance depends on the rows of that instance only, and is small: if a rows come and d
+rows go, then of the kept ones at most max(a, d) come and at most max(a, d) go. (A row
+that moves up into the kept ones ranks after all that were kept, one that is pushed out
+before all that were not; so nothing moves up where something is pushed out.)
 
 A cap of a larger unit lets the change of a smaller one move rows of others: what comes
 pushes out as much. Adding a day to a full month is a substitution in that month. Three
@@ -17,12 +17,12 @@ things keep rows where they are:
 - For the same reason all that moves stays in the instances of each larger unit in which
   it moved before, if this unit covers the one that is capped.
 - If rows only come, and each cap's instances lie in those of the next, rows of others
-  only go. For up to any place in the order, as many rows are kept as before, or more:
-  that holds when rows come, for the sum of several instances, and for what a cap leaves
-  of it. So nobody finds more room than before.
+  only go. For up to any place in the order, the number of kept rows does not fall: that
+  holds when rows come, for the sum of several instances, and for what a cap leaves of
+  it. So no one finds more room than before.
 
-A table with one row for each id needs no cap to be told; the engine keeps to it all the
-same, so that the price holds whatever the data has.
+A table with one row for each id needs no explicit cap; the engine enforces it all the
+same, so that the price holds for any data.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ UNBOUNDED: Final = 2**62
 
 
 class Moves(Struct, frozen=True):
-    """How many of the rows that are kept come and go with one change of a unit.
+    """The maximum number of kept rows that come and go with one change of a unit.
 
-    Whichever way the change goes: what comes in one direction goes in the other.
+    In both directions of the change: an addition in one is a removal in the other.
 
     Attributes:
-        coming: How many come at most.
-        going: How many go at most, none or not more than come.
+        coming: The maximum number that come.
+        going: The maximum number that go, none or not more than come.
         ids: By column of ids, how many different ones they have at most, in both
             tables; they may have any number of those that are not named.
-        apart: Whether what comes is of the instance that changes, and what goes of
-            others; or the other way round.
-        touched: By unit, in how many of its instances they lie at most, in both
-            tables; of a unit that is not named it may be any number.
+        apart: Whether the rows that come belong to the instance that changes, and those
+            that go to others; or the other way round.
+        touched: By unit, the maximum number of its instances that contain them, in both
+            tables; for a unit not listed it is unbounded.
     """
 
     coming: int
@@ -84,14 +84,14 @@ def moves(
     units: Mapping[str, Unit],
     within: Overlaps | None = None,
 ) -> Moves:
-    """Return how many kept rows move with one change of a unit, at most.
+    """Return the maximum number of kept rows that move with one change of a unit.
 
     Args:
         unit: The unit that changes, under its own neighboring relation.
         caps: The caps, in the order in which they cut.
         units: The units by name.
-        within: How periods lie on each other on the days that are read; None if all
-            days may be read.
+        within: How periods overlap on the days that are read; None if all days may be
+            read.
 
     Returns:
         The number of rows; not `bounded` where nothing is proven.
@@ -129,9 +129,9 @@ def most_rows(unit: str, caps: Iterable[Cap], reaches: Reaches) -> int:
 class _Change:
     """A change of one instance, followed through caps.
 
-    `coming` and `going` bound the rows that move, and `touched` in how many instances
-    of each unit they lie. At first these are the rows of the instance that changes, all
-    of those after and before.
+    `coming` and `going` bound the rows that move, and `touched` the number of instances
+    of each unit that contain them. Initially these are the rows of the instance that
+    changes, all of those after and before.
     """
 
     def __init__(
@@ -171,10 +171,10 @@ class _Change:
         return found
 
     def _shared(self, unit: str) -> int:
-        """Return how many instances with rows that move may have rows of others, too.
+        """Return how many instances with rows that move may also have rows of others.
 
-        None has if the unit that changes covers it, as what is outside the change is
-        the same before and after: it cannot lie in the instance then.
+        None has if the unit that changes covers it: what is outside the change is the
+        same before and after, so it cannot lie in the instance.
         """
         if self._spread is not None:
             return self.touched[unit]
@@ -184,21 +184,21 @@ class _Change:
         return min(partly, default=UNBOUNDED)
 
     def _moving(self, unit: str) -> int:
-        """Return how many rows come or go at most, summed over instances of a unit.
+        """Return the maximum number of rows that come or go, over a unit's instances.
 
-        Of each instance counts what comes or what goes, whichever is more.
+        For each instance the larger of what comes and what goes counts.
         """
         most = max(self.coming, self.going)
         if self.touched[unit] == 1:
             return most
         if self._spread is not None and self._told(self._spread, unit):
-            return most  # It was so many, summed over smaller instances.
+            return most  # The maximum, summed over smaller instances.
         return min(self.coming + self.going, UNBOUNDED)
 
     def _spread_in(self, unit: str) -> None:
-        """Note that now any rows may move of the instances in which some did.
+        """Note that now any rows of the touched instances may move.
 
-        What covers these instances, holds the other rows with those that moved.
+        Whatever covers these instances contains their other rows, too.
         """
         wide = [
             name
@@ -218,14 +218,14 @@ class _Change:
         self._spread = unit
 
     def _told(self, one: str, other: str) -> bool:
-        """Return whether the key of an instance tells the other one that it lies in."""
+        """Return whether the key of an instance determines the one that contains it."""
         reaches = self._reaches.of(one, other)
         return any(reach.fixed and reach.size == 1 for reach in reaches)
 
     def _reached(self, one: str, other: str, *, alone: bool = False) -> int:
-        """Return how many instances of another unit one has rows in, at most.
+        """Return the maximum number of instances of another unit that one has rows in.
 
-        Before and after, they may be different ones, unless their keys are fixed.
+        Before and after, they may differ, unless their keys are fixed.
         """
         return min(
             (
@@ -241,8 +241,8 @@ def main_table(query: Query, tables: Tables) -> Table:
 
     Args:
         query: The query.
-        tables: What is declared; of several tables, at most one may have many rows of
-            the id that they are joined on.
+        tables: The declarations; of several tables, at most one may have many rows per
+            id that they are joined on.
     """
     read = [tables.by_name[name] for name in query.tables]
     many = [one for one in read if one.one_per != query.joined_on]

@@ -1,8 +1,8 @@
-"""What a query is, in one digest: so that what was approved is what runs.
+"""The digest of a query, which ensures that the approved query is the one that runs.
 
-Two queries that read other rows can cost the same, and then are described by the same
-mechanisms. The digest tells them apart. It has no literal in it; but who can guess all
-of a query can tell by it that the guess was right, unless a salt was added to it.
+Two queries on different rows can cost the same, and then have the same mechanisms. The
+digest distinguishes them. It contains no literal; but anyone who can guess a whole
+query can confirm the guess by its digest, unless a salt was added.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from modicum.core.rationals import number_text
 from modicum.query.request import QueryRequest
 from modicum.query.tables import Column, Table, Value
 
-#: What the digest of a release stands behind.
+#: The prefix of a release's digest.
 PREFIX = "sha256:"
 
 
 def identity_of(asked: QueryRequest, sql: str, confidence: Fraction, salt: str) -> str:
-    """Return the digest of a query, of all that is declared about what it reads.
+    """Return the digest of a query and of all declarations that it uses.
 
     Args:
         asked: The query, its bounds and its noise.
         sql: Its text, as it was written.
-        confidence: How sure the intervals of its answers are.
-        salt: What nobody can guess; "" for none.
+        confidence: The confidence of its answers' intervals.
+        salt: A secret salt; "" for none.
     """
     discovery = asked.discovery
     plain: Plain = {

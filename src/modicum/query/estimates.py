@@ -1,9 +1,9 @@
-"""From noisy statistics to one aggregate of one group, with the range it lies in.
+"""From noisy statistics to one aggregate of one group, with its range.
 
-The counts of a tree say how many values lie below each border of two bins, from few
-nodes: one at each level at most. At the bins beside the true quantile that number is
-known but for noise; so a bin may hold it unless noise would have to stray farther than
-it does. Nothing has to hold at all borders at once.
+The counts of a tree give the number of values below each border of two bins, from few
+nodes: at most one per level. At the bins beside the true quantile that number is known
+up to noise; so a bin is a candidate unless noise would have to exceed its width.
+Nothing has to hold at all borders at once.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Quantile:
         return next(reached, len(ranks)), next(unpassed, 0)
 
     def _descended(self, tree: Tree) -> int:
-        """Return the step where the share lies, by what the nodes say one by one."""
+        """Return the step at a share, by descending through the nodes."""
         share, node = self._share, 0
         for level, counts in enumerate(tree, start=1):
             left, right = max(counts[2 * node], 0), max(counts[2 * node + 1], 0)
@@ -184,12 +184,12 @@ def lines_of(aggregate: Aggregate, compiled: CompiledQuery) -> dict[str, Line]:
 
 
 def reader_of(aggregate: Aggregate, compiled: CompiledQuery, error: Fraction) -> Reader:
-    """Return what reads an aggregate of any group from noisy statistics.
+    """Return a reader of an aggregate of any group from noisy statistics.
 
     Args:
         aggregate: The aggregate.
         compiled: The query that it is of.
-        error: How rarely what it returns may lie outside its range.
+        error: The maximum probability that its result lies outside its range.
     """
     lines = lines_of(aggregate, compiled)
     if aggregate.function == "quantile":
@@ -265,7 +265,7 @@ def _quantile_reader(
 def quantile_of(
     aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
 ) -> Quantile:
-    """Return what reads a quantile of any group from its tree.
+    """Return a reader of a quantile of any group from its tree.
 
     Args:
         aggregate: The aggregate.
@@ -280,13 +280,13 @@ def quantile_of(
 
 
 def declared(aggregate: Aggregate, compiled: CompiledQuery) -> Column:
-    """Return what is declared about the column of an aggregate."""
+    """Return the declaration of an aggregate's column."""
     assert aggregate.column is not None  # Only counts may be of no column.
     return column_of(aggregate.column, compiled.asked.tables)
 
 
 def step_of(aggregate: Aggregate, compiled: CompiledQuery) -> Fraction:
-    """Return what one step of an aggregate's answer is worth."""
+    """Return the value of one step of an aggregate's answer."""
     if aggregate.function in ("count", "count-distinct"):
         return Fraction(1)
     return declared(aggregate, compiled).step

@@ -1,4 +1,4 @@
-"""A query in words: its mechanisms, their losses, and the errors of its answers."""
+"""A query as text: its mechanisms, their losses, and the errors of its answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def derivation(compiled: CompiledQuery) -> list[str]:
 
 
 def computed(compiled: CompiledQuery, line: Line) -> Mapping[str, Fraction]:
-    """Return what a mechanism costs each unit that is bounded: ε or ρ, exactly.
+    """Return the cost of a mechanism for each bounded unit: ε or ρ, exactly.
 
     Args:
         compiled: The query.
@@ -112,7 +112,7 @@ def _losses(compiled: CompiledQuery) -> Iterator[str]:
 
 
 def _in_steps(compiled: CompiledQuery, line: Line) -> str:
-    """Return what a sum is counted in here, where that is not 1."""
+    """Return the step in which a sum is counted, where that is not 1."""
     statistic = line.statistic
     if statistic.column is None or statistic.kind not in ("total", "squares"):
         return ""
@@ -128,15 +128,15 @@ def _rows(number: int) -> str:
 
 
 class Expected(Struct, frozen=True):
-    """How far an answer will stray, as far as that is known before rows are read.
+    """The expected error of an answer, as far as known before rows are read.
 
     Attributes:
         aggregate: Its name.
-        half_width: Half the width of its interval, or what that follows from.
-        per: What `half_width` is: of the `answer` itself; that of an average, or of a
+        half_width: Half the width of its interval, or of its basis.
+        per: The basis of `half_width`: the `answer` itself; that of an average, or of a
             variance, is at most about this over the number of `rows`; for a standard
-            deviation it is that of its `variance` instead; that of a quantile is
-            given in `ranks`, as a number of rows, on the widest side.
+            deviation it is that of its `variance` instead; that of a quantile is given
+            in `ranks`, as a number of rows, on the widest side.
     """
 
     aggregate: str
@@ -144,7 +144,7 @@ class Expected(Struct, frozen=True):
     per: Literal["answer", "rows", "variance", "ranks"]
 
     def in_words(self) -> str:
-        """Return it in words, for the plan of a query."""
+        """Return it as text, for the plan of a query."""
         shown = brief(self.half_width)
         if self.per == "rows":
             return f"± {shown} / rows of the group"
@@ -156,7 +156,7 @@ class Expected(Struct, frozen=True):
 
 
 def errors_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[Expected, ...]:
-    """Return how far the answers will stray. It reads no row.
+    """Return the expected errors of the answers. It reads no row.
 
     Args:
         compiled: The query.
@@ -205,14 +205,14 @@ def _expected(
 
 
 def headline(release: str, compiled: CompiledQuery) -> str:
-    """Return what a query is, in one line without a value of it."""
+    """Return a one-line summary of a query without its values."""
     number = len(compiled.lines) + (compiled.selection is not None)
     mechanisms = "one mechanism" if number == 1 else f"{number} mechanisms"
     return f"query {release}: {mechanisms} with {compiled.asked.noise} noise"
 
 
 def explanation(release: str, compiled: CompiledQuery, confidence: Fraction) -> str:
-    """Return what a query costs each unit, and what its answers are worth.
+    """Return the cost of a query for each unit, and the accuracy of its answers.
 
     Args:
         release: The id of the release that it is.
@@ -220,7 +220,7 @@ def explanation(release: str, compiled: CompiledQuery, confidence: Fraction) -> 
         confidence: How sure its intervals are.
 
     Returns:
-        Lines of text; they follow from what is declared, and from no row.
+        Lines of text; they follow from declarations, and from no row.
     """
     mechanisms = (f"  {one}" for one in _mechanisms(compiled))
     lines = (headline(release, compiled), *mechanisms, *outlook(compiled, confidence))
@@ -228,7 +228,7 @@ def explanation(release: str, compiled: CompiledQuery, confidence: Fraction) -> 
 
 
 def outlook(compiled: CompiledQuery, confidence: Fraction) -> list[str]:
-    """Return how many groups are answered, how far answers stray, and why.
+    """Return the number of groups, the errors of answers, and the reasons.
 
     Args:
         compiled: The query as mechanisms.

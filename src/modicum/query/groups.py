@@ -19,9 +19,9 @@ from modicum.release.parts import FIRST_DAY, LAST_DAY, Part, Span
 from modicum.release.periods import Overlaps
 from modicum.release.units import Reaches, Unit, clocks_of
 
-#: An answer has so many groups at most.
+#: Maximum number of groups of an answer.
 GROUPS_MAX: Final = 1_000_000
-#: What the rows of one id in one period of a key are called, beside other units.
+#: The name of the rows of one id in one period of a key, beside other units.
 CELL: Final = ""
 
 
@@ -44,7 +44,7 @@ def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | No
 
 
 def grain_of(key: Key, tables: Tables) -> Grain | None:
-    """Return the period that a key is; the day of a date that tells time."""
+    """Return the period of a key; the day for a date with the time of rows."""
     if key.grain is None and key.column.column in tables.clocks:
         column = column_of(key.column, tables)
         return "day" if column.type == "date" and column.values is None else None
@@ -66,15 +66,15 @@ def number_of_values(key: Key, tables: Tables, part: Part) -> int:
 
 
 class Grouping(Struct, frozen=True):
-    """How an answer is divided into groups, and what bounds the rows in them.
+    """The division of an answer into groups, and the bounds on the rows in them.
 
     Attributes:
-        keys: The keys, a date that tells time with its grain.
+        keys: The keys, a date with the time of rows with its grain.
         values: How many values each key has; `UNBOUNDED` if that is not public.
         caps: The caps.
         units: The units by name.
-        within: How periods, also those of keys, lie on each other on the days that are
-            read; None if all days may be read.
+        within: How periods, also those of keys, overlap on the days that are read; None
+            if all days may be read.
     """
 
     keys: Sequence[Key]
@@ -85,7 +85,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def groups(self) -> int:
-        """How many groups there are; `UNBOUNDED` if that is not public."""
+        """The number of groups; `UNBOUNDED` if that is not public."""
         return _product(self.values)
 
     def is_time(self, key: Key) -> bool:
@@ -116,10 +116,10 @@ class Grouping(Struct, frozen=True):
 def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
     """Return how the rows that move with one change may lie in the groups.
 
-    A key that tells periods apart parts the rows of one id: no group has more of them
-    than caps keep of one such period. Rows move only in the periods in which instances
-    lie that they move in. And what comes in periods of one instance does not meet what
-    goes in others.
+    A key that distinguishes periods divides the rows of one id: no group has more of
+    them than caps keep of one such period. Rows move only in the periods of the
+    instances that they move in. And what comes in periods of one instance does not meet
+    what goes in others.
     """
     own = grouping.units[unit].id
     together, apart, touched = UNBOUNDED, False, list[int]()

@@ -1,4 +1,4 @@
-"""What an author may not have meant, and what would cost less: said before it runs.
+"""Hints for authors before a query runs: likely mistakes, and cheaper forms.
 
 No remark repeats a value of the query: it may be one of a person.
 """
@@ -31,10 +31,10 @@ from modicum.release.vocabulary import Vocabulary
 
 
 def contradicted(where: Condition) -> tuple[ColumnRef, ...]:
-    """Return the columns of which a condition asks what no value can be.
+    """Return the columns on which a condition is unsatisfiable.
 
-    It is found where conditions on one column are joined by AND. What is within OR or
-    NOT is not looked at.
+    This detects contradictions of conditions on one column joined by AND. Conditions
+    within OR or NOT are ignored.
     """
     by_column: dict[ColumnRef, list[Condition]] = {}
     for one in _joined(where):
@@ -94,7 +94,7 @@ def _is_empty(compared: Sequence[Compare]) -> bool:
 
 
 def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return remarks on a query, in words."""
+    """Return remarks on a query, as text."""
     where = query.asked.query.where
     if where is None:
         return ()
@@ -106,7 +106,7 @@ def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
-    """Yield of which columns something is asked that no value is."""
+    """Yield the columns with a condition that no value satisfies."""
     names = (column_of(one, asked.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
         yield f"WHERE matches no row: no value of `{name}` satisfies all conditions"
@@ -129,10 +129,10 @@ def _undeclared(asked: QueryRequest, where: Condition) -> Iterator[str]:
 def _chargeable(
     query: QueryFile, where: Condition, vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Yield which conditions could stand in `where` as well, and so cost less.
+    """Yield conditions that could be in `where` as well, at a lower cost.
 
-    A part of the data is charged to the cells that it lies in; a condition is not.
-    Rows that a condition drops anyway are those that the part leaves out.
+    A part of the data is charged to the cells that it touches; a condition is not. Rows
+    that a condition drops anyway are those that the part leaves out.
     """
     if query.asked.part.where is not None:
         return
@@ -152,7 +152,7 @@ def _chargeable(
 
 
 def _picks(condition: Condition) -> bool:
-    """Return whether a condition holds of some listed values only."""
+    """Return whether a condition holds for some listed values only."""
     match condition:
         case Compare(operator="=") | IsIn():
             return True
@@ -178,7 +178,7 @@ def _reads(
 def _compared(
     asked: QueryRequest, condition: Condition
 ) -> Iterator[tuple[Column, tuple[Value, ...]]]:
-    """Yield columns, and the values that they are said to be equal to, or not."""
+    """Yield columns, and the values that they are compared with."""
     match condition:
         case Compare(column=column, operator="=" | "<>", value=value):
             yield column_of(column, asked.tables), (_plain(value),)

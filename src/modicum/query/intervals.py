@@ -1,7 +1,8 @@
-"""How far discrete noise strays: widths that it exceeds as rarely as is asked.
+"""The tails of discrete noise: widths with a given error probability.
 
-All of it is public: it depends on the noise, never on what the noise was added to. The
-widths are of the discrete laws that are drawn, in whole steps, and never too small.
+All of it is public: it depends on the noise, never on what it was added to. The widths
+are for the discrete distributions that are sampled, in whole steps, and never too
+small.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ _ERROR: Final = 1 + Decimal("1e-30")
 # Up to this σ the law is summed term by term; beyond it, a normal tail bounds it.
 _SUMMED_MAX: Final = 8
 
-# What is left of a sum when its terms are so small is less than its error.
+# The remainder of a sum with terms this small is below its error.
 _NOTHING: Final = Decimal("1e-50")
 
 
 @lru_cache(maxsize=1024)
 @precise
 def width(noise: Noise, scale: Fraction, error: Fraction) -> int:
-    """Return the least w for which noise lies outside -w to w as rarely as is asked.
+    """Return the least w such that noise exceeds it with at most a given probability.
 
     Args:
         noise: The kind of noise.
         scale: Of the noise, in steps.
-        error: How probable it may be at most, above 0.
+        error: The maximum probability, above 0.
 
     Returns:
         A whole number of steps. For Gaussian noise of a large σ it may be 1 more than
@@ -79,10 +80,10 @@ def beyond(noise: Noise, scale: Fraction, within: int) -> Decimal:
 
 
 def _summed_tail(sigma: Decimal, within: int) -> Decimal:
-    """Return the upper tail of the discrete Gaussian law, by its terms.
+    """Return the upper tail of the discrete Gaussian distribution, by its terms.
 
     Terms are left out once they fall by a constant factor each and are far below the
-    error that is allowed for.
+    allowed error.
     """
     every = 2 * _sum_from(sigma, 1) + 1
     return _sum_from(sigma, within + 1) / every
@@ -124,16 +125,17 @@ def width_of_sum(
     parts: tuple[tuple[Fraction, int], ...],
     error: Fraction,
 ) -> Fraction:
-    """Return how far a weighted sum of independent draws strays to one side.
+    """Return a one-sided bound on a weighted sum of independent draws.
 
     By Chernoff's bound: for every t > 0, a sum of log-moments k(t) reaches x with a
-    probability of at most exp(k(t) - t x). That holds at any t; a good one is sought.
+    probability of at most exp(k(t) - t x). That holds for any t; the search finds a
+    good one.
 
     Args:
         noise: The kind of noise.
         scale: Of each draw, in steps.
         parts: Weights, at least 0, and how many draws have each.
-        error: How probable it may be at most that the sum is larger, above 0.
+        error: The maximum probability that the sum is larger, above 0.
 
     Examples:
         >>> parts = ((Fraction(1, 2), 8),)
@@ -172,7 +174,7 @@ def _up(value: Decimal) -> Fraction:
     return Fraction(int(millionths), 10**6)
 
 
-#: A scale has so many binary digits, so that a float holds it exactly.
+#: Number of binary digits of a scale, so that a float holds it exactly.
 SCALE_BITS: Final = 20
 
 
@@ -209,8 +211,8 @@ def rounded_up(value: Fraction, squared: Fraction | None = None) -> Fraction:
     """Return the least number of `SCALE_BITS` binary digits that is not smaller.
 
     Args:
-        value: A number above 0; one that is not below what is meant.
-        squared: The square of what is meant, if it is no fraction.
+        value: A number above 0; not below the intended one.
+        squared: The square of the intended number, if it is no fraction.
     """
     power = value.numerator.bit_length() - value.denominator.bit_length() - SCALE_BITS
     step = Fraction(2) ** power
@@ -219,5 +221,5 @@ def rounded_up(value: Fraction, squared: Fraction | None = None) -> Fraction:
     steps = -(-value // step)
     below = (steps - 1) * step
     if squared is not None and below * below >= squared:
-        steps -= 1  # What was given lay a little above what is meant.
+        steps -= 1  # The input was slightly above the intended number.
     return steps * step

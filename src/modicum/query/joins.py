@@ -1,10 +1,10 @@
-"""Joins that are refused, because nothing proven bounds what a change does to them.
+"""Joins that are refused, because nothing proven bounds the effect of a change.
 
-A row of a joined table belongs to whoever has its id, and to all of their rows. What
-else stands in it, such as the id of another unit, ties rows of many together: if that
-one goes, all go. And it has no time, so that it belongs to no day in particular.
+A row of a joined table belongs to the owner of its id, and to all of their rows. Its
+other content, such as the id of another unit, connects rows of many: if it goes, all
+go. And it has no time, so that it belongs to no day in particular.
 
-`bounding` tells it of one table; here stand what joins do, and the days that are read.
+`bounding` covers one table; this module covers joins, and the days that are read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def joined_tables(asked: QueryRequest) -> tuple[Table, ...]:
 
 
 def refuse_unproven_joins(asked: QueryRequest, vocabulary: Vocabulary) -> None:
-    """Refuse joins of which nothing can be proven, whatever is bounded.
+    """Refuse joins about which nothing can be proven, whatever is bounded.
 
     Raises:
         InputError: If a joined table has the id of another unit; if a sample is drawn
@@ -65,7 +65,7 @@ def refuse_other_steps(
 
     Args:
         asked: The query.
-        found: By unit, how many rows move with one change.
+        found: By unit, the number of rows that move with one change.
         vocabulary: The units of the policy.
 
     Raises:

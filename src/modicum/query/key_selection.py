@@ -1,9 +1,9 @@
-"""Telling keys that are not public: those that enough different ids have rows of.
+"""Selection of keys that are not public: those with rows of enough different ids.
 
-Each key's number of ids gets discrete Laplace noise, and the key is told if what comes
-out reaches a threshold. Keys without rows are never looked at. So a key that only the
-rows of one change make could give these away: it has one id, and the threshold is so
-high that this is told with probability δ at most. Everything else is as for counts.
+Each key's number of ids gets discrete Laplace noise, and the key is released if the
+result reaches a threshold. Keys without rows are never considered. So a key that only
+the rows of one change have could reveal these: it has one id, and the threshold is so
+high that this is released with probability δ at most. Everything else is as for counts.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from modicum.query.sensitivity import Shape, of_ids
 from modicum.query.statistics import Statistic
 from modicum.release.units import Unit
 
-#: What the mechanism is called in a release, unless an aggregate is.
+#: The name of the mechanism in a release, unless an aggregate has it.
 NAME = "keys"
-#: Losses are rounded up to so many digits.
+#: Number of digits of losses, rounded up.
 _DIGITS: Final = 12
-#: Smaller chances are not told apart from errors of the computation.
+#: Smaller probabilities are indistinguishable from errors of the computation.
 _DELTA_MIN: Final = Fraction(1, 10**24)
 
 
 class Selection(Struct, frozen=True):
-    """The mechanism that tells keys.
+    """The mechanism that selects keys.
 
     Attributes:
         statistic: The number of ids of each key.
         scale: Of its noise.
-        threshold: What is told from: a key whose noisy number is at least this.
+        threshold: The threshold: a key is released whose noisy number is at least this.
         eps: By unit that is bounded, its ε.
         delta: By unit that is bounded, its δ.
         l1: By unit that is bounded, how many numbers of ids move, each by one.
@@ -56,7 +56,7 @@ class Selection(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called in a release."""
+        """Return its name in a release."""
         return self.statistic.name
 
     def called(self, name: str) -> Selection:
@@ -66,7 +66,7 @@ class Selection(Struct, frozen=True):
     def described(
         self, attributes: Sequence[str], bounds: Mapping[str, int]
     ) -> dict[str, object]:
-        """Return the mechanism as it stands in the description of a release.
+        """Return the mechanism as in the description of a release.
 
         Args:
             attributes: The attributes that are read.
@@ -90,11 +90,11 @@ def selection_of(
     shapes: Mapping[str, Shape],
     units: Mapping[str, Unit],
 ) -> Selection:
-    """Return the mechanism that tells the keys of a query.
+    """Return the mechanism that selects the keys of a query.
 
     Args:
         asked: The query; its keys are to be discovered.
-        found: By unit, how many rows move.
+        found: By unit, the number of rows that move.
         shapes: By unit that is bounded, the groups.
         units: The units by name.
 
@@ -102,7 +102,7 @@ def selection_of(
         InputError: If ids of more than one unit move, or none can be counted.
     """
     discovery = asked.discovery
-    assert discovery is not None  # Else there is nothing to tell keys by.
+    assert discovery is not None  # Otherwise there is nothing to select keys by.
     column = _id_column(asked, units[asked.unit])
     norms = {
         unit: of_ids(found[unit], shape, 1)
@@ -160,10 +160,10 @@ def tail(scale: Fraction, least: int) -> Fraction:
 
 @precise
 def _threshold(scale: Fraction, rows: int, delta: Fraction) -> int:
-    """Return the least threshold that a row of a change passes so rarely.
+    """Return the least threshold that a changed row passes with probability δ at most.
 
-    The chance must also be below 1 - exp(-1 / scale): then what is not told of such
-    keys costs no more than their noise.
+    The probability must also be below 1 - exp(-1 / scale): then not releasing such keys
+    costs no more than their noise.
     """
     step = (-1 / to_decimal(scale)).exp()
     most = min(to_decimal(delta) / rows, 1 - step) - 2 * GUARD

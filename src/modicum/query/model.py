@@ -1,4 +1,4 @@
-"""A query as a value: which rows, told apart by what, and what is computed of them."""
+"""A query as a value: its rows, its groups, and its aggregates."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What tells the groups of an answer apart: a column, or the period of a time.
+    """A grouping key of an answer: a column, or the period of a time.
 
     Attributes:
-        name: What it is called in the answer.
+        name: Its name in the answer.
         column: The column.
         grain: For a date or timestamp, the period whose first day is the key.
-        mark: Where it stands in the text.
+        mark: Its position in the text.
     """
 
     name: str
@@ -92,16 +92,16 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """What is computed of the rows of each group.
+    """An aggregate of the rows of each group.
 
     Attributes:
-        name: What it is called in the answer.
+        name: Its name in the answer.
         function: Which one.
         column: Of which column; None for `COUNT(*)`.
         share: For `quantile`, below which share of the values it lies; in 0 to 1.
         population: For `variance` and `stddev`, whether the rows are everybody, so that
             is divided by their number, rather than a sample, and by one less.
-        mark: Where it stands in the text.
+        mark: Its position in the text.
     """
 
     name: str
@@ -118,9 +118,9 @@ class Query(Struct, frozen=True):
     Attributes:
         tables: The tables that are read, in the order of the text; at least one.
         joined_on: The id column that every one of them has; None for one table.
-        where: What holds of the rows that are read; None for all.
-        keys: What tells groups apart; none for one answer over all rows.
-        aggregates: What is computed, at least one thing.
+        where: The condition on the rows; None for all.
+        keys: The grouping keys; none for one answer over all rows.
+        aggregates: The aggregates, at least one.
     """
 
     tables: tuple[str, ...]

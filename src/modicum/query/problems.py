@@ -1,4 +1,4 @@
-"""Mistakes in what is asked of queries, with their places."""
+"""Mistakes in queries, with their positions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def refused(
     notes: tuple[str, ...] = (),
     help: str = "",  # noqa: A002 - the word users see
 ) -> InputError:
-    """Return the error for something that is asked and cannot be.
+    """Return the error for an impossible request.
 
     Args:
-        code: What kind of mistake it is.
-        reason: What is wrong.
-        mark: Where.
-        notes: Why that matters.
-        help: What to do.
+        code: The kind of mistake.
+        reason: The mistake.
+        mark: The position.
+        notes: Why it matters.
+        help: The remedy.
     """
     return InputError(Problem(code, reason, mark, notes=notes, help=help))

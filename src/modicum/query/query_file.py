@@ -33,7 +33,7 @@ def refuse_misplaced(node: Node, vocabulary: Vocabulary) -> None:
 
     Args:
         node: The query file.
-        vocabulary: The words of the policy; a label stands beside `query`.
+        vocabulary: The vocabulary of the policy; labels are beside `query`.
 
     Raises:
         InputError: With each of them, or if the file is of another kind.
@@ -82,15 +82,15 @@ def _below(node: Entries, vocabulary: Vocabulary) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """A query file, read: a release to be, and how its answers are told.
+    """A query file, read: a future release, and the form of its answers.
 
     Attributes:
-        heading: What the release says besides its mechanisms.
+        heading: The heading of the release.
         asked: The query, its bounds and its noise.
-        confidence: How sure the intervals of its answers are.
+        confidence: The confidence of its answers' intervals.
         compiled: The query as mechanisms.
         described: The release, as a tree.
-        policy: The digest of the policy that all of this was worked out under.
+        policy: The digest of the policy that all of this was computed under.
         file: The query file, as it was read.
     """
 
@@ -103,7 +103,7 @@ class QueryFile:
     file: Node
 
     def explain(self) -> str:
-        """Return what it costs each unit, and how far its answers stray, in words."""
+        """Return its cost for each unit, and the errors of its answers, as text."""
         return explanation(self.heading.id, self.compiled, self.confidence)
 
     def __repr__(self) -> str:
@@ -143,8 +143,8 @@ def read_query_file(
 
     Args:
         node: The file.
-        tables: What is declared about its tables.
-        vocabulary: The words of the policy.
+        tables: The declarations of its tables.
+        vocabulary: The vocabulary of the policy.
         policy: Its digest.
         variant_of: A query file that was read. A plan equal to its own is not
             checked again.
@@ -168,7 +168,7 @@ def read_query_file(
     if variant_of is None or compiled.plan != variant_of.compiled.plan:
         from modicum.query.sql.statements import statements
 
-        statements(compiled.plan, Secrets("00"))  # What no engine computes is no query.
+        statements(compiled.plan, Secrets("00"))  # Refuses unsupported queries.
     described = _described(node, compiled, identity)
     return QueryFile(heading, asked, confidence, compiled, described, policy, node)
 
@@ -178,7 +178,7 @@ def _query_of(fields: Fields) -> Node:
 
 
 def _described(node: Node, compiled: CompiledQuery, identity: str) -> Node:
-    """Return the release that a query file becomes: a digest stands for `query`."""
+    """Return the release of a query file: a digest replaces `query`."""
     assert isinstance(node, Entries)  # It was read as one.
     added = from_python({"query": identity, "mechanisms": compiled.mechanisms()})
     assert isinstance(added, Entries)

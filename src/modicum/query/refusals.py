@@ -1,4 +1,4 @@
-"""Why SQL is refused, and what to write instead, by the word that stands there."""
+"""Why SQL is refused, and the remedy, by the word that causes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_MAX: Final = 40
 
 
 class Reason(NamedTuple):
-    """Why something is not read, and what to do instead; either may be empty."""
+    """Why something is unsupported, and the remedy; either may be empty."""
 
     why: str = ""
     remedy: str = ""
@@ -26,10 +26,10 @@ def refused(
 
     Args:
         code: The code.
-        message: What is wrong.
-        mark: Where.
+        message: The mistake.
+        mark: The position.
         label: A short remark for the place.
-        reason: Why, and what to do instead.
+        reason: The reason and the remedy.
     """
     notes = (reason.why,) if reason.why else ()
     return InputError(Problem(code, message, mark, label, notes, reason.remedy))
@@ -43,15 +43,14 @@ def not_read(
     label: str = "",
     here: bool = False,
 ) -> InputError:
-    """Return the error for a word of SQL that is not read, ready to be raised.
+    """Return the error for an unsupported word of SQL, ready to be raised.
 
     Args:
-        word: The word, as it stands in the text; nothing for a value, which no
-            message repeats.
-        mark: Where.
-        reason: Why; what is known of the word, if left out.
+        word: The word, as written; empty for a value, which no message repeats.
+        mark: The position.
+        reason: The reason; by default what is known about the word.
         label: A short remark for the place.
-        here: Whether it may stand elsewhere.
+        here: Whether it is allowed elsewhere.
     """
     found = reason if reason is not None else WORDS.get(word.upper(), Reason())
     shown = word if len(word) <= _SHOWN_MAX else word[:_SHOWN_MAX] + "…"
@@ -70,7 +69,7 @@ _FILTERED: Final = Reason(
 _ONE_QUERY: Final = Reason(
     "one query is one SELECT over declared tables", "write one query for each SELECT"
 )
-#: What a query in a query is told.
+#: The message about a subquery.
 INNER_QUERY: Final = Reason(
     "a query reads declared tables, not other queries",
     "select from the tables: FROM table JOIN … USING (id) WHERE …; or make a table"
@@ -114,7 +113,7 @@ _SUBQUERY: Final = Reason(
 )
 _EVERYTHING: Final = Reason("", "leave it out, or name each key of GROUP BY")
 
-#: What is known about words that are not read.
+#: Hints about unsupported words.
 WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
         ("ORDER BY", "LIMIT", "OFFSET", "FETCH", "TOP", "SORT BY"), _SORTED
@@ -177,7 +176,7 @@ WORDS: Final[Mapping[str, Reason]] = {
 
 # --- functions ------------------------------------------------------------------------
 
-#: Functions that tell a part of a time, and the period that is most like it.
+#: Functions that extract a part of a time, and the most similar period.
 _OF_TIME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("YEAR", "YEARWEEK"), "year"),
     "QUARTER": "quarter",
@@ -212,7 +211,7 @@ _OTHERS: Final = Reason(
     " DATE_TRUNC",
     "compute it in the data, declare that column, and name it",
 )
-#: Functions that are read, for whoever misspells one.
+#: Supported functions, for suggestions.
 _READ: Final = (
     "COUNT", "SUM", "AVG", "VARIANCE", "VAR_SAMP", "VAR_POP", "STDDEV", "STDDEV_SAMP",
     "STDDEV_POP", "MEDIAN", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT",
@@ -268,7 +267,7 @@ def of_function(name: str) -> tuple[Reason, str]:
 
 
 def is_of_time(name: str) -> bool:
-    """Return whether a function tells a part of a time."""
+    """Return whether a function extracts a part of a time."""
     return name in _OF_TIME
 
 

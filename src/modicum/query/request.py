@@ -1,4 +1,4 @@
-"""What is asked for besides the query: bounds, noise, and how much it may cost."""
+"""The parameters of a query: bounds, noise, and its loss."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from modicum.release.sampling import Sampling
 
 Noise: TypeAlias = Literal["gaussian", "laplace"]
 
-#: The bins of a quantile, unless a query says otherwise.
+#: The default number of bins of a quantile.
 BINS = 256
 
 
 class Discovery(Struct, frozen=True):
-    """How keys are told that are not public: where enough ids have rows.
+    """How keys that are not public are selected: where enough ids have rows.
 
     Attributes:
-        share: The part of the query's loss that it takes, above 0 and below 1.
-        delta: The probability, at most, of telling a key that one change alone makes,
-            for the unit of the query's loss.
+        share: Its share of the query's loss, above 0 and below 1.
+        delta: The maximum probability of releasing a key that one change alone has, for
+            the unit of the query's loss.
     """
 
     share: Fraction
@@ -37,11 +37,11 @@ class Discovery(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """One query and all that decides what it costs.
+    """One query and all that determines its cost.
 
     Attributes:
-        query: What is computed.
-        tables: What is declared about the tables.
+        query: The query.
+        tables: The declarations of the tables.
         caps: How many rows are read of each instance of which units.
         noise: The kind of noise.
         unit: The privacy unit whose loss is given.
@@ -49,11 +49,11 @@ class QueryRequest:
             ρ of `gaussian`.
         weights: How the loss is divided among the aggregates, by name; 1 for those
             that are not named.
-        discovery: How keys are told that are not public; None to refuse them.
+        discovery: How keys that are not public are selected; None to refuse them.
         bins: How many bins a quantile looks at; a power of two.
         part: The part of the data that is read.
         sampling: The secret sample that is read; None for all.
-        mark: Where it stands.
+        mark: Its position.
     """
 
     query: Query

@@ -1,4 +1,4 @@
-"""Reading what stands in `query` of a query file: the SQL, bounds, noise and loss."""
+"""Reading `query` of a query file: the SQL, bounds, noise and loss."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from modicum.query.tables import Tables
 from modicum.release.header import Header
 from modicum.release.vocabulary import Vocabulary
 
-#: A cap keeps so many rows at most, as the format of releases allows.
+#: Maximum number of rows that a cap keeps, as the format of releases allows.
 ROWS_MAX: Final = 1_000_000
-#: The confidence of intervals, unless a query says otherwise.
+#: The default confidence of intervals.
 CONFIDENCE = Fraction(19, 20)
 
-#: What stands in `query`, besides what its tables are.
+#: The keys of `query`, besides the declarations of its tables.
 QUERY_KEYS: Final = frozenset(
     (
         "sql",
@@ -61,12 +61,12 @@ QUERY_KEYS: Final = frozenset(
 
 T = TypeVar("T")
 
-#: The measure that a loss is given in, by noise.
+#: The measure of a loss, by noise.
 MEASURES: Final[Mapping[Noise, str]] = {"gaussian": "rho", "laplace": "eps"}
 
 
 class _Loss(Struct, frozen=True):
-    """How much a query may cost: a measure, for one unit."""
+    """The maximum loss of a query: a measure, for one unit."""
 
     unit: str
     measure: str
@@ -78,7 +78,7 @@ class _Loss(Struct, frozen=True):
 def read_request(
     fields: Fields, heading: Header, tables: Tables, vocabulary: Vocabulary
 ) -> tuple[QueryRequest, Fraction, str]:
-    """Return what is asked for, the confidence of its intervals, and its identity.
+    """Return the request, the confidence of its intervals, and its identity.
 
     Raises:
         InputError: With the mistakes found.
@@ -142,10 +142,10 @@ def read_request(
 
 
 def _in_rho(loss: _Loss, *, whole: bool) -> _Loss:
-    """Return a loss in eps and delta as one in rho: the most that provably meets it.
+    """Return a loss in eps and delta as one in rho: the largest that provably meets it.
 
-    Discrete Gaussian noise is known to be rho-zCDP, and not to be Gaussian-DP; so all
-    that zCDP implies is what rho is found by.
+    Discrete Gaussian noise is known to be rho-zCDP, and not to be Gaussian-DP; so rho
+    is found by the implications of zCDP alone.
     """
     assert loss.delta is not None
     if not whole:

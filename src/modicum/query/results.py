@@ -1,11 +1,11 @@
-"""Answers: what noisy statistics say about each aggregate, and how sure that is.
+"""Answers: the estimates of each aggregate from noisy statistics, with intervals.
 
-Each interval covers the exact answer with the probability that is asked for: for one
-aggregate of one group, not for all of them together. What an
-aggregate is made of shares its risk of being wrong evenly.
+Each interval covers the exact answer with the requested probability: for one aggregate
+of one group, not for all of them together. The components of an aggregate share its
+error probability evenly.
 
-Counts and sums are told as they are drawn. They may be negative: if these were raised
-to 0, sums over many groups would come out too large.
+Counts and sums are released as sampled. They may be negative: if these were raised to
+0, sums over many groups would be too large.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from modicum.query.averages import Range
 from modicum.query.compiler import CompiledQuery
 from modicum.query.estimates import Group, Noisy, reader_of
 
-#: The lines of a table that are written out in a notebook.
+#: Maximum number of table rows in a notebook.
 HTML_ROWS_MAX = 1000
 
 
@@ -36,9 +36,9 @@ def text_table(
     """Yield the lines of a table, its columns two blanks apart.
 
     Args:
-        header: What stands above.
+        header: The column headings.
         rows: The cells.
-        words: How many of the first columns are words; numbers stand to the right.
+        words: The number of leading text columns; numbers are right-aligned.
     """
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -56,9 +56,9 @@ def html_table(
     """Return a table of HTML. Everything in it is escaped.
 
     Args:
-        header: What stands above.
+        header: The column headings.
         rows: The cells; of very many, the first ones are shown.
-        notes: What stands below.
+        notes: The notes below.
     """
     body = [_html_row("td", row) for row in rows[:HTML_ROWS_MAX]]
     left = len(rows) - len(body)
@@ -125,7 +125,7 @@ def float_at(value: Fraction | None, *, towards: float | None = None) -> float |
 class Estimate(Struct, frozen=True):
     """An answer about one group, in the units of the column.
 
-    All three are None where there may be no row that it could be computed of.
+    All three are None where there may be no row to compute it from.
 
     Attributes:
         value: The answer.
@@ -158,7 +158,7 @@ class Answers(Struct, frozen=True):
         aggregates: The names of the aggregates.
         rows: One for each group.
         confidence: How sure each interval is.
-        notes: What the intervals do not say, in words.
+        notes: What the intervals do not cover, as text.
     """
 
     keys: tuple[str, ...]
@@ -264,7 +264,7 @@ def _text(value: Fraction | None) -> str | None:
 
 
 def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> Answers:
-    """Return the answers that noisy statistics give.
+    """Return the answers from noisy statistics.
 
     Args:
         compiled: The query.
@@ -287,7 +287,7 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
 
 
 def interval_of(confidence: Fraction) -> str:
-    """Return what an interval is called.
+    """Return the name of an interval.
 
     Args:
         confidence: How sure it is, above 0 and below 1.
@@ -296,7 +296,7 @@ def interval_of(confidence: Fraction) -> str:
 
 
 def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
-    """Return what the intervals of answers do not say.
+    """Return what the intervals of answers do not cover.
 
     Args:
         compiled: The query.

@@ -1,8 +1,8 @@
 """How far the exact answers move with one change of a unit, in the L1 and L2 norm.
 
-Of the rows that are kept, some come and some go (see `bounding`). Each is in one group
-of the answer. What counts is how many can meet in one group: a key that tells days
-apart lets no more into a group than a cap keeps of a day.
+Of the kept rows, some come and some go (see `bounding`). Each is in one group of the
+answer. What matters is how many can be in one group: a key that distinguishes days
+allows no more in a group than a cap keeps of a day.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from modicum.query.contribution_bounds import UNBOUNDED, Moves
 
 __all__ = ["Norms", "Shape", "of_counts", "of_ids", "of_sums", "of_tree", "root"]
 
-#: Square roots are rounded up to so many digits behind the point.
+#: Number of digits of square roots after the point, rounded up.
 ROOT_DIGITS: Final = 12
 
-#: How many rows come to a group and how many go from it; and to how many groups.
+#: The number of rows that come to a group and that go from it; and the number of
+#: groups.
 _Filled: TypeAlias = tuple[tuple[int, int], int]
 
 
 class Shape(Struct, frozen=True):
-    """How an answer is divided into groups.
+    """The division of an answer into groups.
 
     Attributes:
         groups: In how many groups rows can move with one change, at most; `UNBOUNDED`
             if that is not public.
-        together: How many of the rows that come with one change may be in one group,
-            at most, and of those that go; `UNBOUNDED` if nothing keeps them apart.
+        together: The maximum number of rows of one change in one group, of those that
+            come and of those that go; `UNBOUNDED` if nothing separates them.
         apart: Whether no group has both rows that come and rows that go.
     """
 
@@ -44,7 +45,7 @@ class Shape(Struct, frozen=True):
 
 
 class Norms(Struct, frozen=True):
-    """How far an answer moves.
+    """The change of an answer.
 
     Attributes:
         l1: In the L1 norm, a whole number.
@@ -56,18 +57,18 @@ class Norms(Struct, frozen=True):
 
 
 def of_counts(moves: Moves, shape: Shape) -> Norms:
-    """Return the norms of numbers of rows, or of different values.
+    """Return the norms of numbers of rows, or of distinct values.
 
-    A row that comes adds at most one to its group, one that goes takes at most one.
+    A row that comes adds at most one to its group, one that goes subtracts at most one.
     """
     return of_sums(moves, shape, 0, 1)
 
 
 def of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
-    """Return the norms of sums of one number a row.
+    """Return the norms of sums of one number per row.
 
-    A norm is convex, so that it is largest at a corner: in each group the rows that
-    come have all one of the two extreme numbers, and those that go the other one.
+    A norm is convex, so its maximum is at a corner: in each group the rows that come
+    all have one of the two extreme numbers, and those that go the other one.
     """
     norms = _of_sums(moves, shape, low, high)
     if not shape.apart:
@@ -98,7 +99,7 @@ def _of_sums(moves: Moves, shape: Shape, low: int, high: int) -> Norms:
 
 
 def of_ids(moves: Moves, shape: Shape, ids: int) -> Norms:
-    """Return the norms of numbers of different ids.
+    """Return the norms of numbers of distinct ids.
 
     Of the rows of one id that come to a group, or go from it, one counts at most.
 
@@ -116,9 +117,9 @@ def of_tree(moves: Moves, shape: Shape, levels: int) -> Norms:
     Args:
         moves: The rows that come and go.
         shape: The groups of each node's counts.
-        levels: How many levels are told.
+        levels: The number of released levels.
     """
-    # Two nodes of a group are as good as many: one for what comes, one for what goes.
+    # Two nodes of a group suffice: one for what comes, one for what goes.
     nodes = min(2 * shape.groups, UNBOUNDED)
     one = of_counts(moves, replace(shape, groups=nodes))
     return Norms(levels * one.l1, levels * one.l2_squared)
@@ -147,11 +148,11 @@ def root(squared: int) -> tuple[int, int]:
 
 
 def _fillings(moves: Moves, shape: Shape) -> Iterator[Sequence[_Filled]]:
-    """Yield ways to put rows into groups; the largest norms are among them.
+    """Yield distributions of rows to groups, with the largest norms among them.
 
-    Again by convexity: groups hold as many rows of a kind as they can, or none, but
-    for one group with the rest of what comes, and one with the rest of what goes.
-    These may be the same one.
+    Again by convexity: groups contain the maximum number of rows of a kind, or none,
+    except for one group with the rest of what comes, and one with the rest of what
+    goes. These may be the same one.
     """
     most = shape.together
     full_coming, rest_coming = _divided(moves.coming, shape)
@@ -175,7 +176,7 @@ def _fillings(moves: Moves, shape: Shape) -> Iterator[Sequence[_Filled]]:
 
 
 class _Place(Enum):
-    """Where the rest of some rows is, that fills no group."""
+    """The place of remaining rows that fill no group."""
 
     NOWHERE = auto()
     ALONE = auto()

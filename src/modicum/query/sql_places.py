@@ -1,8 +1,8 @@
-"""Where a place in the SQL of a query file stands in that file.
+"""The mapping of positions in the SQL of a query file to that file.
 
-YAML may fold lines, indent them and put quotes around them. The text is compared with
-the lines of the file that it was made of; where they do not match, as after an escape,
-the place of the whole text stands for all places in it.
+YAML may fold lines, indent them and quote them. The text is compared with the lines of
+its file; where they do not match, as after an escape, the position of the whole text
+represents all positions in it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from modicum.query.model import Query
 
 
 class _Piece(NamedTuple):
-    """Some characters of the text that stand on one line of the file.
+    """Some characters of the text on one line of the file.
 
     Attributes:
         start: The number of the first one, in the text.
         length: How many they are.
-        mark: Where they stand.
+        mark: Their position.
     """
 
     start: int
@@ -36,7 +36,7 @@ class _Piece(NamedTuple):
 
 
 class SqlPlaces:
-    """Tells places in a text of SQL as places in its file.
+    """Maps positions in SQL to positions in its file.
 
     Args:
         node: The text.
@@ -49,7 +49,7 @@ class SqlPlaces:
         self._pieces = _pieces(node)
 
     def of(self, mark: Mark | None) -> Mark | None:
-        """Return where a place in the text stands in the file, or else the text.
+        """Return the position in the file of one in the text, or of the whole text.
 
         Args:
             mark: The place in the text; the text itself if there is no file.
@@ -57,11 +57,11 @@ class SqlPlaces:
         return mark if self._mark is None else self._found(mark) or self._mark
 
     def joined(self, begin: int, end: int) -> Mark | None:
-        """Return where a line of the text begins that is several lines of the file.
+        """Return where a line of the text begins that spans several lines of the file.
 
         Returns:
-            The place in the file; None if all of it stands on one line, or if that is
-            not known.
+            The position in the file; None if it is all on one line, or if that is
+            unknown.
         """
         within = [
             piece
@@ -79,7 +79,7 @@ class SqlPlaces:
         return InputError(*map(self._problem, error.problems))
 
     def query(self, query: Query) -> Query:
-        """Return a query whose parts stand in the file."""
+        """Return a query with positions in the file."""
         keys = tuple(replace(one, mark=self.of(one.mark)) for one in query.keys)
         aggregates = (replace(one, mark=self.of(one.mark)) for one in query.aggregates)
         return structs.replace(query, keys=keys, aggregates=tuple(aggregates))
@@ -109,7 +109,7 @@ class SqlPlaces:
 
 
 def _pieces(node: Scalar) -> tuple[_Piece, ...]:
-    """Return what stands on which line; nothing if it cannot be told."""
+    """Return the pieces of a text by line; none if unknown."""
     found: list[_Piece] = []
     place = 0
     for mark, written in _written(node):
@@ -126,7 +126,7 @@ def _pieces(node: Scalar) -> tuple[_Piece, ...]:
 
 
 def _written(node: Scalar) -> Iterator[tuple[Mark, str]]:
-    """Yield the lines of the file that a text stands on, without blanks and quotes."""
+    """Yield the lines of the file that contain a text, without blanks and quotes."""
     if node.mark is None:
         return
     for mark in node.lines or (node.mark,):

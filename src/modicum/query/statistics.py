@@ -1,4 +1,4 @@
-"""What an engine computes of the rows of each group, exactly: whole numbers."""
+"""Exact statistics of the rows of each group: integers computed by an engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ StatisticKind: TypeAlias = Literal["rows", "total", "squares", "distinct", "hist
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What nobody may know who could choose rows by it.
+    """Secrets against choosing rows by their hash.
 
     Attributes:
         order_key: The key of the order in which caps keep rows, in lower-case hex.
@@ -40,13 +40,13 @@ class Statistic(Struct, frozen=True):
     """One exact statistic of each group.
 
     Attributes:
-        name: What it is called, among those of one query.
+        name: Its name, unique in a query.
         kind: Which one.
         column: Of which column; None only for `rows`.
         low: The least value, in steps; smaller ones count as this.
         high: The greatest one, in steps.
-        center: What is taken off each value, in steps.
-        bin: For `histogram`, how many steps one bin is wide. Bin number b holds the
+        center: The number subtracted from each value, in steps.
+        bin: For `histogram`, the width of one bin in steps. Bin number b holds the
             values v with ``low + b * bin <= v < low + (b + 1) * bin``.
     """
 
@@ -60,20 +60,20 @@ class Statistic(Struct, frozen=True):
 
     @property
     def levels(self) -> int:
-        """How many levels of a binary tree stand above the bins of a histogram."""
+        """The number of levels of a binary tree above the bins of a histogram."""
         bins = (self.high - self.low) // self.bin + 1
         return max(1, (bins - 1).bit_length())
 
     @property
     def numbers(self) -> int:
-        """How many numbers are told of a group: one for each node of a tree."""
+        """The number of released numbers per group: one for each node of a tree."""
         return 2 ** (self.levels + 1) - 2 if self.kind == "histogram" else 1
 
 
 class Cap(Struct, frozen=True):
-    """At most so many rows of each instance of a unit are read.
+    """The maximum number of rows read of each instance of a unit.
 
-    Which ones: the first by a keyed hash of the row's id, whatever other rows say.
+    It keeps the first by a keyed hash of the row's id, independent of other rows.
 
     Attributes:
         unit: The unit.
@@ -100,9 +100,9 @@ class Sample(Struct, frozen=True):
 class Block(Struct, frozen=True):
     """One of the blocks that the instances of a unit are divided into.
 
-    Each is in one block, all of its rows with it, whatever other rows say: that in
-    which the first 60 bits of its keyed hash lie, if these numbers are cut into as many
-    equal stretches as there are blocks.
+    Each instance is in one block, with all of its rows, independent of other rows: the
+    block that contains the first 60 bits of its keyed hash, if these numbers are
+    divided into equal ranges, one per block.
 
     Attributes:
         unit: The unit.
@@ -118,20 +118,20 @@ class Block(Struct, frozen=True):
 class ExactPlan(Struct, frozen=True):
     """What an engine is to compute, in this order, and nothing else.
 
-    It joins; drops what lies outside the part, the sample, the block, the condition
-    and the public values of the keys; cuts by each cap in turn; and computes the
-    statistics of each group that has rows.
+    It joins; drops what is outside the part, the sample, the block, the condition and
+    the public values of the keys; applies each cap in turn; and computes the statistics
+    of each group that has rows.
 
     Attributes:
         query: Tables, join, condition and keys; its aggregates do not matter here.
-        tables: What is declared about the tables.
+        tables: The declarations of the tables.
         part: The boxes, periods and user groups that rows must lie in.
-        sample: Who is drawn; None for everybody.
+        sample: The sample; None for everybody.
         caps: How many rows are kept, of each instance of which units, in this order.
-        statistics: What is computed.
+        statistics: The statistics.
         units: The units of the policy: their id and time columns.
-        selection: The statistic that keys are told by, if they are not all public;
-            then groups are those that have rows, whichever they are.
+        selection: The statistic for selecting keys, if they are not all public; then
+            groups are those that have rows, whichever they are.
         block: The block of instances whose rows are read; None for all.
     """
 
@@ -147,7 +147,7 @@ class ExactPlan(Struct, frozen=True):
 
     @property
     def all_statistics(self) -> tuple[Statistic, ...]:
-        """All that is computed: that of the selection comes last."""
+        """All statistics: that of the selection comes last."""
         keys = () if self.selection is None else (self.selection,)
         return (*self.statistics, *keys)
 

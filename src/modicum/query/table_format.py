@@ -1,4 +1,4 @@
-"""Reading what is declared about tables: the file `tables/v1`."""
+"""Reading declarations of tables: the file `tables/v1`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FORMAT: Final = "tables/v1"
 
 
 def read_tables(node: Node, vocabulary: Vocabulary) -> Tables:
-    """Return what a file declares about tables.
+    """Return the declarations in a tables file.
 
     Args:
         node: The tree of the file.
-        vocabulary: What the policy declares: attributes, units, partitions.
+        vocabulary: The declarations of the policy: attributes, units, partitions.
 
     Raises:
-        InputError: With every mistake found, each with its place.
+        InputError: With every mistake found, each with its position.
     """
     fields = Fields(node, "the tables file")
     version = fields.take("modicum", help=f"start with  modicum: {FORMAT}")
@@ -113,7 +113,7 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
         named = (*(row_id or ()), *group, *one_per)
         roles = _roles([one for one, _ in named], vocabulary)
         if not is_spelled or not _listed(named, listed):
-            # Which columns only tell is not known: none is asked for its attribute.
+            # Which columns only identify is unknown: none needs an attribute.
             roles = roles._replace(others=frozenset(_names(listed)))
         with found.guard():
             columns = _columns(listed, what, roles, vocabulary, found)

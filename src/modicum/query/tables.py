@@ -1,4 +1,4 @@
-"""What is declared about tables that queries may read; never taken from the data."""
+"""Declarations of tables that queries may read; never taken from the data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 
 _DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
-#: How values are written in a file without types. Whatever is not, is NULL.
+#: The format of values in a file without types. Anything else is NULL.
 WRITTEN: Final[Mapping[ColumnType, str]] = {
     "boolean": "(?i:true|false)",
     "integer": "[+-]?[0-9]{1,19}",
@@ -28,8 +28,8 @@ WRITTEN: Final[Mapping[ColumnType, str]] = {
     "timestamp": f"{_DAY}[ T]{_TIME}Z?",  # A zone is that of the whole world.
 }
 
-#: A value of a column, as it stands in a query or in a list of public values. Dates
-#: and timestamps are ISO texts without a zone.
+#: A value of a column, as in a query or in a list of public values. Dates and
+#: timestamps are ISO texts without a zone.
 Value: TypeAlias = str | int | bool | Fraction
 
 
@@ -41,14 +41,14 @@ class Column:
         name: Its name in the table.
         type: Its type.
         attribute: The attribute of the policy that it holds; None for a column that
-            only tells whose a row is, when it happened or which row it is.
+            only identifies a row, its instance or its time.
         partition: The partitioning attribute of the policy that it holds, if any.
-        step: For `number` and `integer`, what values are rounded to whole multiples
-            of; 1 for `integer`.
+        step: For `number` and `integer`, the unit to which values are rounded; 1 for
+            `integer`.
         low: The least value that is counted as it is; smaller ones count as this.
         high: The greatest one. Both or neither are there.
-        values: Every value that may be told apart in an answer, if they are public.
-        mark: Where it stands.
+        values: Every value that may be distinguished in an answer, if they are public.
+        mark: Its position.
     """
 
     name: str
@@ -69,13 +69,14 @@ class Table:
     Attributes:
         name: Its name in queries.
         columns: Its columns by name; others cannot be named.
-        row_id: The columns that together identify a row, for good. Empty if none do:
-            a cap then orders rows by a keyed hash of what the query reads of them.
+        row_id: The columns that together identify a row permanently. Empty if there are
+            none: a cap then orders rows by a keyed hash of the columns that the query
+            reads.
         one_per: The id column of which each value has at most one row, as in a table
             of people; where it is joined to another table, more are cut to one. None if
             it may have many.
         group: The column with the user group of whose row it is, if there is one.
-        mark: Where it stands.
+        mark: Its position.
     """
 
     name: str
@@ -87,12 +88,12 @@ class Table:
 
 
 class Tables(Struct, frozen=True):
-    """All tables that are declared.
+    """All declared tables.
 
     Attributes:
         by_name: The tables by name.
-        ids: The columns that tell, for some unit of the policy, whose a row is.
-        clocks: The columns that tell when it happened.
+        ids: The columns that identify, for some unit of the policy, a row's instance.
+        clocks: The columns with the time of a row.
     """
 
     by_name: Mapping[str, Table]

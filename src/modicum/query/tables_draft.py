@@ -17,7 +17,7 @@ from modicum.query.table_format import FORMAT
 from modicum.query.tables import Column, ColumnType
 from modicum.release.vocabulary import Vocabulary
 
-#: What rows are rounded to where their type does not say it.
+#: The rounding step of numbers where their type does not determine it.
 USUAL_STEP: Final = Fraction(1, 100)
 _HEADER: Final = (
     "A draft: losses depend on this file.",
@@ -35,15 +35,15 @@ _MISSING: Final = {"number": "bounds: [LOW, HIGH]", "integer": "bounds: [LOW, HI
 
 @dataclass(frozen=True, slots=True)
 class TableDraft:
-    """What is proposed for one table.
+    """The draft of one table.
 
     Attributes:
         table: Its name.
-        source: What it was drafted from, in words.
+        source: Its source, as text.
         columns: Its columns with their guessed types; their attributes are proposed.
         row_id: The column that seems to identify a row; None if none does.
         one_per: The id of a unit of which it seems to have one row each, if any.
-        left_out: Columns that cannot be asked for as they are, each with the reason.
+        left_out: Columns that cannot be queried as they are, each with the reason.
     """
 
     table: str
@@ -70,14 +70,14 @@ def draft_table(
     columns: Iterable[tuple[str, Column | None]],
     vocabulary: Vocabulary,
 ) -> TableDraft:
-    """Return what a tables file may say about one table.
+    """Return the draft of one table in a tables file.
 
     Args:
-        table: What it is to be called.
-        source: What it is drafted from, in words.
+        table: Its name.
+        source: Its source, as text.
         columns: The columns of the data by name, each with a guessed type; None if its
             values are of a type that no query reads.
-        vocabulary: The words of the policy.
+        vocabulary: The vocabulary of the policy.
 
     Raises:
         InputError: If no column can be declared under this policy.

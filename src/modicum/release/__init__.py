@@ -1,7 +1,7 @@
 """Releases: description, parser, price.
 
-The words a release may use (attributes, labels, units) come from a policy as a
-`Vocabulary`; a word outside it is an error, never "no rule matched".
+The words that a release may use (attributes, labels, units) come from a policy as a
+`Vocabulary`; an unknown word is an error, never "no rule matched".
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""Unions of boxes over partitioning attributes, in as few words as are easily found.
+"""Unions of boxes over partitioning attributes, in a compact form.
 
-A box names what holds together. The same rows can be said by many unions of boxes;
-two that are said alike here hold the same rows, and unions that differ only in order,
-in repetition or in how one attribute is cut into pieces are said alike.
+A box is a conjunction. The same rows can be described by many unions of boxes; equal
+canonical forms contain the same rows, and unions that differ only in order, in
+repetition or in how one attribute is cut into pieces have equal canonical forms.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from modicum.release.population import Partition
 def union(
     boxes: Iterable[Box], partitions: Mapping[str, Partition]
 ) -> tuple[Box, ...] | None:
-    """Return a union of boxes in canonical form; None if it holds everybody.
+    """Return a union of boxes in canonical form; None if it contains everybody.
 
     An attribute of which a box names every value is dropped, a box inside another
     one is dropped, and boxes that differ in one attribute only become one.
 
     Args:
-        boxes: The boxes; their attributes stand in order, the values of each too.
+        boxes: The boxes; their attributes are sorted, the values of each too.
         partitions: The domains of the attributes.
 
     Examples:

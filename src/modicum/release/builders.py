@@ -1,4 +1,4 @@
-"""Describing a release from Python: the same words as in a file.
+"""Describing a release from Python, in the vocabulary of a file.
 
 Nothing is checked here; a draft is read under a policy's vocabulary exactly like a
 file, with the same errors.
@@ -21,8 +21,8 @@ class ReleaseDraft:
     Args:
         release: The release id.
         mechanisms: Mechanisms, from `mo.gaussian`, `mo.laplace`, and others.
-        where: Whose rows the mechanisms read: a box, values by partitioning
-            attribute, or a list of boxes. A mechanism may say so itself.
+        where: The population that the mechanisms read: a box, values by partitioning
+            attribute, or a list of boxes. A mechanism may override it.
         periods: When these rows happened: a period such as `2026-11`, a `date`,
             `between(…)`, or a list of them.
         groups: Which user groups they belong to.
@@ -57,7 +57,7 @@ class ReleaseDraft:
         object.__setattr__(self, "fields", _copied(fields))
 
     def to_dict(self) -> dict[str, object]:
-        """Return the draft as it would stand in a file."""
+        """Return the draft as in a file."""
         return {
             "release": self.release,
             **self.fields,
@@ -70,9 +70,9 @@ class ReleaseDraft:
 
 
 def _copied(value: object, depth: int = 0) -> object:
-    """Return containers anew, so that a draft does not change with what made it."""
+    """Return copies of containers, so that a draft does not change with its source."""
     if depth > DEPTH_MAX + 1:
-        return value  # Too deep to be read; that is said when it is.
+        return value  # Too deep to be read; the reader reports that.
     if isinstance(value, Mapping):
         return {key: _copied(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -83,10 +83,10 @@ def _copied(value: object, depth: int = 0) -> object:
 
 
 def between(first: object = None, last: object = None) -> dict[str, object]:
-    """Name what lies from one value to another, both included.
+    """Return the range from one value to another, both included.
 
     Args:
-        first: A number, or a period such as `2026-11`; an open end if left out.
+        first: A number, or a period such as `2026-11`; an open end if omitted.
         last: The same.
 
     Examples:

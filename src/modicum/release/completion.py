@@ -1,8 +1,8 @@
-"""Why a privacy unit has no loss: which others could give it one, and why none does.
+"""Losses of privacy units derived from others, and errors for missing ones.
 
 A change of one unit is made by some number of changes of another (`units.all_steps`);
-what these cost together is a matter of group privacy, applied to the whole curve
-before it is rounded into a loss.
+their total cost follows from group privacy, applied to the whole curve before it is
+rounded into a loss.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Proven(Struct, frozen=True):
 
     Attributes:
         loss: The loss.
-        source: What it was proven from, in words.
+        source: Its source, as text.
     """
 
     loss: Loss
@@ -48,14 +48,14 @@ def completed(
 ) -> Proven | None:
     """Return the best loss that is proven for a unit, or None if none is.
 
-    What is stated for the unit itself is kept, unless something derived is nowhere
-    more. Where neither has a delta, the less holds in every coordinate. If nothing is
+    The stated loss of the unit itself is kept, unless a derived one is nowhere more.
+    Where neither has a delta, the lesser holds in every coordinate. If nothing is
     stated, a loss without a delta is preferred to one with a delta; among the latter
-    the one of the least eps is taken.
+    the one of the least eps is chosen.
 
     Args:
         unit: The unit.
-        given: What is stated, by unit.
+        given: The stated losses, by unit.
         steps: How many changes of one unit make one of another.
         vocabulary: Its units, in order, and their relations.
     """
@@ -168,7 +168,7 @@ def missing(
     Args:
         mechanism: The description.
         unit: The unit.
-        given: What is stated for other units.
+        given: The stated losses of other units.
         steps: How many changes of one unit make one of another.
         vocabulary: Its units and their order.
     """
@@ -205,7 +205,7 @@ def _wanted(mechanism: Mechanism, unit: str) -> str:
 
 
 def _wanted_too(mechanism: Mechanism, unit: str) -> str:
-    """Return what gives a unit a loss, as other units of the mechanism have one."""
+    """Return how to give a unit a loss, as other units of the mechanism have one."""
     norm = RELEASE_KINDS[mechanism.kind].norm
     if mechanism.sensitivity and norm is not None:
         wanted = f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
@@ -218,9 +218,9 @@ def _wanted_too(mechanism: Mechanism, unit: str) -> str:
 def _why_not(
     unit: str, given: Mapping[str, Stated], vocabulary: Vocabulary
 ) -> list[str]:
-    """Say why the units that have a loss give none to this one."""
+    """Return why the units that have a loss give none to this one."""
     if all(len(covers) == 1 for covers in vocabulary.covers.values()):
-        return []  # Nobody expects anything of units without an order.
+        return []  # Units without an order give no losses.
     notes = []
     for other in given:
         related = other in vocabulary.covers.get(unit, ()) or (
@@ -268,7 +268,7 @@ def _no_guarantee(
 
 @precise
 def _too_much(curve: Curve, count: int, other: str) -> str:
-    """Say what group privacy makes of a curve of which nothing is left."""
+    """Return what group privacy makes of a curve that becomes useless."""
     said = f"group privacy over {count} x {other} gives"
     if not curve.delta:
         return f"{said} no finite loss"

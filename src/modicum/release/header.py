@@ -1,4 +1,4 @@
-"""What a release says besides its mechanisms."""
+"""The heading of a release: all but its mechanisms."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from modicum.release.sampling import Sampling
 
 
 class MechanismDefaults(NamedTuple):
-    """What holds for a mechanism that says nothing else.
+    """The defaults of mechanisms.
 
     Attributes:
         labels: The labels of the release.
         part: The part of the data that it names.
-        sampling: The sample that it names; each mechanism draws one of its own.
+        sampling: Its sampling; each mechanism draws a separate sample.
     """
 
     labels: Mapping[str, str] = MappingProxyType({})
@@ -27,13 +27,13 @@ class MechanismDefaults(NamedTuple):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a release says besides its mechanisms.
+    """The heading of a release: all but its mechanisms.
 
     Attributes:
-        id: What it is called.
+        id: Its id.
         labels: Its labels; mechanisms inherit them.
         metadata: Open text.
-        part: The part of the data that mechanisms read if they say nothing else.
+        part: The default part of the data of its mechanisms.
         sampling: How the samples are drawn on which they run, likewise.
     """
 
@@ -45,5 +45,5 @@ class Header(msgspec.Struct, frozen=True):
 
     @property
     def inherited(self) -> MechanismDefaults:
-        """What its mechanisms inherit."""
+        """The defaults of its mechanisms."""
         return MechanismDefaults(self.labels, self.part, self.sampling)

@@ -38,18 +38,18 @@ from modicum.release.parts import Part
 from modicum.release.sampling import Sampling
 from modicum.release.vocabulary import Vocabulary
 
-#: How samples may be drawn.
+#: The methods of sampling.
 DRAWS = ("poisson",)
 
 
 def read_sampling(
     fields: Fields, inherited: Sampling | None, vocabulary: Vocabulary, found: Problems
 ) -> Sampling | None:
-    """Return the sample that a release or a mechanism names; None for all rows.
+    """Return the sampling of a release or a mechanism; None for all rows.
 
     Args:
-        fields: Its keys; `sampling` is taken.
-        inherited: What holds if it is left out.
+        fields: Its keys; `sampling` is consumed.
+        inherited: The default.
         vocabulary: The words it may use.
         found: Collects the mistakes.
     """
@@ -98,7 +98,7 @@ def _refuse_other_draws(node: Node) -> None:
 #: Larger enforced contribution bounds are refused.
 CONTRIBUTIONS_MAX = 10**6
 
-#: What stands below a privacy unit, and is often written without one.
+#: Keys below a privacy unit that are often written without one.
 _AMOUNTS = frozenset({"l1", "l2", "eps", "rho", "mu", "rdp"})
 
 T = TypeVar("T")
@@ -114,12 +114,12 @@ _PLANNED = MappingProxyType(
 def parse_labels(
     fields: Fields, vocabulary: Vocabulary, found: Problems
 ) -> dict[str, str]:
-    """Return the labels that a release or a mechanism gives.
+    """Return the labels of a release or a mechanism.
 
     Args:
         fields: Its keys.
         vocabulary: The labels and their values.
-        found: Collects the mistakes; what is wrong is left out.
+        found: Collects the mistakes; invalid labels are left out.
     """
     labels: dict[str, str] = {}
     for label, declared in vocabulary.labels.items():
@@ -141,16 +141,16 @@ def parse_mechanism(
     inherited: MechanismDefaults,
     vocabulary: Vocabulary,
 ) -> Mechanism:
-    """Return the mechanism that a marked tree describes.
+    """Return the mechanism of a marked tree.
 
     Args:
         node: The tree.
         number: Which one of the release it is.
-        inherited: What the release says for all its mechanisms.
+        inherited: The defaults of the release.
         vocabulary: The words it may use.
 
     Raises:
-        InputError: With every mistake found, each with its place.
+        InputError: With every mistake found, each with its position.
     """
     found = Problems()
     fields = Fields(node, f"mechanism {number}")
@@ -199,7 +199,7 @@ def parse_mechanism(
 def _read_numbers(
     fields: Fields, kind: Kind, vocabulary: Vocabulary, found: Problems
 ) -> dict[str, Any]:
-    """Return what the price is computed from, as fields of a mechanism."""
+    """Return the inputs of the price, as fields of a mechanism."""
     parameters: dict[str, Fraction] = {}
     read: dict[str, Any] = {
         "parameters": parameters,
@@ -230,10 +230,10 @@ def _read_numbers(
 def _calibrate(
     fields: Fields, kind: Kind, read: dict[str, Any], *, sampled: bool
 ) -> None:
-    """Find the noise of a kind from `eps` and `delta`, if these are given.
+    """Compute the noise of a kind from `eps` and `delta`, if these are given.
 
-    They are for the one unit that has a sensitivity. What is charged is computed from
-    the noise, as if it had been given.
+    They apply to the one unit that has a sensitivity. The charge is computed from the
+    noise, as if it had been given.
     """
     noise = kind.target
     eps, delta = fields.take_optional("eps"), fields.take_optional("delta")
@@ -282,7 +282,7 @@ def _calibrated(name: str, sensitivity: Fraction, target: ApproxBudget) -> Fract
 def refuse_hidden(
     part: Part, attributes: tuple[str, ...], node: Node | None, vocabulary: Vocabulary
 ) -> None:
-    """Refuse a `where` over an attribute of the data that is said not to be read.
+    """Refuse a `where` over an attribute that is declared as not read.
 
     Raises:
         InputError: If one is missing.
@@ -319,14 +319,14 @@ def _kind(node: Node) -> str:
 
 
 def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return the attributes of the data that are listed, each once.
+    """Return the listed attributes of the data, without duplicates.
 
     Args:
         node: The list.
         vocabulary: All attributes.
 
     Raises:
-        InputError: With every one that is unknown or stands twice.
+        InputError: With every one that is unknown or repeated.
     """
     found = Problems()
     read: list[str] = []
@@ -371,7 +371,7 @@ def _units_of(
     reader: Callable[[Node], T],
     form: str,
 ) -> dict[str, T]:
-    """Return what a key says of each unit; `form` is one value, as it is written."""
+    """Return the values of a key by unit; `form` is an example of one value."""
     unit = next(iter(vocabulary.units), "UNIT")
     if isinstance(node, Scalar) and node.kind is NodeKind.NUMBER:
         form = form.replace("…", node.text)

@@ -1,4 +1,4 @@
-"""What was computed once, and need not be computed again."""
+"""Caches of computed results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ V = TypeVar("V")
 
 
 class LazyValue(Generic[V]):
-    """One result that follows from the value that holds it, worked out when needed.
+    """One result derived from the value that holds it, computed on demand.
 
-    Two callers at once may both work it out, and get equal results. A value that is
-    made from another one has an empty one of its own, so nothing grows stale.
+    Two concurrent callers may both compute it, and get equal results. A value derived
+    from another one has an empty cache, so nothing becomes stale.
     """
 
     __slots__ = ("_found",)
@@ -22,7 +22,7 @@ class LazyValue(Generic[V]):
         self._found: V | None = None
 
     def get(self) -> V | None:
-        """Return the result; None if it was not worked out yet."""
+        """Return the result; None if it was not computed yet."""
         return self._found
 
     def keep(self, value: V) -> V:

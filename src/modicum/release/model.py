@@ -26,7 +26,7 @@ from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
 
 
-@dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
+@dataclass(frozen=True)  # Without slots, so that `over` can copy all fields at once.
 class Mechanism:
     """One mechanism of a release, as described.
 
@@ -44,13 +44,13 @@ class Mechanism:
         cost: By unit, the guarantee that is declared for it.
         part: The part of the data that it reads.
         sampling: The secret sample of that which it runs on; None for all of it.
-        mark: Where it stands.
-        cost_mark: Where its costs stand.
-        parameter_mark: Where its first parameter stands.
+        mark: Its position.
+        cost_mark: The position of its costs.
+        parameter_mark: The position of its first parameter.
         plain: All of it but the marks as plain data, with exact numbers as text.
         encoded: The canonical bytes of that.
         elsewhere: All but its part, as plain data.
-        pieces: The bytes of that, cut where a part stands in between.
+        pieces: The bytes of that, split where a part is inserted.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Mechanism:
 class _Pieces(NamedTuple):
     """The canonical bytes of a mechanism's fields, before and after those of a part.
 
-    In the order of the keys, `groups` stands after the first of the pieces, `periods`
-    after the second and `where` after the third. They have no braces.
+    In the order of the keys, `groups` follows the first of the pieces, `periods` the
+    second and `where` the third. They have no braces.
     """
 
     first: bytes
@@ -132,7 +132,7 @@ def _described(
     elsewhere: Mapping[str, Plain], pieces: _Pieces, part: Part
 ) -> tuple[Mapping[str, Plain], bytes]:
     """Return a mechanism over a part as plain data, and the canonical bytes of that."""
-    if part == EVERYTHING:  # Left out, so that older digests stay true.
+    if part == EVERYTHING:  # Omitted, so that older digests stay valid.
         return elsewhere, pieces.whole()
     written = part_written(part)
     return {**elsewhere, **written.plain}, pieces.over(written)
@@ -142,11 +142,11 @@ class Release(msgspec.Struct, frozen=True):
     """One or more mechanisms that are decided together, all or nothing.
 
     Attributes:
-        id: What the release is called, for good.
+        id: The permanent id of the release.
         labels: Labels given on the release itself; mechanisms inherit them.
         metadata: Open text: purpose, requester, dataset, audience, released_on …
         mechanisms: At least one; names are unique.
-        mark: Where it stands.
+        mark: Its position.
     """
 
     id: str
@@ -183,7 +183,7 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
         "public_frame": mechanism.public_frame,
         "cost": {unit: cost_to_plain(cost) for unit, cost in mechanism.cost.items()},
     }
-    if mechanism.sampling is not None:  # Left out, so that older digests stay true.
+    if mechanism.sampling is not None:  # Omitted, so that older digests stay valid.
         plain["sampling"] = sampling_to_plain(mechanism.sampling)
     return plain
 
@@ -212,7 +212,7 @@ _CONTENT = msgspec.json.Encoder(order="deterministic")
 
 
 def content_digest(release: Release) -> str:
-    """Return the SHA-256 of what the release says; a retry has the same one."""
+    """Return the SHA-256 of the release's contents; a retry has the same one."""
     content = {
         "id": release.id,
         "labels": dict(release.labels),

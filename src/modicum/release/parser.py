@@ -41,16 +41,16 @@ __all__ = [
 
 #: More mechanisms in one release are refused.
 MECHANISMS_MAX = 1000
-#: Of more of them the noise is not given by eps and delta: each takes a tenth of a
-#: second to be found.
+#: Maximum number of mechanisms with noise given by eps and delta: each takes a tenth of
+#: a second to compute.
 CALIBRATED_MAX = 100
 
 
 def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
-    """Return the release that a marked tree describes.
+    """Return the release of a marked tree.
 
     Raises:
-        InputError: With every mistake found, each with its place.
+        InputError: With every mistake found, each with its position.
     """
     found = Problems()
     fields = Fields(node, "the release")
@@ -91,12 +91,12 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
 
 
 def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Header:
-    """Return what a release says besides its mechanisms.
+    """Return the heading of a release.
 
     Args:
-        fields: The keys of the release; all but `mechanisms` are taken.
+        fields: The keys of the release; all but `mechanisms` are consumed.
         vocabulary: The words it may use.
-        found: Collects the mistakes; what is wrong is left out.
+        found: Collects the mistakes; invalid parts are left out.
     """
     identifier = "?"
     with found.guard():

@@ -1,9 +1,9 @@
-"""Old parts of the data in the words of today, so that no loss shrinks.
+"""Migration of old parts of the data to the present vocabulary: no loss shrinks.
 
 The domain of a partitioning attribute may be refined, coarsened or extended when one
-policy replaces another; its `was` says what became of the old values. A part that was
-recorded long ago is taken through all these steps. Wherever a step does not say what a
-value stands for, it may stand for all: the part becomes larger, never smaller.
+policy replaces another; its `was` maps the old values. An old part is migrated through
+all these steps. Wherever a step does not map a value, it may stand for all: the part
+becomes larger, never smaller.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from modicum.release.population import Partition, Population, Was
 
 
 def re_expressed(part: Part, chain: Sequence[Population]) -> Part:
-    """Return a part of the data in the words of the last of several populations.
+    """Return a part of the data in the vocabulary of the last of several populations.
 
-    Whichever rows lay in the part when it was recorded lie in the part that is
-    returned: an old value stands for what `was` says; a value that `was` does not
-    name stands for itself if the domain still has it, and else for all. Where an
-    attribute is gone, or its domain is a list and was a range, or the other way
-    round, the part may hold any value of it.
+    All rows that were in the part when it was recorded are in the returned part: an old
+    value stands for what `was` maps it to; a value without a mapping stands for itself
+    if the domain still has it, and else for all. Where an attribute is gone, or its
+    domain changed between a list and a range, the part may have any value of it.
 
-    An entry of `was` that stands already in the policy before was done by that one,
-    and is not done again.
+    An entry of `was` that the policy before already contained was applied by that one,
+    and is not applied again.
 
     Args:
-        part: The part, in the words of the first population.
+        part: The part, in the vocabulary of the first population.
         chain: How the population was divided when the part was recorded, and after
             every replacement of the policy since, the present one last.
 
@@ -63,7 +62,7 @@ def _box(box: Box, before: Population, after: Population) -> Box:
 
 
 def _values(values: Values, old: Partition, new: Partition) -> Values | None:
-    """Return what values stand for after one step; None for all."""
+    """Return the meaning of values after one step; None for all."""
     if (old.values is None) != (new.values is None):
         return None
     steps = [one for one in new.was if one not in old.was]
@@ -105,7 +104,7 @@ def _numbers(
 
 
 def _without(span: Span, taken: tuple[Span, ...]) -> list[Span]:
-    """Return what is left of a span without others, which stand in order."""
+    """Return the rest of a span without others, which are in order."""
     low, high = span
     left: list[Span] = []
     for first, last in taken:

@@ -1,7 +1,7 @@
-"""Reading which part of the data a mechanism reads: `where`, `periods`, `groups`.
+"""Reading the part of the data of a mechanism: `where`, `periods`, `groups`.
 
-What is read has one form: the same days, groups and (where that is easily found) the
-same boxes give the same part, however they were written.
+The result has one form: the same days, groups and (where easily found) the same boxes
+give the same part, however they were written.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 
 def read_numbers(node: Node, what: str, domain: Span) -> tuple[Span, ...]:
-    """Return the whole numbers that one, a span `{from: …, to: …}` or a list names.
+    """Return the integers given by one, a span `{from: …, to: …}` or a list.
 
     Args:
-        node: What is written.
-        what: What it is, for messages.
-        domain: The least and the greatest number; they stand for ends left out.
+        node: The input.
+        what: Its name, for messages.
+        domain: The least and the greatest number, the defaults of omitted ends.
 
     Raises:
         InputError: With every mistake found.
@@ -54,7 +54,7 @@ def read_numbers(node: Node, what: str, domain: Span) -> tuple[Span, ...]:
 
 
 def read_groups(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...]:
-    """Return the user groups that are named.
+    """Return the given user groups.
 
     Raises:
         InputError: With every mistake found.
@@ -71,7 +71,7 @@ def read_groups(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...]:
 
 
 def read_periods(node: Node, vocabulary: Vocabulary) -> tuple[Span, ...] | None:
-    """Return the days of the periods that are named; None for all of time.
+    """Return the days of the given periods; None for all of time.
 
     Args:
         node: A period, a span of them, or a list of both.
@@ -126,7 +126,7 @@ def _period(node: Node) -> Span:
 def _spans(
     node: Node, what: str, read: Callable[[Node], Span], open_ends: Span
 ) -> tuple[Span, ...]:
-    """Return one thing, or each of a list: a span that `read` knows, or its ends."""
+    """Return one item, or each of a list: a span that `read` knows, or its ends."""
 
     def span(item: Node) -> Span:
         if isinstance(item, Entries):
@@ -139,7 +139,7 @@ def _spans(
 def _from_to(
     node: Node, what: str, read: Callable[[Node], Span], open_ends: Span
 ) -> Span:
-    """Return what lies from one to another; an end that is left out is open."""
+    """Return the range from one to another; an omitted end is open."""
     found = Problems()
     fields = Fields(node, f"a span of {what}")
     first, last = fields.take_optional("from"), fields.take_optional("to")
@@ -161,11 +161,11 @@ def _from_to(
 
 
 def listed(node: Node, what: str, most: int) -> tuple[Node, ...]:
-    """Return the items of a list, or the one thing that stands in its place.
+    """Return the items of a list, or the single item in its place.
 
     Args:
-        node: The list, or the one thing.
-        what: What it is, for messages.
+        node: The list, or the single item.
+        what: Its name, for messages.
         most: How many items it has at most.
 
     Raises:
@@ -183,7 +183,7 @@ def listed(node: Node, what: str, most: int) -> tuple[Node, ...]:
 
 
 def each(nodes: tuple[Node, ...], read: Callable[[Node], T]) -> list[T]:
-    """Return what several nodes say.
+    """Return the values of several nodes.
 
     Args:
         nodes: The nodes.
@@ -208,13 +208,13 @@ BOXES_MAX = 100
 def read_part(
     fields: Fields, inherited: Part, vocabulary: Vocabulary, found: Problems
 ) -> Part:
-    """Return the part of the data that a release or a mechanism names.
+    """Return the part of the data of a release or a mechanism.
 
     Args:
-        fields: Its keys; `where`, `periods` and `groups` are taken.
-        inherited: What holds for those that are left out.
-        vocabulary: The words it may use. A label that is named like one of the keys
-            is that label.
+        fields: Its keys; `where`, `periods` and `groups` are consumed.
+        inherited: The defaults.
+        vocabulary: The words it may use. A label with the name of one of the keys is
+            that label.
         found: Collects the mistakes.
     """
 

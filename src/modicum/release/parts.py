@@ -21,11 +21,11 @@ Span: TypeAlias = tuple[int, int]
 #: in order, without repetition, and spans neither touch nor overlap.
 Values: TypeAlias = tuple[str, ...] | tuple[Span, ...]
 
-#: What holds together: values by partitioning attribute, by name. An attribute that
-#: is not named may have any value.
+#: A conjunction: values by partitioning attribute, by name. Other attributes may have
+#: any value.
 Box: TypeAlias = tuple[tuple[str, Values], ...]
 
-#: The days that open ends of periods stand for.
+#: The days of open ends of periods.
 FIRST_DAY = date.min.toordinal()
 LAST_DAY = date.max.toordinal()
 
@@ -95,7 +95,7 @@ def part_to_plain(part: Part) -> dict[str, Plain]:
 
 
 def part_written(part: Part) -> WrittenPart:
-    """Return what `part_to_plain` returns, and the canonical bytes of each field."""
+    """Return the result of `part_to_plain`, and the canonical bytes of each field."""
     known = part.written.get()
     if known is not None:
         return known
@@ -113,7 +113,7 @@ def part_from_plain(where: Plain, periods: Plain, groups: Plain) -> Part:
         groups: Pairs of numbers, or None for all groups.
 
     Raises:
-        ValueError: If it is not exactly what `part_to_plain` returns.
+        ValueError: If it is not exactly a result of `part_to_plain`.
     """
     part = Part(
         None if where is None else tuple(_box(one) for one in _listed(where)),
@@ -153,7 +153,7 @@ def merged(spans: list[Span]) -> tuple[Span, ...]:
 
 
 def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
-    """Return boxes in the order in which a part has them, each once."""
+    """Return boxes in the order of a part, without duplicates."""
     return tuple(sorted(set(boxes), key=ascii))  # The same in every version of Python.
 
 

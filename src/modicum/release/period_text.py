@@ -9,7 +9,7 @@ from datetime import date
 
 from modicum.release.parts import LAST_DAY, Span
 
-#: The forms of a period, in words, for messages.
+#: The forms of a period, as text, for messages.
 FORMS = "2026-11-03, 2026-11, 2026-W14, 2026-Q4 or 2026"
 
 
@@ -17,7 +17,7 @@ def days_of(word: str) -> Span | None:
     """Return the first and the last day of a period, or None if it is not one.
 
     Args:
-        word: A day, a month, an ISO week (it begins on Monday), a quarter or a year.
+        word: A day, a month, an ISO week (starting on Monday), a quarter or a year.
 
     Raises:
         ValueError: If it has the form of a period, and the calendar has none such.

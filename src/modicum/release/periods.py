@@ -15,7 +15,7 @@ from modicum.release.parts import LAST_DAY, Span
 Period: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
 PERIODS: tuple[Period, ...] = get_args(Period)
 
-#: How many of the second period one of the first touches at most, whichever day
+#: Maximum number of the second period that one of the first touches, whichever day
 #: weeks begin on.
 _TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
     {
@@ -35,9 +35,9 @@ _TOUCHED: Mapping[tuple[Period, Period], int] = MappingProxyType(
     }
 )
 
-#: How many periods of one kind a period of another kind touches at most, on some
-#: days; the same with those counted twice that have some of the days outside it; and
-#: how many have some outside. Each may be the most of another period.
+#: How many periods of one kind a period of another kind touches at most, on some days;
+#: the same with those counted twice that have some of the days outside it; and how many
+#: have some outside. Each may be the maximum of another period.
 Overlap: TypeAlias = tuple[int, int, int]
 
 #: The overlaps of every two kinds of periods; the kind None is all of time.

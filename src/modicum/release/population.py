@@ -1,4 +1,4 @@
-"""How the population is divided in public: attributes, groups and recent periods."""
+"""The public division of the population: attributes, groups and recent periods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from modicum.release.parts import Values
 
 
 class Was(Struct, frozen=True):
-    """What some values of an attribute have become.
+    """The present meaning of some former values of an attribute.
 
     Attributes:
         old: Values of the attribute under the policy before, in order.
-        now: The values that they may stand for now, in order; at least one.
+        now: Their possible present values, in order; at least one.
     """
 
     old: Values
@@ -33,8 +33,8 @@ class Partition:
         low: The least of its whole numbers, if it is a range.
         high: The greatest of them.
         immutable: Units whose instances never change their value.
-        mark: Where it stands.
-        was: What its values were called, or meant, under the policy before.
+        mark: Its position.
+        was: The former names or meanings of its values, under the policy before.
     """
 
     name: str
@@ -47,16 +47,16 @@ class Partition:
 
 
 class Population(Struct, frozen=True):
-    """What is public about who is in the data, and how finely it is accounted for.
+    """The public facts about the population, and the granularity of accounting.
 
     Attributes:
         partitions: Public attributes that divide the population, by name.
         grouped: Units whose instances stay in one user group for life.
-        time_detail: For time units, how many periods before and after the present
-            one are told apart, the present one included; all where nothing is said.
+        time_detail: For time units, the number of periods before and after the present
+            one that are distinguished, the present one included; all by default.
         static: Attributes of the data whose values have no meaningful time: who
             reads one, reads every period.
-        clocks: The columns that tell the time of units that have periods.
+        clocks: The time columns of units that have periods.
     """
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)

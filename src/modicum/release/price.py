@@ -41,8 +41,8 @@ def price(release: Release, vocabulary: Vocabulary) -> PricedRelease:
 def steps_of(mechanism: Mechanism, vocabulary: Vocabulary) -> Steps:
     """Return how many changes of one unit make one of another, as a mechanism sees it.
 
-    What is true at all times may be joined to rows of any day: who reads it is not
-    bound to the periods that are named.
+    Timeless data may be joined to rows of any day: a mechanism that reads it is not
+    limited to the named periods.
     """
     days = mechanism.part.periods
     units = vocabulary.unit_facts
@@ -72,7 +72,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
     given: dict[str, Stated] = {}
     wrong: set[str] = set()
     for unit in vocabulary.units:
-        wrong.add(unit)  # Until it turns out well.
+        wrong.add(unit)  # Until proven otherwise.
         with found.guard():
             own = stated(mechanism, unit, vocabulary)
             wrong.discard(unit)
@@ -82,7 +82,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
     sources: dict[str, str] = {}
     for unit in vocabulary.units:
         if wrong & {unit, *(other for one, other in steps if one == unit)}:
-            continue  # It may be well when the mistake is mended.
+            continue  # It may be right once the mistake is corrected.
         proven = completed(unit, given, steps, vocabulary)
         with found.guard():
             if proven is None:
@@ -104,7 +104,7 @@ def with_defaults(given: Mapping[str, str], vocabulary: Vocabulary) -> dict[str,
     """Return a value for every label, the default where none is given.
 
     Args:
-        given: The labels that are given.
+        given: The given labels.
         vocabulary: All labels.
     """
     return {

@@ -1,10 +1,10 @@
-"""Reading and pricing at once, and remembering what was priced before.
+"""Reading and pricing at once, with a cache of earlier prices.
 
-Most releases repeat a mechanism under a new id, or over another part of the data. A
-mechanism that is given as plain Python data is known by the bytes of its description:
-what was right once, under one vocabulary, is right again. Mistakes are never
-remembered, so that each is found and placed anew; nor is what stands in a file, whose
-messages show places in it.
+Most releases repeat a mechanism under a new id, or on another part of the data. A
+mechanism given as plain Python data is cached by the bytes of its description: what was
+valid once, under one vocabulary, is valid again. Mistakes are never cached, so that
+each is found and placed anew; nor is anything from a file, whose messages contain
+positions.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from modicum.release.vocabulary import Vocabulary
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
-# Made once: making a union of types takes longer than asking for one.
+# Created once: building a union of types is slower than checking for one.
 _TREES = (Scalar, Items, Entries)
 _LISTS = (list, tuple)
 #: Longer descriptions of one mechanism are not remembered.
 _BYTES_MAX = 10_000
-# The last format that writes equal values alike, whatever else refers to them.
+# The last format that writes equal values alike, independent of shared references.
 _FORMAT = 2
 #: An id of plain letters: `release_id` would take it as it is.
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,199}")
-#: What a mechanism may say itself, or the release for all that do not.
+#: Keys that a mechanism may set itself, or the release as defaults.
 _PART = frozenset({"where", "periods", "groups"})
-#: What is not part of a heading that others may share.
+#: Keys outside of the heading that others may share.
 _OWN = frozenset({"release", "mechanisms"})
 
 
@@ -78,7 +78,7 @@ def _by_mechanism(
         labels = tuple(heading.labels.items())
         priced: list[PricedMechanism] = []
         for number, (one, text) in enumerate(zip(mechanisms, written, strict=True), 1):
-            # What names some of its part itself inherits the rest: both tell the price.
+            # A mechanism with its own part inherits the rest: both affect the price.
             part = heading.part if _names_a_part(one) else None
             known = vocabulary.priced.get(
                 (number, labels, part, heading.sampling, text)
@@ -103,7 +103,7 @@ def _anew(
     said = _read(written)
     node = from_python(said)
     described = parse_mechanism(node, number, heading.inherited, vocabulary)
-    # By what was read: whoever asks may have changed it since it was written.
+    # By what was read: the caller may have changed it since it was written.
     part = heading.part if _names_a_part(said) else None
     labels = tuple(heading.labels.items())
     key = number, labels, part, heading.sampling, written
@@ -111,10 +111,10 @@ def _anew(
 
 
 def _read(written: bytes) -> object:
-    """Return what our own bytes say; what they were made of may have changed since.
+    """Return the value of our own bytes; their source may have changed since.
 
-    What has a buffer, such as a number of NumPy, has the bytes of its buffer: so may
-    another one that means something else. It comes back as bytes, which say nothing.
+    An object with a buffer, such as a number of NumPy, has the bytes of its buffer: so
+    may another one with a different meaning. It is decoded as bytes, which are invalid.
     """
     found: object = marshal.loads(written)  # noqa: S302 - nobody else wrote them
     return found
@@ -128,8 +128,8 @@ def _names_a_part(mechanism: object) -> bool:
 def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Header:
     """Return the heading of a release.
 
-    The bytes tell a number from a text, a list from a tuple, and 1 from 1.0 and from
-    true. Values of any other type than those of JSON have none, or no price.
+    The bytes distinguish a number from a text, a list from a tuple, and 1 from 1.0 and
+    from true. Values of any type other than those of JSON have none, or no price.
     """
     rest = {key: value for key, value in release.items() if key not in _OWN}
     own = _release_id(release.get("release"))
@@ -151,7 +151,7 @@ def _heading(release: Mapping[str, object], vocabulary: Vocabulary) -> Header:
 
 
 def _release_id(given: object) -> str:
-    """Return the id that a release is given."""
+    """Return the id in a release."""
     if type(given) is str and _PLAIN_ID.fullmatch(given):
         return given
     return release_id(from_python(given), "the release id")

@@ -18,12 +18,12 @@ def wrong(
     """Return the error for a mistake in a mechanism's parameters or costs.
 
     Args:
-        mechanism: Where it is.
+        mechanism: The mechanism.
         code: Its code.
-        message: What is wrong.
+        message: The mistake.
         notes: Reasons.
         help: The remedy.
-        mark: Where exactly it stands; by default where the costs stand.
+        mark: Its exact position; by default that of the costs.
     """
     place = mechanism.cost_mark if mark is None else mark
     return InputError(Problem(code, message, place, notes=notes, help=help))

@@ -1,4 +1,4 @@
-"""Releases with a price: what each mechanism loses for each privacy unit."""
+"""Priced releases: the loss of each mechanism for each privacy unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modicum.release.units import Relation
 
 
 class StoredMechanism(NamedTuple):
-    """What a mechanism is stored as, whatever the part of the data that it reads.
+    """The stored form of a mechanism, independent of its part of the data.
 
     Attributes:
         attributes: The attributes that it reads, sorted.
@@ -24,8 +24,8 @@ class StoredMechanism(NamedTuple):
         neighbors: By unit, the relation that its loss is proven under, where that is
             not `add-remove`.
         first: The canonical bytes of the stored field `attributes`.
-        later: Those of `labels`, of `losses` and, if there are any, of `neighbors`.
-            As these stand together between other fields, they have no braces.
+        later: Those of `labels`, of `losses` and, if there are any, of `neighbors`. As
+            these are between other fields, they have no braces.
         alike: The canonical bytes of all stored fields but the part.
     """
 
@@ -37,7 +37,7 @@ class StoredMechanism(NamedTuple):
     alike: bytes
 
 
-@dataclass(frozen=True)  # Without slots, so that `over` can take all fields at once.
+@dataclass(frozen=True)  # Without slots, so that `over` can copy all fields at once.
 class PricedMechanism:
     """A mechanism with its labels completed and its loss for every unit.
 
@@ -46,9 +46,9 @@ class PricedMechanism:
         labels: A value for every label of the vocabulary, defaults filled in.
         losses: A loss for every unit of the vocabulary.
         neighbors: By unit, the relation that its loss is proven under.
-        sources: By unit, what its loss was proven from: `declared`, `computed`,
-            `31 x user-day`, `user, any change` …
-        elsewhere: Remembers what does not depend on the part of the data.
+        sources: By unit, the source of its loss: `declared`, `computed`, `31 x
+            user-day`, `user, any change` …
+        elsewhere: Caches what does not depend on the part of the data.
     """
 
     mechanism: Mechanism

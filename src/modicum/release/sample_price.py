@@ -1,12 +1,12 @@
-"""What a mechanism costs that runs on a secret Poisson sample.
+"""The cost of a mechanism that runs on a secret Poisson sample.
 
-Let S be the sampled unit and K a random set of keys of S, each in it by a coin of its
-own. On a table, the mechanism answers as it would on the rows whose key of S is in K.
-Rows are chosen by their keys alone, so it is the same to choose the part of the data
-first that the mechanism reads, and among these rows the sample.
+Let S be the sampled unit and K a random set of keys of S, each in it independently. On
+a table, the mechanism answers as it would on the rows whose key of S is in K. Rows are
+chosen by their keys alone, so it is the same to choose the part of the data first that
+the mechanism reads, and among these rows the sample.
 
-S itself: an instance that is there or not is in the sample with the probability of the
-rate, whatever becomes of the others. So its loss is amplified, under `add-remove` and
+S itself: an instance that is present or absent is in the sample with the probability of
+the rate, independent of the others. So its loss is amplified, under `add-remove` and
 under no other relation (`modicum.accounting.amplification`).
 
 Another unit U: let two tables be neighbors for U, and take the same K for both. They
@@ -75,12 +75,12 @@ def refuse_unproven(mechanism: Mechanism, vocabulary: Vocabulary) -> None:
 def on_sample(
     mechanism: Mechanism, unit: str, computed: Curve, vocabulary: Vocabulary
 ) -> Curve:
-    """Return what a mechanism costs a unit, with the sample that it runs on.
+    """Return the cost of a mechanism for a unit, with its sampling.
 
     Args:
         mechanism: The description.
         unit: The unit.
-        computed: What it would cost the unit without a sample, by its parameters.
+        computed: Its cost for the unit without a sample, by its parameters.
         vocabulary: Its units and their relations.
 
     Raises:

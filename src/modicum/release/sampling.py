@@ -1,8 +1,8 @@
-"""Secret Poisson samples that mechanisms run on, as values and as plain data.
+"""Secret Poisson sampling of mechanisms, as values and as plain data.
 
-A mechanism with a sample keeps each instance of a unit with one probability, by a coin
-of its own, and reads the rows of those that are kept. The coins are tossed afresh for
-each mechanism, and nobody learns how they fell.
+A mechanism with sampling keeps each instance of a unit independently with one
+probability, and reads the rows of those that are kept. The sample is drawn anew for
+each mechanism, and is never revealed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sampling:
     Attributes:
         unit: The privacy unit whose instances are drawn.
         rate: The probability of each, above 0 and below 1.
-        mark: Where it stands.
+        mark: Its position.
     """
 
     unit: str
@@ -61,7 +61,7 @@ def _exact(text: str) -> Fraction:
 
 
 def words_of(description: Mapping[str, Plain]) -> str:
-    """Return what a described mechanism runs on, in words; "" if on all rows."""
+    """Return the sampling of a described mechanism, as text; "" if on all rows."""
     if "sampling" not in description:
         return ""
     try:
@@ -77,7 +77,7 @@ def share_words(rate: Fraction) -> str:
 
 
 def sampling_words(sampling: Sampling) -> str:
-    """Return what a mechanism runs on, in words.
+    """Return a sampling as text.
 
     Examples:
         >>> sampling_words(Sampling("user", Fraction(1, 10)))

@@ -1,9 +1,9 @@
-"""What a stored description costs: it is read back, and priced as if asked for anew.
+"""The cost of a stored description: it is read back, and priced like a new one.
 
-The ledger keeps what was said about a mechanism in one form, that of `Mechanism.plain`.
-Here it goes through the same reader as a new release. Of all that stands there, its
-price depends on a few fields, on the unit calendar of the days that it names, and on
-whether it reads what is true at all times; so equal ones are priced once.
+The ledger stores a mechanism's description in one form, that of `Mechanism.plain`. Here
+it goes through the same reader as a new release. Its price depends only on a few
+fields, on the unit calendar of the days that it names, and on whether it reads timeless
+data; so equal ones are priced once.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _PRICED_FROM = (
     "cost",
 )
 _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
-#: Another one of these, which stands there only if there is a sample.
+#: Another one of these, present only if there is sampling.
 _SAMPLING = "sampling"
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
-#: How numbers are written down. What stood in a file has fewer than 500 digits; from
-#: Python it may be any fraction whose digits Python prints.
+#: The format of numbers. Those from a file have fewer than 500 digits; from Python it
+#: may be any fraction whose digits Python prints.
 _NUMBER = re.compile(r"\d{1,4300}/[1-9]\d{0,4299}|\d{1,500}(\.\d{1,500})?", re.ASCII)
-#: So many prices are remembered, of descriptions that are not longer; and of so many
-#: stretches of days how periods lie on each other there.
+#: Maximum number of prices cached, and length of their descriptions; and of ranges of
+#: days with their overlaps of periods.
 _PRICES_MAX = 4096
 _DAYS_MAX = 4096
 _BYTES_MAX = 10_000
@@ -61,20 +61,20 @@ _Key: TypeAlias = tuple[bytes, bool, Overlaps | None]
 
 @dataclass(frozen=True, slots=True)
 class UnknownDescription:
-    """A description that says something which this version does not know.
+    """A description with something unknown to this version.
 
     Attributes:
-        why: What it says, in words.
+        why: The unknown part, as text.
     """
 
     why: str
 
 
 class PriceList:
-    """What mechanisms cost under one vocabulary, from their stored descriptions.
+    """The costs of mechanisms under one vocabulary, from their stored descriptions.
 
     Args:
-        vocabulary: The units to price for, and the words of the descriptions.
+        vocabulary: The units to price for, and the vocabulary of the descriptions.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -87,10 +87,11 @@ class PriceList:
     def losses(
         self, described: Mapping[str, Plain], attributes: tuple[str, ...], part: Part
     ) -> Mapping[str, Loss] | UnknownDescription:
-        """Return what a described mechanism costs each unit of the vocabulary.
+        """Return the cost of a described mechanism for each unit of the vocabulary.
 
         Returns:
-            The losses; or why they cannot be told, where another version may know.
+            The losses; or why they cannot be computed, where another version may be
+            able to.
 
         Raises:
             InputError: If it is not in the form of a description, or has no price.
@@ -130,7 +131,7 @@ def derivations(
     losses: Mapping[str, Loss],
     vocabulary: Vocabulary,
 ) -> Mapping[str, str]:
-    """Return how the losses of units follow from those of other units, in words.
+    """Return how the losses of units follow from those of other units, as text.
 
     Returns:
         By unit; without those whose loss is stated, or would be another one today.
@@ -154,7 +155,7 @@ def derivations(
 
 
 def _unfamiliar(described: Mapping[str, Plain]) -> str:
-    """Return what a description says that this version does not know; "" if nothing."""
+    """Return the part of a description unknown to this version; "" if none."""
     if not described.keys() >= _FIELDS:
         raise _malformed("a field is missing")
     more = described.keys() - _FIELDS - _PART - {_SAMPLING}
@@ -181,11 +182,11 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
 
 
 def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
-    """Return the fields that a price depends on; a sample stands last, if it stands."""
+    """Return the fields that a price depends on; sampling is last, if present."""
     return (*_PRICED_FROM, _SAMPLING) if _SAMPLING in described else _PRICED_FROM
 
 
-# --- as it would be asked for ---------------------------------------------------------
+# --- the form of a new release --------------------------------------------------------
 
 
 def _read_back(
@@ -194,18 +195,16 @@ def _read_back(
     """Return a mechanism with everything that its price depends on, but its part."""
     node = _asked(described, attributes)
     mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
-    for name in _priced_from(described):  # Nothing was read in another way.
+    for name in _priced_from(described):  # Nothing was read differently.
         if mechanism.plain[name] != described[name]:
             raise _malformed(f"`{name}` is not in canonical form")
     return mechanism
 
 
 def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
-    """Return a description as it would stand in a release."""
+    """Return a description as in a release."""
     kind = str(described["kind"])
-    norm = (
-        RELEASE_KINDS[kind].norm or "l1"
-    )  # What has no sensitivity must not give one.
+    norm = RELEASE_KINDS[kind].norm or "l1"  # Without a sensitivity, none may be given.
 
     def in_norm(value: Plain) -> Node:
         return _entries({norm: value}, norm, _number)

@@ -1,4 +1,4 @@
-"""What a mechanism's own parameters and costs prove for one privacy unit."""
+"""The loss proven by a mechanism's own parameters and costs for one privacy unit."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from modicum.release.price_problems import wrong
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary
 
-#: What the loss of a unit comes from, if from nothing of another unit.
+#: The source of a unit's loss that does not come from another unit.
 STATED = frozenset({"declared", "computed", "declared, covers the computed"})
 
 
 class Stated(Struct, frozen=True):
-    """A curve that is proven for one unit, and where it comes from.
+    """A curve that is proven for one unit, and its source.
 
     Attributes:
-        curve: What changes of the unit cost, under the unit's own relation.
+        curve: The cost of changes of the unit, under the unit's own relation.
         source: `declared`, `computed`, or `declared, covers the computed`.
     """
 
@@ -43,12 +43,12 @@ class Stated(Struct, frozen=True):
 
 
 def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | None:
-    """Return what is given for a unit, or None if nothing is.
+    """Return the stated curve of a unit, or None if there is none.
 
     Args:
         mechanism: The description.
         unit: The unit.
-        vocabulary: Tells the relation that its sensitivities and costs hold under.
+        vocabulary: Defines the relation of its sensitivities and costs.
 
     Raises:
         InputError: If a declared cost is below the computed one or impossible, or
@@ -131,9 +131,9 @@ def _refuse_broken(mechanism: Mechanism, unit: str) -> None:
 def _of_answers(
     mechanism: Mechanism, unit: str, relation: Relation, values: dict[str, Fraction]
 ) -> Curve | None:
-    """Return the curve of a local randomizer, if it is known how often one answers."""
+    """Return the curve of a local randomizer, if the number of answers is known."""
     kind = RELEASE_KINDS[mechanism.kind]
-    declared = unit in mechanism.cost  # Then at least what so many answers cost.
+    declared = unit in mechanism.cost  # Then at least the cost of that many answers.
     answers = mechanism.contribution_bound.get(unit, 1)
     check(
         kind.repeats in kind.defaults,
@@ -143,7 +143,7 @@ def _of_answers(
         curve = kind.build({**values, kind.repeats: Fraction(answers)})
     if not declared and unit not in mechanism.contribution_bound:
         return None
-    # Whoever is replaced, when each gives one answer, leaves their number as it was.
+    # A replacement, with one answer each, leaves the number of answers unchanged.
     counted = relation != "substitute" or answers > 1
     if not declared and not mechanism.public_frame and counted:
         raise _shows_who(mechanism, relation)

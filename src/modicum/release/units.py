@@ -59,13 +59,13 @@ RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 
 class Unit(Struct, frozen=True):
-    """What a policy says about one privacy unit.
+    """The declaration of one privacy unit.
 
     Attributes:
         name: Its name.
-        id: The column that tells whose a row is.
+        id: The column that identifies a row's instance.
         period: The period of time that an instance lasts; None for all of time.
-        column: The column that tells when a row happened, if there is a period.
+        column: The column with the time of a row, if there is a period.
         within: Units that cover it, as declared.
         groups: By covering unit, how many instances of this one an instance of that
             one has at most, in any table.
@@ -82,7 +82,7 @@ class Unit(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """How an instance of one unit lies on the instances of another.
+    """How an instance of one unit overlaps the instances of another.
 
     Attributes:
         size: How many instances it touches at most, in any one table.
@@ -100,7 +100,7 @@ class Reach(Struct, frozen=True):
 
     @property
     def both(self) -> int:
-        """How many it touches, those with rows outside counted twice, at most."""
+        """The maximum number it touches, those with rows outside counted twice."""
         return self.size + self.partly if self.most_both is None else self.most_both
 
 
@@ -117,7 +117,7 @@ def larger(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
     """Return for every unit those that cover it, as declared, and the unit itself.
 
     Args:
-        units: The units by name; what is not among them covers nothing.
+        units: The units by name; others cover nothing.
     """
     covers: dict[str, frozenset[str]] = {}
     for name in units:
@@ -133,11 +133,11 @@ def larger(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
 def owners(units: Mapping[str, Unit]) -> dict[str, frozenset[str]]:
     """Return for every unit those that cover it with one and the same instance.
 
-    That is so where both have the same `id`: the key of an instance tells the larger
-    one that it lies in. A device may lie in another user in another table.
+    That is so where both have the same `id`: the key of an instance determines the
+    larger one that contains it. A device may belong to another user in another table.
 
     Args:
-        units: The units by name; what is not among them covers nothing.
+        units: The units by name; others cover nothing.
     """
     same_id = {
         name: replace(
@@ -194,13 +194,13 @@ def changes(reach: Reach, change_of: Relation, in_terms_of: Relation) -> int | N
 
 
 def clocks_of(units: Mapping[str, Unit]) -> frozenset[str]:
-    """Return the columns that tell the time of units that have a period."""
+    """Return the time columns of units that have a period."""
     timed = (unit for unit in units.values() if unit.period is not None)
     return frozenset(unit.column for unit in timed if unit.column is not None)
 
 
 def kinds(units: Mapping[str, Unit]) -> tuple[Period | None, ...]:
-    """Return the kinds of periods that units have, each once; None for all of time."""
+    """Return the kinds of periods of units, without duplicates; None for all time."""
     return tuple(dict.fromkeys(unit.period for unit in units.values()))
 
 
@@ -216,8 +216,8 @@ def all_steps(
 
     Args:
         units: The units by name, ordered without circles.
-        within: How the `kinds` of periods of the units lie on each other on the days
-            that are read; None if all days may be read.
+        within: How the `kinds` of periods of the units overlap on the days that are
+            read; None if all days may be read.
     """
     found = _steps(units, None)
     if within is not None:
@@ -262,12 +262,12 @@ def steps(
 
 
 class Reaches:
-    """What is known of every pair: by the declared order, group sizes, the calendar.
+    """The facts about every pair: by the declared order, group sizes, the calendar.
 
     Args:
         units: The units by name, ordered without circles.
-        within: How the `kinds` of periods lie on each other on the days that are
-            read; None if all days may be read.
+        within: How the `kinds` of periods overlap on the days that are read; None if
+            all days may be read.
     """
 
     def __init__(self, units: Mapping[str, Unit], within: Within | None) -> None:
@@ -278,9 +278,9 @@ class Reaches:
         self._parts = self._all_parts()
 
     def of(self, one: str, other: str) -> Iterator[Reach]:
-        """Yield the ways in which an instance of `one` lies on those of `other`.
+        """Yield how an instance of `one` may overlap those of `other`.
 
-        All of them are true at once.
+        All of them hold at once.
 
         Args:
             one: A unit.
@@ -353,7 +353,7 @@ def _always(one: Unit, other: Unit) -> Iterator[Reach]:
 
 
 def _on_days(one: Unit, other: Unit, within: Within) -> Iterator[Reach]:
-    """Yield how two units of one id lie on each other on the days that are read.
+    """Yield how two units of one id overlap on the days that are read.
 
     A key is an id and a period. So an instance of one id touches at most as many keys
     as there are periods, the same in every table; one of the two may have no period.

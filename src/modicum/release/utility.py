@@ -1,6 +1,6 @@
-"""What a release is worth to who asks for it; only planning rounds look at that.
+"""The utility of a release to its requester; only planning rounds use it.
 
-It is no part of what is described: two releases that differ in it are the same.
+It is not part of the description: two releases that differ in it are the same.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = [
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
-#: What a release is worth that does not say so.
+#: The default utility of a release.
 UTILITY_USUAL = Fraction(1)
 #: A larger one is refused.
 UTILITY_MAX = 10**9
-#: So is one of more digits before the point or after it, or above or below the line
-#: of a fraction: a plan holds it exactly, as text.
+#: The same limit applies to digits before or after the point, and above or below the
+#: line of a fraction: a plan stores it exactly, as text.
 DIGITS_MAX = 40
 _EXACT = re.compile(
     rf"\d{{1,{DIGITS_MAX}}}([./]\d{{1,{DIGITS_MAX}}})?",
@@ -45,15 +45,15 @@ _EXACT = re.compile(
 
 
 def stated_utility(release: Description, vocabulary: Vocabulary) -> Node | None:
-    """Return what stands under `utility` in a release; None if nothing does.
+    """Return the value of `utility` in a release; None if there is none.
 
     Args:
         release: The release.
-        vocabulary: The words it may use. A label that is named `utility` is that
-            label, and says nothing about worth.
+        vocabulary: The words it may use. A label named `utility` is that label, and no
+            utility.
 
     Raises:
-        InputError: If it is a value that could not stand in a file.
+        InputError: If it is a value that a file could not contain.
     """
     if UTILITY in vocabulary.labels:
         return None
@@ -94,7 +94,7 @@ def read_utility(node: Node) -> Fraction:
 
 
 def exact_utility(text: str) -> Fraction | None:
-    """Return the utility that a plan holds as text; None if it can hold no such text.
+    """Return the utility stored as text in a plan; None if the text is invalid.
 
     Args:
         text: The text, as `number_text` writes it.

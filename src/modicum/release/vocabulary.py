@@ -17,13 +17,13 @@ from modicum.release.priced_release import PricedMechanism
 from modicum.release.sampling import Sampling
 from modicum.release.units import Relation, Unit, clocks_of, larger, owners
 
-#: A plain description: which mechanism of a release it is, the labels that it inherits,
-#: the part of the data it inherits if it says something about that itself, the sample
-#: it inherits, and, byte by byte, what it says.
+#: The cache key of a plain description: the number of its mechanism, the inherited
+#: labels, the inherited part of the data if it overrides some of it, the inherited
+#: sampling, and its own bytes.
 Described: TypeAlias = tuple[
     int, tuple[tuple[str, str], ...], Part | None, Sampling | None, bytes
 ]
-#: So many numbers of steps, and so many priced mechanisms, are remembered.
+#: Maximum number of step counts, and of priced mechanisms, cached.
 _STEPS_MAX = 256
 _PRICED_MAX = 1024
 _HEADINGS_MAX = 4096
@@ -34,14 +34,14 @@ METADATA = ("purpose", "requester", "dataset", "audience")
 PAST_METADATA = ("released_on", "evidence", "labeled_by")
 #: The digest of the private query that a release is; rules know nothing of it.
 QUERY = "query"
-#: What a release is worth to those who plan; it is not kept.
+#: The utility for planners; it is not stored.
 UTILITY = "utility"
-#: How the epsilon of a release was chosen, where people in the data were looked at:
-#: `CLAIM by METHOD`. Rules know nothing of it.
+#: The method by which the epsilon of a release was chosen, if it depends on people in
+#: the data: `CLAIM by METHOD`. Rules do not use it.
 CHOICE = "epsilon_choice"
 #: The only claim under which a release may be charged; others lose more than any price.
 CHOICE_CLAIM = "dp"
-#: The ways of choosing that make it.
+#: The methods of choice with that claim.
 CHOICE_METHODS = frozenset(
     {
         "data-independent",
@@ -62,7 +62,7 @@ RESERVED = frozenset(
 
 
 class Label(Struct, frozen=True):
-    """A closed label: its values and the one that holds when none is given."""
+    """A closed label: its values and its default."""
 
     values: tuple[str, ...]
     default: str
@@ -70,27 +70,27 @@ class Label(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a policy declares and a release may refer to.
+    """The declarations of a policy that a release may refer to.
 
     Attributes:
         attributes: Names of the attributes of the data.
         labels: Closed labels by name.
         units: Names of the privacy units; every mechanism states a loss for each.
-        neighbors: The neighboring relation of units about which nothing else is said.
-        unit_facts: What is declared about units: order, periods, sizes, relations.
-            A unit without facts is independent of all others.
+        neighbors: The default neighboring relation.
+        unit_facts: The declarations of units: order, periods, sizes, relations. A unit
+            without facts is independent of all others.
         population: How the population is divided in public.
         covers: For every unit with facts, the units that cover it, and itself.
         owners: Of these, the ones that cover an instance of it with the same instance
             in every table.
-        clocks: The columns that tell time for some unit. The periods that a release
-            names are of one clock: with several, nobody knows which is meant.
-        independent: Whether no unit covers another and all are `add-remove`, so
-            that the loss of a unit is what is recorded for it.
+        clocks: The time columns of units. The periods of a release use one clock: with
+            several, it is ambiguous.
+        independent: Whether no unit covers another and all are `add-remove`, so that
+            the loss of a unit is the recorded one.
         steps: Remembers how many changes of one unit make one of another, by how
             periods lie on each other on the days that are read.
-        priced: Remembers mechanisms that were read and priced under these words.
-        headings: Remembers what releases say besides, by the bytes of it.
+        priced: Caches mechanisms that were read and priced under these words.
+        headings: Caches headings of releases, by their bytes.
     """
 
     attributes: frozenset[str]
@@ -137,10 +137,10 @@ class Vocabulary:
         return self.neighbors if facts is None else facts.neighbors
 
     def bounding(self, unit: str) -> frozenset[str]:
-        """Return the units, besides itself, whose one change makes any change of it.
+        """Return the other units of which one change includes any change of this one.
 
-        These cover it, and their relation is `any-change`: whatever happens to the
-        rows of one instance of the unit happens to those of one instance of theirs.
+        These cover it, and their relation is `any-change`: any change to the rows of
+        one instance of the unit is one to those of one instance of theirs.
         """
         covers = self.covers.get(unit, frozenset()) - {unit}
         whole = self.relation(unit) == "add-remove"

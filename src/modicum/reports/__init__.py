@@ -1,1 +1,1 @@
-"""Statements about a ledger for people: HTML, JSON, records for a registry."""
+"""Statements about a ledger: HTML, JSON, records for a registry."""

@@ -1,7 +1,7 @@
-"""What people were asked about, who agreed, and how it ended. A pure fold of events.
+"""Requests for approval, the votes, and the outcomes. A pure fold of events.
 
-It follows a log that is audited as it is told: signatures were checked, and whom an
-entry names as having agreed did agree.
+It follows a log while it is audited: signatures were checked, and everyone whom an
+entry names as an approver did approve.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from modicum.policy import Policy
 from modicum.policy.parser import parse_policy
 from modicum.reports.log_position import Placed
 
-#: What people are asked about.
+#: The kinds of subjects.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
-#: What happened to something that people are asked about. `replaced`: its id was asked
-#: for, or came in, with other contents. `lapsed`: another policy was activated.
+#: The events of a case. `replaced`: its id was requested or submitted with other
+#: contents. `lapsed`: another policy was activated.
 Happened: TypeAlias = Literal[
     "asked",
     "withdrawn",
@@ -55,23 +55,23 @@ Happened: TypeAlias = Literal[
     "corrected",
     "committed",
 ]
-#: Where it stands: what happened last, or that it waits. `outdated`: it was asked for
-#: under an earlier policy, and must be asked for again. `not asked`: people spoke about
-#: it, and nobody asks for it in the ledger.
+#: The state of a case: the last event, or that it is pending. `outdated`: it was
+#: requested under an earlier policy, and must be requested again. `not asked`: it has
+#: votes, but no request in the ledger.
 MatterState: TypeAlias = Happened | Literal["pending", "outdated", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseVote:
-    """What somebody said once.
+    """A recorded vote.
 
     Attributes:
-        told: The entry, and who.
-        body: What they said, and about what.
-        key_named: Whether the policy that was active names the key that signed it as
-            one of theirs; False if nobody signed.
-        heard: Whether it could count under that policy: agreement of somebody whose
-            keys it names cannot unless one of these signed it.
+        told: The entry and the voter.
+        body: The vote and its subject.
+        key_named: Whether the active policy lists the signing key as one of the
+            voter's; False if unsigned.
+        heard: Whether it could count under that policy: the approval of a person with
+            listed keys cannot unless one of these signed it.
     """
 
     told: Placed
@@ -82,12 +82,12 @@ class CaseVote:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Whose agreement counted when something was let in.
+    """A person whose approval counted.
 
     Attributes:
-        by: Who.
+        by: The actor.
         seq: The number of the entry in which they agreed.
-        key: The public key that signed it, in hexadecimal; empty if nobody signed.
+        key: The public key that signed it, in hexadecimal; empty if unsigned.
         key_named: Whether the policy that decided names this key as one of theirs.
     """
 
@@ -99,12 +99,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened to what people are asked about.
+    """An event of a case.
 
     Attributes:
-        what: What happened.
-        told: The entry, and who.
-        reason: Why, as they said; empty where an entry of that kind says nothing.
+        what: The kind of event.
+        told: The entry and the actor.
+        reason: The actor's reason; empty for kinds of entries without one.
     """
 
     what: Happened
@@ -114,20 +114,20 @@ class Step:
 
 @dataclass(slots=True)
 class Case:
-    """Something that people are asked about: contents that never change.
+    """A subject of approval, with immutable contents.
 
     The same policy is another matter after another one was activated.
 
     Attributes:
-        subject: What kind of thing it is.
+        subject: The kind of subject.
         id: A release's id, a policy's digest, a plan's id.
         content: SHA-256 of its contents.
-        name: A policy's name, where the log tells it; empty otherwise.
-        steps: What happened to it, oldest first.
-        words: What people said to it, oldest first.
-        counted: Whose agreement counted when it was let in, by name.
-        hearings: Where the approvals stand that it still needs, while it waits.
-        outdated: Whether it waits, and was asked for under an earlier policy.
+        name: A policy's name, if the log contains it; empty otherwise.
+        steps: Its events, oldest first.
+        words: The votes on it, oldest first.
+        counted: The approvals that counted when it was accepted, by name.
+        hearings: The state of the approvals that it still needs, while pending.
+        outdated: Whether it is pending, and was requested under an earlier policy.
     """
 
     subject: Subject
@@ -142,7 +142,7 @@ class Case:
 
     @property
     def state(self) -> MatterState:
-        """Where it stands."""
+        """Its state."""
         if not self.steps:
             return "not asked"
         last = self.steps[-1].what
@@ -153,20 +153,20 @@ class Case:
 
 @dataclass
 class Cases:
-    """All that people were asked about, up to the head.
+    """All subjects of approval, up to the head.
 
     Attributes:
-        every: Each matter, in the order in which the log first tells of it.
-        words: What people said, oldest first.
+        every: Each case, in the order of its first entry.
+        words: All votes, oldest first.
     """
 
     every: list[Case] = field(default_factory=list)
     words: list[CaseVote] = field(default_factory=list)
     _known: dict[tuple[str, str], Case] = field(default_factory=dict)
-    # Changes of the policy that holds, by digest; its successor has others.
+    # Changes of the active policy, by digest; its successor has others.
     _changes: dict[str, Case] = field(default_factory=dict)
     _asked: dict[str, tuple[Case, RecordedRelease, str]] = field(default_factory=dict)
-    # Only what people said and asked for is kept up in it, for hearings to read.
+    # Only votes and requests are updated in it, for computing approvals.
     _state: State = field(default_factory=State)
     _policy: Policy | None = None
 
@@ -174,7 +174,7 @@ class Cases:
         """Add one event; most are of no concern here."""
         match body:
             case ApprovalGiven(subject="contract" | "data"):
-                pass  # Owners speak under no policy: `EscrowStory` tells of it.
+                pass  # Owners vote independent of the policy: see `EscrowStory`.
             case ApprovalGiven():
                 self._hear(told, body)
             case ReleaseRequested():
@@ -198,7 +198,7 @@ class Cases:
                 pass
 
     def count_pending(self) -> None:
-        """Say of all that waits where its approvals stand, as of the last event."""
+        """Compute the state of all pending approvals, as of the last event."""
         policy = self._policy
         if policy is None:
             return
@@ -212,7 +212,7 @@ class Cases:
 
     @property
     def waiting(self) -> tuple[Case, ...]:
-        """What waits for people, oldest first."""
+        """The pending cases, oldest first."""
         return tuple(one for one in self.every if one.state in ("pending", "outdated"))
 
     def _matter(self, subject: Subject, id_: str, content: str) -> Case:
@@ -222,7 +222,7 @@ class Cases:
             new = Case(subject, id_, content)
             known = self._known.setdefault((subject, content), new)
         if not known.steps and not known.words:
-            self.every.append(known)  # Whoever asks adds a step or a word to it.
+            self.every.append(known)  # The caller adds a step or a vote to it.
         return known
 
     def _hear(self, told: Placed, body: ApprovalGiven) -> None:
@@ -269,7 +269,7 @@ class Cases:
         self._policy = parse_policy(node, body.text)
 
     def _close_changes(self, told: Placed) -> None:
-        """End what was a change of the policy that held until now."""
+        """End the proposals to replace the previous policy."""
         for matter in self._changes.values():
             if matter.state == "pending":
                 matter.steps.append(Step("lapsed", told))
@@ -298,7 +298,7 @@ class Cases:
         else:
             self._state.waiting.brought_in(release.id)
         if matter is None:
-            return  # Nobody was asked.
+            return  # No approval was requested.
         if isinstance(body, PastRecorded):
             matter.steps.append(Step("recorded", told))
             return
@@ -311,7 +311,7 @@ class Cases:
         matter.steps.append(Step("reserved", told))
 
     def _end(self, release: str, by: Case | None, told: Placed) -> None:
-        """End the request for an id; with other contents, something takes its place."""
+        """End the request for an id; other contents replace it."""
         known = self._asked.pop(release, None)
         if known is not None and known[0] is not by:
             known[0].steps.append(Step("replaced", told))
@@ -325,7 +325,7 @@ def _is_named(said: Agreement, policy: Policy) -> bool:
 def _counted(
     people: Iterable[str], said: Iterable[Agreement], policy: Policy
 ) -> Iterator[Counted]:
-    """Yield by which word each of some people agreed: the last that is heard."""
+    """Yield the vote by which each of some people approved: the last that counts."""
     last = {one.by: one for one in said if is_approved(one, policy)}
     for person in people:
         word = last[person]
@@ -333,7 +333,7 @@ def _counted(
 
 
 def vote_to_dict(word: CaseVote) -> dict[str, object]:
-    """Return what somebody said once."""
+    """Return a recorded vote."""
     body = word.body
     return {
         **word.told.to_dict(),
@@ -350,7 +350,7 @@ def vote_to_dict(word: CaseVote) -> dict[str, object]:
 
 
 def case_to_dict(matter: Case) -> dict[str, object]:
-    """Return something that people are asked about. Their words are told by entry."""
+    """Return a case. Its votes are referenced by entry."""
     return {
         "subject": matter.subject,
         "id": matter.id,

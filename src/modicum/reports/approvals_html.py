@@ -1,4 +1,4 @@
-"""Approvals: what people were asked about, what they said, and what still waits."""
+"""Approvals: requests, votes, and what is pending."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from modicum.reports.markup import Child, Markup, element, table
 from modicum.reports.statement import Statement
 from modicum.reports.text import NOTHING, SHOWN, left_out, newest, when
 
-#: A cell names so many people or words.
+#: Maximum number of people or votes in a table cell.
 _NAMED = 10
-#: So much of a key is shown beside each word; a table of its own has all of it.
+#: Displayed length of a key beside each vote; a separate table has the full keys.
 _KEY_SHOWN = 12
 
 _COLUMNS = ("About", "Requested by", "Why", "Said", "Decision", "Counted")
 
 
 def who_agreed(statement: Statement) -> Iterator[Markup]:
-    """Yield who agreed to what, with which key, and what still waits."""
+    """Yield the approvals, their keys, and what is pending."""
     matters = statement.story.matters
     yield element("p", _counts(matters.words))
     yield element("p", limitations.WORDS, class_="soft")
@@ -82,7 +82,7 @@ def _matters(caption: str, matters: Sequence[Case]) -> Iterator[Markup]:
 
 
 def _asked(matter: Case) -> tuple[str, str, str]:
-    """Return what a matter is, who asked for it last, and why."""
+    """Return the subject of a case, its last requester, and the reason."""
     asked = [one for one in matter.steps if one.what == "asked"]
     if not asked:
         return _about(matter), "nobody", ""
@@ -102,7 +102,7 @@ def _by(step: Step) -> str:
 
 
 def _said(words: Sequence[CaseVote]) -> str:
-    """Return the last words about something, oldest first."""
+    """Return the last votes on a subject, oldest first."""
     more = len(words) - _NAMED
     said = [f"{more} earlier"] if more > 0 else []
     said += [

@@ -1,7 +1,7 @@
 """Releases as records of a public registry of differential privacy deployments.
 
-The records have the sections and keys that such a registry asks for. What the ledger
-does not know is said to be unknown, in words that no reader takes for a fact.
+The records have the sections and keys that such a registry requires. Unknown values are
+marked as unknown, in words that no reader takes for a fact.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from modicum.reports.timeline import ReleaseTimeline
 
 Value: TypeAlias = "str | float | int | list[Value] | dict[str, Value]"
 
-#: What stands where the ledger does not know.
+#: The placeholder for unknown values.
 UNKNOWN = "UNKNOWN: not in the ledger"
-#: Releases that are out. What is reserved or started may still not come out.
+#: Published releases. A reserved or started release may never be published.
 PUBLISHED = ("published", "recorded")
 
 
 def registry_records(
     statement: Statement, records: Iterable[Record]
 ) -> list[dict[str, Value]]:
-    """Return a record for each release that is out, oldest first."""
+    """Return a record for each published release, oldest first."""
     out = {
         one.described_in: one
         for one in statement.story.releases.values()

@@ -18,7 +18,7 @@ from modicum.reports.text import NOTHING, SHOWN, few, left_out, minute, newest, 
 
 
 def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
-    """Yield a warning for the top of a page, if something went out that no rule counts.
+    """Yield a warning for the top of a page, if there was an uncharged disclosure.
 
     Args:
         escrow: The escrow.
@@ -40,7 +40,7 @@ def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
 
 
 def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
-    """Yield what each person was told of each data set, and by which contracts."""
+    """Yield the bits disclosed to each person, by data set and contract."""
     yield element("h3", "Outside differential privacy, in bits", id="bits")
     if not escrow.raw and not escrow.bits:
         yield element("p", "No score on exact answers was disclosed, and none may be.")
@@ -90,7 +90,7 @@ _DIGEST_SHOWN = 12
 
 
 def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
-    """Yield whose data lies in an escrow, and what flowed from it."""
+    """Yield the data sets of an escrow, their owners, and their flows."""
     if not escrow.data:
         yield element("p", "This ledger has no data in escrow.")
         return
@@ -263,7 +263,7 @@ def _run_cells(flow: ContractRecord, run: RunRecord) -> Sequence[Child]:
     )
 
 
-# --- what owners said --------------------------------------------------------
+# --- votes of owners ---------------------------------------------------------
 
 
 def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:

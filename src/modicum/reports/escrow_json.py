@@ -23,7 +23,7 @@ from modicum.reports.log_position import Placed
 
 
 def escrow_to_dict(escrow: EscrowTimeline) -> dict[str, object]:
-    """Return all of an escrow. What is asked and run is told by digest."""
+    """Return all of an escrow. Queries and programs are referenced by digest."""
     return {
         "data_sets": [_data(one) for one in escrow.data.values()],
         "contracts": [_flow(one) for one in escrow.flows.values()],
@@ -91,7 +91,7 @@ def _flow(flow: ContractRecord) -> dict[str, object]:
 
 
 def _terms(contract: Contract) -> dict[str, object]:
-    """Return what flows, without queries and programs, which are not for everybody."""
+    """Return the terms, without queries and programs, which are not public."""
     terms = contract.terms
     charges = terms.charges if isinstance(terms, QueryTerms | TaskTerms) else ()
     return {

@@ -1,7 +1,7 @@
-"""What happened in an escrow: data sets, contracts, runs. A pure fold of events.
+"""The history of an escrow: data sets, contracts, runs. A pure fold of events.
 
-It follows a log that is audited as it is told: nothing began and nothing went out that
-no contract permits.
+It follows a log while it is audited: no run and no disclosure happened without a
+contract.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from modicum.policy.declarations.roles import meant_by
 from modicum.reports.approval_cases import CaseVote
 from modicum.reports.log_position import Placed
 
-#: How a run ended; `no end` if the log does not tell.
+#: The outcome of a run; `no end` if the log has none.
 Ended: TypeAlias = Literal["withheld", "failed", "no end"]
-#: Where a contract stands. `withheld`: it has run, and its results lie in the vault.
-#: `permitted`: it may be used. `waiting`: owners must agree first. `ended`: its time is
-#: over. `shredded`: its data was.
+#: The state of a contract. `withheld`: it has run, and its results are in the vault.
+#: `permitted`: it may be used. `waiting`: owners must agree first. `ended`: it expired.
+#: `shredded`: its data was.
 FlowState: TypeAlias = Literal[
     "withheld",
     "running",
@@ -57,8 +57,9 @@ class VersionRecord:
         number: Its number.
         registered: The entry that registered it, and who.
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
-        shredded: The entry that says that its key was destroyed; None if none does.
+        media: The format of rows.
+        shredded: The entry that records the destruction of its key; None if there is
+            none.
         reason: Why that was done.
     """
 
@@ -74,7 +75,7 @@ class DatasetRecord(DataSetTerms):
     """A data set.
 
     Attributes:
-        id: What it is called.
+        id: Its name.
         versions: Its versions, oldest first.
     """
 
@@ -88,11 +89,12 @@ class RunRecord:
 
     Attributes:
         number: Its number, from 1.
-        begun: The entry that says that it began, and who.
-        agreed: Whose agreement counted when it began, in the order of their names.
+        begun: The entry that records its start, and the actor.
+        agreed: Those whose approval counted when it started, in the order of their
+            names.
         how: How it ended.
-        ended: The entry that says so; None if none does.
-        results: By name the SHA-256 of what it left in the vault, encrypted.
+        ended: The entry that records its end; None if there is none.
+        results: By name, the SHA-256 of an encrypted result in the vault.
     """
 
     number: int
@@ -105,12 +107,12 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class DisclosureRecord:
-    """Something that went out.
+    """A disclosure.
 
     Attributes:
-        told: The entry, and who.
-        to: Who was given it.
-        agreed: Whose agreement counted, in the order of their names.
+        told: The entry and the actor.
+        to: The recipient.
+        agreed: Those whose approval counted, in the order of their names.
     """
 
     told: Placed
@@ -120,19 +122,20 @@ class DisclosureRecord:
 
 @dataclass(slots=True)
 class ContractRecord:
-    """A contract, and what became of it.
+    """A contract and its history.
 
     Attributes:
         contract: The contract.
-        asked: The entry that proposed it, and who.
+        asked: The entry that proposed it, and the actor.
         reason: Why it was proposed.
-        words: What owners said to it, oldest first.
-        runs: What ran under it, oldest first.
-        let_go: What went out under it, oldest first.
+        words: The owners' votes, oldest first.
+        runs: Its runs, oldest first.
+        let_go: Its disclosures, oldest first.
         withdrawn: The entry that withdrew it; None if none did.
-        disclosed: The entry that tells of the disclosure that it is; None if none does.
-        consents: Where its owners stand, by what was said last.
-        state: Where it stands.
+        disclosed: The entry of its disclosure outside differential privacy; None if
+            there is none.
+        consents: The consents of its owners, by their last votes.
+        state: Its state.
     """
 
     contract: Contract
@@ -148,13 +151,13 @@ class ContractRecord:
 
     @property
     def bits(self) -> int:
-        """How many bits it tells outside differential privacy, once it lets go."""
+        """The bits that its disclosure reveals outside differential privacy."""
         terms = self.contract.terms
         return terms.bits if isinstance(terms, RawSignalTerms) else 0
 
     @property
     def people(self) -> dict[str, str]:
-        """Who learns of what it lets go: one name each, by whom it means."""
+        """The people who learn from its disclosure: one name each, by identity."""
         contract = self.contract
         names = (*contract.recipients, contract.analyst)
         return {meant_by(one): one for one in names}
@@ -162,15 +165,15 @@ class ContractRecord:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """What one person was told of a data set outside differential privacy.
+    """The bits of a data set disclosed to one person outside differential privacy.
 
     Attributes:
-        person: Who.
+        person: The person.
         data: The data set.
-        told: So many bits went out.
-        may_follow: So many more may go out under contracts that were asked for.
-        allowed: So many the owners allow, in all.
-        contracts: What told them, by name, oldest first.
+        told: The bits disclosed so far.
+        may_follow: The further bits possible under proposed contracts.
+        allowed: The total that owners allow.
+        contracts: The disclosing contracts, by name, oldest first.
     """
 
     person: str
@@ -226,7 +229,7 @@ class EscrowTimeline:
                 pass
 
     def stand_at(self, at: str) -> None:
-        """Say of every contract where it stands at a time."""
+        """Compute the state of every contract at a time."""
         for digest, flow in self.flows.items():
             flow.state = self._state(flow, at)
             if flow.bits:
@@ -234,7 +237,7 @@ class EscrowTimeline:
 
     @property
     def without_end(self) -> tuple[tuple[ContractRecord, RunRecord], ...]:
-        """What began, and of which the log tells no end, oldest first."""
+        """The runs without a recorded end, oldest first."""
         return tuple(
             (flow, run)
             for flow in self.flows.values()
@@ -244,7 +247,7 @@ class EscrowTimeline:
 
     @property
     def raw(self) -> tuple[ContractRecord, ...]:
-        """What went out, or was told to go out, outside differential privacy."""
+        """The disclosures outside differential privacy, made or permitted."""
         return tuple(
             one
             for one in self.flows.values()
@@ -253,7 +256,7 @@ class EscrowTimeline:
 
     @property
     def bits(self) -> tuple[Bits, ...]:
-        """What each person was told of each data set, as owners count it."""
+        """The bits disclosed to each person, by data set, as owners count them."""
         return tuple(one for data in self.data.values() for one in self._bits_of(data))
 
     # --- as it happens ---

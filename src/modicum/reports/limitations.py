@@ -1,4 +1,4 @@
-"""What a statement says about the worth of its own numbers."""
+"""Texts about the limitations of a statement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.reports.markup import Markup, element, table
 
-#: What a rule promises.
+#: What a rule guarantees.
 PROMISES = (
     "A rule sums the losses of the mechanisms that it matches, for one instance of its"
     " privacy unit: one person, or one person's day. While the rule is within its"
@@ -22,7 +22,7 @@ PROMISES = (
     " something about it. A rule in a context is a promise to people who see only the"
     " releases of that context.",
 )
-#: What it does not promise.
+#: What it does not guarantee.
 LIMITS = (
     "That the descriptions are true. The ledger never sees the data, the programs or"
     " the noise. What a release read, which bounds were enforced and which noise was"
@@ -39,7 +39,7 @@ LIMITS = (
     " person's loss is not a bound on a family's.",
     "Anything about the run time of queries, or about who saw the raw data.",
 )
-#: What checking a log shows, and what it cannot.
+#: What checking a log proves, and what it cannot.
 CHECKED = (
     "All entries were read. Each has its number, its hash and the hash of the one"
     " before it; no release was published before it was started, or canceled after"
@@ -59,14 +59,14 @@ NOBODY_PROVES_IDENTITY = (
     "Names of people are self-reported, and times are those of the machines that wrote"
     " the entries."
 )
-#: What a correction of the past is worth.
+#: The evidence for a correction of the past.
 CORRECTED = (
     "A past release is charged where its description says that it read. At least two"
     " people corrected the periods that were recorded. If they are wrong, the spent"
     " budget is understated where the release did read. Everything else about the"
     " release, including the losses of its mechanisms, follows from the record."
 )
-#: What a word of somebody is worth.
+#: The evidence for a vote.
 WORDS = (
     "A vote without a signature was made by anyone who could write to the ledger as"
     " that person. A signature shows that the holder of a key voted, at this place of"
@@ -74,14 +74,14 @@ WORDS = (
     " the log, too: so compare the key with the one that its owner gives you. A service"
     " that signs for its users has one key for all of them."
 )
-#: What contracts show, and what they cannot.
+#: What contracts prove, and what they cannot.
 CONTRACTS = (
     "Every run and disclosure had a contract, approved by the required number of owners"
     " of each of its data sets and rejected by none; all of that was verified. An exact"
     " answer itself is never disclosed. No ledger can show what programs and sandboxes"
     " did, or that nothing left the machine without being recorded."
 )
-#: What a score on exact answers is.
+#: The meaning of a score on exact answers.
 NOT_PRIVATE = (
     "A score on exact answers is not differentially private: no epsilon bounds it, and"
     " no rule on this page counts it. It is counted in bits instead, and every promise"

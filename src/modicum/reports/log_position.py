@@ -1,4 +1,4 @@
-"""Where something stands in a log, and who it is by."""
+"""The position of an event in a log, and its actor."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from modicum.ledger.log.events import EVENT_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An event, and where it stands.
+    """An event and its position.
 
     Attributes:
         seq: The number of its entry.
         at: When it happened.
-        actor: Who asked.
+        actor: The actor.
         version: The version of the event.
     """
 

@@ -25,10 +25,10 @@ class Source:
     """A log to report on.
 
     Attributes:
-        name: What people call it.
+        name: Its display name.
         records: All its records, for one reading.
-        carried: What is signed about it beside it, and where that stands.
-        store: The same log, to be asked once it was checked.
+        carried: Signed claims stored beside it, and their places.
+        store: The same log, for reads after the check.
     """
 
     name: str
@@ -61,8 +61,8 @@ def report_on(
 ) -> Statement:
     """Return the statement about a log, after checking all of it.
 
-    Where its rules stand is told as of its last entry, not of the time of day, so
-    that one log has one statement.
+    The status of rules is as of its last entry, not of the time of day, so that one log
+    has one statement.
     """
     story = Timeline()
     verified = verify_log(
@@ -86,9 +86,9 @@ def report_on(
 
 
 def _accepted(source: Source, story: Timeline) -> Iterator[RuleLoss]:
-    """Yield where the rules stood that were accepted, when that was written."""
+    """Yield the status of accepted rules at the time of their acceptance."""
     if not story.activations or not story.activations[-1][1].accepted:
-        return  # Mostly so: then the log is not read once more.
+        return  # The usual case: the log is not read again.
     told, policy = story.activations[-1]
     store = up_to(source.store, told.seq)
     for loss in Workspace(store, FixedClock(told.at), actor="auditor").standings():

@@ -1,4 +1,4 @@
-"""The contents of a statement: what was checked, what happened, where rules stand."""
+"""The contents of a statement: the check, the history, the status of rules."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ NEAR = Fraction(4, 5)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """By how much a rule was over its limit when that was accepted.
+    """The excess of a rule over its limit when it was accepted.
 
-    What is recorded later may be more, so this is told beside what is spent now.
+    Past releases recorded later may add to it, so it is shown beside the present
+    charge.
 
     Attributes:
         seq: The entry that activated the policy.
         scale: The scale that `spent` is on.
-        spent: What was spent then in the fullest cell, for people.
+        spent: The charge of the fullest cell then, for display.
         number: The same as a JSON number.
         denying: How many cells were over the limit.
     """
@@ -45,23 +46,23 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """Where one rule stands.
+    """The status of one rule.
 
     Attributes:
         id: Its id.
         unit: Its privacy unit.
-        about: What it is about, as a predicate.
+        about: Its scope, as a predicate.
         budget: Its budget.
         scale: The scale that `spent` and `limit` are on.
-        spent: What was spent, for people.
-        limit: The most that may be, for people.
+        spent: The charge, for display.
+        limit: The maximum charge, for display.
         numbers: The same two as JSON numbers, in the order of the exact ones.
         share: Which part of the limit is spent, 0 to 1; 2 if it is over.
         state: `over`, `near`, `ok` or `not limited`.
-        accepted: What was accepted when the policy was activated though history
-            exceeds it; None if nothing was.
-        cell: The part of the data where most of it is spent, in words; empty if the
-            rule has one sum for all.
+        accepted: The excess accepted at activation of the policy; None if there was
+            none.
+        cell: The part of the data with the highest charge, as text; empty if the rule
+            has one sum for all.
         denying: How many such parts are over the limit.
     """
 
@@ -82,15 +83,15 @@ class RuleLine:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Everything that a statement says.
+    """The contents of a statement.
 
     Attributes:
-        source: What was read: a bundle or a ledger.
-        verified: What checking it showed.
-        story: What happened.
+        source: The source: a bundle or a ledger.
+        verified: The result of checking it.
+        story: The history.
         policy: The active policy's name, digest and disclosed invariants.
-        rules: Where every rule over history stands: those over their limit first,
-            then by how much of it is spent.
+        rules: The status of every rule over history: those over their limit first, then
+            by the fraction spent.
     """
 
     source: str
@@ -106,7 +107,7 @@ class Statement:
 
     @property
     def given_up(self) -> int:
-        """How many reservations were given up, or ran out."""
+        """The number of canceled or expired reservations."""
         kinds = self.story.kinds
         return kinds["release-voided"] + kinds["release-expired"]
 

@@ -166,7 +166,7 @@ def _state(rule: RuleLine) -> str:
 
 
 def _accepted(rule: RuleLine) -> str:
-    """Return at what a rule was accepted: what is spent now may be more."""
+    """Return the charge of a rule when accepted: the present one may be higher."""
     then = rule.accepted
     if then is None:
         return ""

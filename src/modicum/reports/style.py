@@ -1,4 +1,4 @@
-"""How a statement looks, on a screen and on paper."""
+"""The style of a statement, on a screen and on paper."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #fff; --line: #c9d1d9;

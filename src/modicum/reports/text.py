@@ -1,4 +1,4 @@
-"""How much a statement shows, and how it writes times: the same in every section."""
+"""The length limits and time format of a statement, equal in every section."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from modicum.reports.markup import Markup, element
 
 T = TypeVar("T")
 
-#: What a cell says that has nothing to say.
+#: The text of an empty cell.
 NOTHING = "none"
-#: A cell names so many people, words or versions.
+#: Maximum number of people, votes or versions in a table cell.
 NAMED = 10
-#: A table shows so many rows; the JSON form has all of them.
+#: Maximum number of table rows; the JSON form has all of them.
 SHOWN = 500
 
 
 def newest(items: Sequence[T]) -> list[T]:
-    """Return as many of the last items as a table shows, the last one first."""
+    """Return the last items, up to the length of a table, newest first."""
     return list(reversed(items[-SHOWN:]))
 
 
@@ -34,7 +34,7 @@ def left_out(count: int) -> Iterator[Markup]:
 
 
 def few(texts: Sequence[str]) -> str:
-    """Return the last of some texts, as many as a cell shows."""
+    """Return the last texts, up to the limit of a cell."""
     more = len(texts) - NAMED
     said = "; ".join(texts[-NAMED:])
     if not said:
@@ -48,12 +48,12 @@ def when(told: Placed) -> str:
 
 
 def minute(at: str) -> str:
-    """Return a time for people, to the minute, in UTC."""
+    """Return a time for display, to the minute, in UTC."""
     return f"{at[:10]} {at[11:16]} UTC"
 
 
 def part_text(part: Part) -> str:
-    """Return a part as a release file says it, such as ``where: {region: EU}``."""
+    """Return a part as in a release file, such as ``where: {region: EU}``."""
     said = (f"{key}: {_flow(value)}" for key, value in _stated(part))
     return ", ".join(said) or "all of it"
 

@@ -1,4 +1,4 @@
-"""What happened in a log, told once more for a reader. A pure fold of its events."""
+"""The history of a log, for a reader. A pure fold of its events."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from modicum.reports.log_position import Placed
 
 @dataclass(slots=True)
 class ReleaseTimeline:
-    """A release that was allowed, or recorded because it had happened.
+    """A release that was allowed, or recorded as past.
 
     Attributes:
         id: Its id.
-        came_in: The entry that brought it in.
-        status: Where it stands.
-        mechanisms: Each of its mechanisms in a few words.
+        came_in: The entry that recorded it.
+        status: Its status.
+        mechanisms: Each of its mechanisms, in brief.
         attributes: The attributes that it reads, sorted.
-        metadata: The open text that came with it.
+        metadata: Its open text.
         policy: Digest of the policy that it was decided by.
         approved_by: Approvals to it.
-        assumptions: What was assumed of a past release.
-        changed_at: When it came to stand where it stands.
-        reason: Why it was given up; empty otherwise.
-        described_in: The entry that tells what it is: the one that brought it in, or
-            the last one that corrected it.
+        assumptions: The assumptions about a past release.
+        changed_at: When its status last changed.
+        reason: The reason of a cancellation; empty otherwise.
+        described_in: The entry that describes it: the one that recorded it, or the last
+            correction.
     """
 
     id: str
@@ -66,10 +66,10 @@ class Correction:
     """A correction of a past release.
 
     Attributes:
-        asked: The entry that asked for it, and who.
-        why: Why they asked for it.
-        told: The entry that made it, and who agreed last.
-        body: What was corrected.
+        asked: The entry that requested it, and the requester.
+        why: The requester's reason.
+        told: The entry that made it, and the last approver.
+        body: The correction.
     """
 
     asked: Placed
@@ -79,20 +79,20 @@ class Correction:
 
     @property
     def approved_by(self) -> tuple[str, ...]:
-        """Approvals: whom the policy asks, and who made it."""
+        """Approvers: those that the policy requires, and the actor."""
         return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
 
 
 @dataclass
 class Timeline:
-    """Everything that a statement tells of a log besides where its rules stand.
+    """The contents of a statement other than the status of rules.
 
     Attributes:
         activations: Every activation, oldest first.
         releases: Every release that was allowed or recorded, by id, oldest first.
-        matters: What people were asked about, and what they said.
-        escrow: Data sets, contracts, and what flowed under them.
-        disclosures: What was disclosed outside differential privacy, oldest first.
+        matters: The requests for approval, and the votes.
+        escrow: Data sets, contracts, and their flows.
+        disclosures: The disclosures outside differential privacy, oldest first.
         corrections: Corrections of past releases, oldest first.
         remarks: Remarks, oldest first.
         kinds: How many events there are of each kind.
@@ -112,13 +112,13 @@ class Timeline:
 
     @property
     def denials(self) -> int:
-        """How many denials there are."""
+        """The number of denials."""
         return self.kinds["release-denied"]
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records unchanged, and tell each after whoever asked has it."""
+        """Yield the records unchanged, and process each after the consumer has it."""
         for record in records:
-            yield record  # An audit has checked it by the time it asks for the next.
+            yield record  # An audit has checked it by the time it requests the next.
             self.tell(record.seq, event_of(record, record.seq))
 
     def tell(self, seq: int, event: Event) -> None:

@@ -1,7 +1,7 @@
-"""What an epsilon means for the people in a table: influence, indicator, choice.
+"""The meaning of an epsilon for the people in a table: influence, indicator, choice.
 
-Nearly everything here is computed from rows, without noise. It is for the controller of
-the data only, and carries a claim that says so.
+Nearly everything here is computed from rows, without noise. It is for the data
+controller only, and carries a claim that states this.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from importlib import import_module
 
 from modicum.core.extras import needing_extras
 
-#: Much of what people call as `mo.risk.…` looks at data, which nothing on this floor
-#: does: it is found in the shell, when it is first used.
+#: Much of `mo.risk.…` reads data, which nothing in this layer does: it is imported from
+#: another layer on first use.
 _IN_THE_SHELL = frozenset(
     {
         "PUBLISHED",

@@ -1,4 +1,4 @@
-"""Numbers that are given: read exactly, and refused if they are out of range."""
+"""Numeric arguments: read exactly, and refused if out of range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST, _GREATEST = Fraction(1, 10**60), Fraction(10**60)
 
 
 class ArgumentError(InputError):
-    """What is given beside a query will not do; its text and the data may."""
+    """An argument beside a query is invalid; the query and the data may be fine."""
 
 
 def argument(name: str) -> str:
@@ -25,8 +25,7 @@ def argument(name: str) -> str:
         name: The argument.
 
     Returns:
-        Its name, so written that nothing which people call their columns is taken
-        for it.
+        The name is written such that no column name can be confused with it.
 
     Neighboring relation:
         None: nothing is read from a table.
@@ -42,10 +41,10 @@ def argument(name: str) -> str:
 
 
 def exact(name: str, value: Number, *, by: str = "") -> Fraction:
-    """Return the number that is meant; a float stands for its shortest decimal.
+    """Return the exact number; a float means its shortest decimal.
 
     Args:
-        name: What it is, for messages.
+        name: Its name, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
@@ -53,8 +52,8 @@ def exact(name: str, value: Number, *, by: str = "") -> Fraction:
         The number.
 
     Raises:
-        InputError: If it is no finite number, or beyond 1e-60 and 1e60 in size: floats
-            hold neither squares of such numbers, nor what they are divided by.
+        InputError: If it is no finite number, or outside of 1e-60 to 1e60 in size:
+            floats hold neither squares of such numbers, nor quotients by them.
 
     Neighboring relation:
         None: nothing is read from a table.
@@ -86,7 +85,7 @@ def above_zero(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must be above 0.
 
     Args:
-        name: What it is, for messages.
+        name: Its name, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
@@ -119,7 +118,7 @@ def at_least_zero(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must not be negative.
 
     Args:
-        name: What it is, for messages.
+        name: Its name, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
@@ -152,7 +151,7 @@ def proportion(name: str, value: Number, *, by: str = "") -> Fraction:
     """Return a number that must be above 0 and at most 1.
 
     Args:
-        name: What it is, for messages.
+        name: Its name, for messages.
         value: A finite number, or its text.
         by: The argument that gives it; empty for none.
 
@@ -182,10 +181,10 @@ def proportion(name: str, value: Number, *, by: str = "") -> Fraction:
 
 
 def count(name: str, value: int, *, least: int, by: str = "") -> int:
-    """Return a whole number that must be large enough.
+    """Return an integer that must be large enough.
 
     Args:
-        name: What it is, for messages.
+        name: Its name, for messages.
         value: A whole number.
         least: The least one that will do.
         by: The argument that gives it; empty for none.
@@ -221,13 +220,13 @@ def mistake(
     *,
     near: str = "",
 ) -> ArgumentError:
-    """Return the error for a number that will not do.
+    """Return the error for an invalid number.
 
     Args:
-        message: What is wrong with which value.
-        remedy: What to give.
+        message: The mistake, with the value.
+        remedy: The remedy.
         code: The kind of mistake.
-        near: What may have been meant, as `nearest` says it.
+        near: A suggestion, as from `nearest`.
 
     Returns:
         The error, to be raised.

@@ -20,25 +20,25 @@ PUBLISHED = (
 )
 
 _GRID_DIGITS = 4
-#: So many numbers of four digits are there from one power of ten to the next.
+#: The number of four-digit numbers per power of ten.
 _BETWEEN_POWERS = 9000
-# More than the error of an exponential in 60 digits: what should be a short number is
+# More than the error of an exponential in 60 digits: a number that should be short is
 # not rounded down below it.
 _NUDGE = Decimal(f"1.{'0' * 49}1")
 
 
 def candidates(values: Iterable[Number]) -> tuple[Fraction, ...]:
-    """Return candidates in rising order.
+    """Return candidates in ascending order.
 
     Args:
-        values: Epsilons above 0, each once, in any order; a float stands for its
-            shortest decimal.
+        values: Epsilons above 0, without duplicates, in any order; a float means
+            its shortest decimal.
 
     Returns:
         The same, exact, rising.
 
     Raises:
-        InputError: If there is none, one is not above 0, or one stands there twice.
+        InputError: If there is none, one is not above 0, or one is repeated.
 
     Neighboring relation:
         None: candidates are fixed before a table is read.
@@ -78,7 +78,7 @@ def grid(low: Number, high: Number, n: int) -> tuple[Fraction, ...]:
         `n` epsilons, rising. Those between the ends are rounded down to four digits.
 
     Raises:
-        InputError: If an argument is out of its range, or so many do not fit between
+        InputError: If an argument is out of range, or the number does not fit between
             the ends in four digits.
 
     Neighboring relation:

@@ -1,4 +1,4 @@
-"""A chosen epsilon, with what it promises and what it costs."""
+"""A chosen epsilon, with its claim and its cost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from modicum.risk.profile import RELATION
 
 
 class Claim(Enum):
-    """What a choice promises. Only what is `DP` may be released and charged as DP."""
+    """The claim of a choice. Only `DP` may be released and charged as DP."""
 
-    #: The choice, and a release at its epsilon, lose no more than what is charged.
+    #: The choice, and a release at its epsilon, lose no more than is charged.
     DP = "dp"
     #: For the controller of the data alone: it is computed from rows without noise.
     ADVICE = "controller-only advice"
@@ -33,11 +33,10 @@ class Row:
         epsilon: The candidate.
         half_width: Half the width of a coordinate's 95 % interval, in units of the
             answer.
-        least: The least indicator, in units of the answer; NaN if there is nobody.
-        greatest: The greatest one; NaN if there is nobody.
-        ratio: The least over the greatest, 0 to 1; NaN if there is nobody.
-        passes: Whether the candidate meets what was asked for; None if it was not
-            looked at.
+        least: The least indicator, in units of the answer; NaN without people.
+        greatest: The greatest one; NaN without people.
+        ratio: The least over the greatest, 0 to 1; NaN without people.
+        passes: Whether the candidate meets the condition; None if it was not evaluated.
     """
 
     epsilon: Fraction
@@ -61,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a private choice costs, whatever it finds.
+    """The cost of a private choice, whatever its result.
 
     The noise is on whole numbers, so nothing better is proven than for any pure
     mechanism of both epsilons together: discrete noise of few steps has a larger Renyi
@@ -91,12 +90,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What must be charged: the choice itself, and the release that it is for.
+    """The charges: of the choice itself, and of the release that it is for.
 
     Attributes:
         release: The mechanism of the release at the chosen epsilon; None if nothing
             was chosen.
-        selection: What the choice itself costs; None if it reads no rows.
+        selection: The cost of the choice itself; None if it reads no rows.
     """
 
     release: Mapping[str, str] | None
@@ -112,22 +111,22 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choice:
-    """An epsilon, or a refusal to name one.
+    """An epsilon, or a refusal to choose one.
 
     Its indicators, its sensitivity and its charge hold for the neighboring relation
     `add-remove`: with and without all rows of one person.
 
     Attributes:
         relation: This relation, as policies call it.
-        epsilon: What was chosen; None if nothing was.
-        claim: What may be said of it.
+        epsilon: The chosen epsilon; None if none was chosen.
+        claim: The claim that it supports.
         method: The name of the algorithm.
         why: Why it is this one, or why there is none; one sentence.
         rows: The candidates, rising. They hold facts about rows unless the claim is
             `dp`.
-        charge: What must be charged before the answer is told, also by a refusal; None
-            if nothing is known to bound the loss, or nothing was read or chosen.
-        caveats: What else must be known; sentences.
+        charge: What must be charged before the result is disclosed, also for a refusal;
+            None if no bound on the loss is known, or nothing was read or chosen.
+        caveats: Further conditions; sentences.
         uncapped: The greatest epsilon of all that would pass; None if not computed.
     """
 

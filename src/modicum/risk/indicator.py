@@ -1,8 +1,8 @@
 """The relative disclosure risk indicator (RDR): relative, and no guarantee.
 
-It says how far a noisy answer is expected to be from the answer without one person. It
-compares people; it has no meaning of its own. What a release can reveal about a person
-is in `modicum.risk.losses`.
+It is the expected distance of a noisy answer from the answer without one person. It
+compares people; it has no meaning by itself. `modicum.risk.losses` bounds what a
+release can reveal about a person.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Indicator:
 
     @cached_property
     def distances(self) -> Profile:
-        """How far people move the answer, in the norm of the noise."""
+        """The distances that people move the answer, in the norm of the noise."""
         return self.influence.profile(self.noise.norm)
 
     @cached_property
     def somebody(self) -> bool:
-        """Whether there is anybody in the table."""
+        """Whether there are people in the table."""
         return self.distances.total > 0
 
     def distance(self, share: float, group: str | None = None) -> float:
@@ -59,14 +59,14 @@ class Indicator:
             group: Only people of this group; None for all.
         """
         known = self._quantiles
-        if (share, group) not in known:  # All candidates ask for the same few.
+        if (share, group) not in known:  # All candidates need the same few.
             known[share, group] = self._grouped(group).quantile(share)
         return known[share, group]
 
     def quantile(
         self, share: float, epsilon: Fraction, group: str | None = None
     ) -> float:
-        """Return a quantile of the RDR: somebody's, in units of the answer.
+        """Return a quantile of the RDR: an actual person's, in units of the answer.
 
         Args:
             share: The share of the people, 0 to 1.
@@ -79,7 +79,7 @@ class Indicator:
         return self.profile(epsilon, group).quantile(share)
 
     def ratio(self, epsilon: Fraction) -> float:
-        """Return the least RDR over the greatest; NaN if there is nobody.
+        """Return the least RDR over the greatest; NaN without people.
 
         Args:
             epsilon: The candidate; > 0.
@@ -94,7 +94,7 @@ class Indicator:
 
         Returns:
             For the published form and Laplace noise, that of the distances. Exactly 0
-            if all people have the same; NaN if there is nobody.
+            if all people have the same; NaN without people.
         """
         if self.form == "published" and isinstance(self.noise, LaplaceNoise):
             return self._variance
@@ -154,7 +154,7 @@ def _variance(numbers: Numbers, people: Counts) -> float:
     total = people.sum()
     if not total:
         return np.nan
-    if numbers.min() == numbers.max():  # Their mean in floats may be another number.
+    if numbers.min() == numbers.max():  # Their mean in floats may differ from them.
         return 0.0
     mean = people @ numbers / total
     return float(people @ (numbers - mean) ** 2 / total)
@@ -173,8 +173,8 @@ def at_distance(
 
     Returns:
         A function from distances in the noise's norm, >= 0, to RDRs, both in units of
-        the answer; it rises. For the exact form and Laplace noise it is that of
-        somebody who moves one coordinate: of all who are as far, the greatest.
+        the answer; it is increasing. For the exact form and Laplace noise it is that of
+        a person who moves one coordinate: the greatest at this distance.
 
     Neighboring relation:
         The tables with and without all rows of one person.
@@ -204,14 +204,14 @@ def at_distance(
 
 
 def carried(profile: Profile, numbers: Callable[[Numbers], Numbers]) -> Profile:
-    """Return a profile of what follows from the distance.
+    """Return the profile of a function of the distance.
 
     Args:
         profile: Distances and their people.
         numbers: Gives a number for each distance.
 
     Returns:
-        How many people have each of these numbers. Those that are equal in floats are
+        The number of people with each of these numbers. Numbers equal in floats are
         counted together.
 
     Neighboring relation:
@@ -235,10 +235,10 @@ def carried(profile: Profile, numbers: Callable[[Numbers], Numbers]) -> Profile:
 
 
 def output_dependent(output: Numbers, without: Numbers, *, norm: Norm) -> Numbers:
-    """Return the RDR that one given output has for each kind of person.
+    """Return the RDR of one given output for each kind of person.
 
-    It does not order people by what the output reveals about them: with less noise
-    than she moves the answer, the one whom an output betrays has the lesser RDR.
+    It does not order people by what the output reveals about them: with less noise than
+    she moves the answer, the person whom an output reveals has the lower RDR.
 
     Args:
         output: A noisy answer; shape (coordinates,), in units of the answer.

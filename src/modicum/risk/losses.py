@@ -17,12 +17,12 @@ from modicum.risk.profile import Numbers, Profile
 
 
 def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Profile:
-    """Return how many people have which worst-case loss.
+    """Return the number of people by worst-case loss.
 
     Args:
         distances: How far people move the answer, in the noise's norm, in its units.
         noise: The noise.
-        epsilon: What it is made for; > 0.
+        epsilon: The epsilon of the noise; > 0.
 
     Returns:
         For Laplace noise eps_i = epsilon distance/sensitivity, the greatest loss of any
@@ -52,7 +52,7 @@ def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Pro
         up = np.where(distance > 0, _up(_up(distance / width)), 0.0)
         if isinstance(noise, GaussianNoise):
             return up
-        # Who moves no farther than the sensitivity loses no more than epsilon.
+        # A person who moves no farther than the sensitivity loses no more than epsilon.
         within = distance <= _rounded(noise.sensitivity, -np.inf)
         return np.where(within, np.minimum(up, _rounded(epsilon, np.inf)), up)
 
@@ -60,11 +60,11 @@ def person_losses(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Pro
 
 
 def person_deltas(mus: Profile, *, epsilon: Fraction) -> Profile:
-    """Return how many people have which exact delta under Gaussian noise.
+    """Return the number of people by exact delta under Gaussian noise.
 
     Args:
         mus: `person_losses` for Gaussian noise.
-        epsilon: The epsilon that delta is told for; >= 0.
+        epsilon: The epsilon of the deltas; >= 0.
 
     Returns:
         For each person the least delta at which the release is (epsilon, delta)-DP with

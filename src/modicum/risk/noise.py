@@ -1,4 +1,4 @@
-"""Noise by its epsilon: how wide it is, and what it provably reaches."""
+"""Noise by its epsilon: its width, and its proven guarantee."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modicum.core.rationals import number_text
 from modicum.risk.arguments import Number, above_zero, argument, count, mistake
 from modicum.risk.profile import Influence, Norm, Numbers
 
-#: How the standard deviation of Gaussian noise follows from (epsilon, delta):
+#: The formula of the standard deviation of Gaussian noise for (epsilon, delta):
 #: `published` is the classical formula, `exact` the least that reaches them.
 Calibration: TypeAlias = Literal["published", "exact"]
 Mechanism: TypeAlias = Literal["laplace", "gaussian"]
@@ -35,7 +35,7 @@ class LaplaceNoise:
 
     Attributes:
         sensitivity_l1: The largest L1 change of the answer between neighbors, in units
-            of the answer; > 0. What is not public makes no promise.
+            of the answer; > 0. A value that is not public gives no guarantee.
         dimensions: How many coordinates the answer has; >= 1.
     """
 
@@ -77,7 +77,7 @@ class GaussianNoise:
 
     Attributes:
         sensitivity_l2: The largest L2 change of the answer between neighbors, in units
-            of the answer; > 0. What is not public makes no promise.
+            of the answer; > 0. A value that is not public gives no guarantee.
         delta: Strictly between 0 and 1.
         dimensions: How many coordinates the answer has; >= 1.
         calibration: `exact`: the least standard deviation that is (epsilon, delta)-DP.
@@ -142,13 +142,13 @@ NORMS: Final[Mapping[str, Norm]] = {"laplace": "l1", "gaussian": "l2"}
 
 @dataclass(frozen=True, slots=True)
 class NoiseGiven:
-    """What is said of the noise; None is what nothing is said of.
+    """The specified noise; None for what is not specified.
 
     Attributes:
         mechanism: `laplace` or `gaussian`.
-        sensitivity: How far one person can move the answer in any table.
+        sensitivity: The maximum change of the answer by one person in any table.
         delta: For Gaussian noise.
-        dimensions: How many numbers the answer has.
+        dimensions: The number of numbers in the answer.
         calibration: For Gaussian noise: `exact` or `published`.
     """
 
@@ -171,10 +171,10 @@ class NoiseGiven:
             )
 
     def noise(self) -> Noise:
-        """Return the noise; its answer is one number unless `dimensions` is said.
+        """Return the noise; its answer is one number unless `dimensions` is given.
 
         Raises:
-            InputError: If a part is missing, or out of its range.
+            InputError: If a part is missing, or out of range.
         """
         sensitivity = _stated("sensitivity", self.sensitivity)
         dimensions = self.dimensions or 1
@@ -223,7 +223,7 @@ def expected_l1(influence: Influence, *, scale: float, dimensions: int) -> Numbe
         1.3678794411714423
     """
     d = np.abs(influence.moves)
-    # Each coordinate has b from the noise alone: what a move adds to that is summed.
+    # Each coordinate has b from the noise alone: the effect of moves is summed.
     added = influence.by_kind(d + scale * np.expm1(-d / scale))
     return dimensions * scale + added
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from modicum.risk.outputs import has_aggregate, keys_of, measure_of
 
-#: What never fails, whatever a row holds.
+#: Never fails, whatever a row contains.
 _TOTAL: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Order, exp.Ordered),
     *(exp.Alias, exp.TableAlias, exp.Table, exp.Identifier, exp.Column, exp.Star),
@@ -25,31 +25,31 @@ _TOTAL: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.Like, exp.ILike, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.IsNan),
     *(exp.Lower, exp.Upper, exp.Length, exp.TryCast, exp.DataType, exp.DataTypeParam),
 )
-#: What may fail for some rows: by their values alone.
+#: May fail for some rows: by their values alone.
 _PARTIAL: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Abs),
     *(exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Trim, exp.Substring, exp.Concat),
     *(exp.DPipe, exp.StartsWith, exp.Contains, exp.Extract, exp.Year, exp.Month),
     *(exp.Day, exp.DateTrunc, exp.TimestampTrunc, exp.Interval, exp.Var),
 )
-#: What a table's name may be with: its alias.
+#: A possible suffix of a table's name: its alias.
 _OF_A_TABLE: Final = frozenset({"this", "alias"})
 _OF_AN_ALIAS: Final = frozenset({"this"})
 _OF_A_LIST: Final = frozenset({"this", "expressions"})
 
 
 def unknown_function(select: exp.Select) -> str:
-    """Return what of a query is not known to compute of one row; empty if nothing is.
+    """Return the first part of a query not known to be a row function; empty if none.
 
     Args:
         select: The query.
 
     Returns:
-        The text of the first such thing, shortened.
+        Its text, shortened.
 
     Neighboring relation:
-        A person's rows are removed. Where nothing is strange, all other rows are read
-        as they were, whatever hers say; that is what closed forms rest on.
+        A person's rows are removed. With known functions only, all other rows are read
+        as before, whatever hers contain; closed forms rely on that.
 
     Source:
         None; RSK-13 rests on it.
@@ -77,7 +77,7 @@ def unknown_function(select: exp.Select) -> str:
 
 
 def may_fail(select: exp.Select) -> bool:
-    """Tell whether a row may be such that the query ends with an error.
+    """Return whether some row may make the query fail.
 
     Args:
         select: A query without strangers.
@@ -127,7 +127,7 @@ def obstacle_of(
     Args:
         select: The query.
         columns: The names of the columns of its tables, in small letters.
-        unit: The column that tells whose a row is.
+        unit: The column that identifies a person.
         persons: The tables that have it.
     """
     for clause, value in select.args.items():
@@ -182,7 +182,7 @@ def _join_obstacle(select: exp.Select, unit: str | None, persons: Sequence[str])
 
 
 def _on_the_unit(join: exp.Join, equated: set[str], unit: str) -> bool:
-    """Tell whether a join takes only rows of the same person together."""
+    """Return whether a join combines only rows of the same person."""
     using = [one.name.lower() for one in join.args.get("using") or []]
     if unit.lower() in using:
         return True

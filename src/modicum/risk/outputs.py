@@ -1,4 +1,4 @@
-"""What a query's outputs are: groups, and aggregates of one value each."""
+"""The outputs of a query: groups, and aggregates with one value each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Measure:
 
     Attributes:
         aggregate: Which one; `rows` is COUNT(*).
-        value: What it is computed of, for a row; None for `rows`.
+        value: Its argument, for a row; None for `rows`.
         called: The text of its output, for messages and tables.
     """
 
@@ -76,7 +76,7 @@ def outputs_of(select: exp.Select) -> tuple[tuple[str, bool], ...]:
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
-    """Tell whether an aggregate stands in an expression.
+    """Return whether an expression contains an aggregate.
 
     Args:
         tree: The expression.
@@ -85,7 +85,7 @@ def has_aggregate(tree: exp.Expr) -> bool:
 
 
 def keys_of(select: exp.Select, columns: Set[str]) -> tuple[exp.Expr, ...]:
-    """Return what a query groups by, as expressions of a row.
+    """Return the grouping keys of a query, as row expressions.
 
     Args:
         select: The query.
@@ -105,7 +105,7 @@ def keys_of(select: exp.Select, columns: Set[str]) -> tuple[exp.Expr, ...]:
             key = _selected(select, one.this)
         elif isinstance(one, exp.Column) and not one.table:
             named = one.name.lower()
-            # A column of that name comes first, as in the engine.
+            # A column of that name has precedence, as in the engine.
             key = one if named in columns else by_alias.get(named, one)
         if has_aggregate(key):
             raise unread(
@@ -176,7 +176,7 @@ def no_number(called: str, kind: str) -> InputError:
 
     Args:
         called: The text or name of the output.
-        kind: What it is instead, such as `a date or time`.
+        kind: Its type, such as `a date or time`.
     """
     return InputError(
         Problem(
@@ -189,10 +189,10 @@ def no_number(called: str, kind: str) -> InputError:
 
 
 def unread(reason: str, remedy: str) -> InputError:
-    """Return the error for what is not read in a query.
+    """Return the error for an unsupported part of a query.
 
     Args:
-        reason: What it is.
-        remedy: What to write instead.
+        reason: The part.
+        remedy: The remedy.
     """
     return InputError(Problem(Code.NOT_IN_SUBSET, reason, help=remedy))

@@ -1,4 +1,4 @@
-"""How far an answer moves for each person of a table, counted by distance."""
+"""The influence of each person of a table on an answer, counted by distance."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Counts: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """Distances, and how many people have each.
+    """Distances, and the number of people with each.
 
     A distance is that between the answer with and without all rows of the person: the
     neighboring relation is `add-remove`.
 
     Attributes:
-        values: Distances, each once, rising; finite and at least 0. Shape (m,).
-        people: How many people have each distance; shape (m,). Of a part of the people
-            some may be 0.
+        values: Distinct distances, ascending; finite and at least 0. Shape (m,).
+        people: The number of people with each distance; shape (m,). For a subset of the
+            people some may be 0.
     """
 
     values: Numbers
@@ -43,42 +43,41 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return int(self.people.sum())
 
     @property
     def least(self) -> float:
-        """The least distance of anybody; NaN if there is nobody."""
+        """The least distance; NaN without people."""
         return self.quantile(0.0)
 
     @property
     def greatest(self) -> float:
-        """The greatest distance of anybody; NaN if there is nobody."""
+        """The greatest distance; NaN without people."""
         return self.quantile(1.0)
 
     @property
     def mean(self) -> float:
-        """The mean distance; NaN if there is nobody."""
+        """The mean distance; NaN without people."""
         return float(self.people @ self.values / self.total) if self.total else np.nan
 
     @property
     def variance(self) -> float:
-        """The variance of the distances over all people; NaN if there is nobody."""
+        """The variance of the distances over all people; NaN without people."""
         if not self.total:
             return np.nan
         return float(self.people @ (self.values - self.mean) ** 2 / self.total)
 
     def quantile(self, share: float) -> float:
-        """Return the least distance that so many people do not exceed.
+        """Return the least distance that this share of people does not exceed.
 
-        It is somebody's distance, nothing between those of two people: so it is carried
-        along by whatever keeps the order.
+        It is an actual distance, not interpolated: so monotone functions preserve it.
 
         Args:
             share: The share of the people, 0 to 1.
 
         Returns:
-            The distance; NaN if there is nobody.
+            The distance; NaN without people.
         """
         if not self.total:
             return np.nan
@@ -97,18 +96,18 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Influence:
-    """How the answer moves for each person, people of the same moves counted together.
+    """The influence of each person on an answer; people with equal moves are combined.
 
     An answer is a vector: one coordinate for each aggregate in each group. A person
-    moves a coordinate by what it is with her rows, less what it is without them: the
+    moves a coordinate by the difference of its values with and without her rows: the
     neighboring relation is `add-remove`.
 
     Attributes:
         dimensions: How many coordinates the answer has; >= 0.
         moves: Moves of coordinates, one kind of person after the other, without those
             that are 0; shape (sum of lengths,).
-        starts: Where the moves of each kind begin, and where the last ones end; shape
-            (kinds + 1,).
+        starts: The start of each kind's moves, and the end of the last; shape (kinds +
+            1,).
         people: How many people are of each kind; shape (kinds,).
         members: By the name of a group of people, how many of each kind belong to it.
     """
@@ -131,7 +130,7 @@ class Influence:
             each: A number for each move, of the shape of `moves`.
 
         Returns:
-            A number for each kind; 0 for whoever moves nothing. Shape (kinds,).
+            A number for each kind; 0 for those without moves. Shape (kinds,).
         """
         found = np.zeros(len(self.people))
         moved = np.diff(self.starts) > 0

@@ -24,7 +24,7 @@ TEXT_MAX: Final = 1 << 16
 _OF_OWN_ROWS: Final = frozenset({"rows", "count", "sum"})
 _COUNTS: Final = frozenset({"rows", "count"})
 _CONDITION: Final = "write it as in WHERE, such as  age > 60"
-#: What differs from run to run, or reads what is no table.
+#: Functions that differ between runs, or read something other than a table.
 _UNSTEADY: Final = frozenset(
     {
         *("random", "rand", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed"),
@@ -38,19 +38,19 @@ _UNSTEADY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query over the tables of one controller, and whose rows they hold.
+    """A query over the tables of one controller, and their unit.
 
     Attributes:
         select: The query as it was parsed.
-        tables: The tables that it reads, in their order, each once.
-        unit: The column that tells whose a row is; None if each row is a person of her
-            own, of the only table.
+        tables: The tables that it reads, in their order, without duplicates.
+        unit: The column that identifies a person; None if each row of the only table is
+            a person.
         persons: The tables that have this column.
         measures: Its aggregates; empty if there is an obstacle.
-        keys: What it groups by, for a row.
+        keys: The grouping keys, for a row.
         obstacle: Why moves have no closed form; empty if they have one.
         outputs: The names of its outputs, and which of them are keys.
-        columns: The names of the columns of its tables, each once.
+        columns: The names of the columns of its tables, without duplicates.
     """
 
     select: exp.Select
@@ -65,18 +65,18 @@ class Question:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns that its answer depends on, but for the one of the persons.
+        """The columns that its answer depends on, except for the person column.
 
-        More than these may be named, where it takes all columns of something.
+        It may include more, where the query takes all columns of something.
         """
         every = self.select.find(exp.Columns) is not None or any(
             not isinstance(one.parent, exp.Count)
             for one in self.select.find_all(exp.Star)
         )
         read = list(self.select.find_all(exp.Column))
-        # A field stands behind its column, as a column behind its table.
+        # A field follows its column, as a column follows its table.
         named = {part.name.lower() for one in read for part in one.parts}
-        # And the name of a table alone is all that its row holds.
+        # A table name alone means its whole row.
         whole = {
             one.alias_or_name.lower()
             for one in self.select.find_all(exp.Table, exp.Subquery, exp.CTE)
@@ -114,17 +114,17 @@ class Question:
 def read_question(
     text: str, columns: Mapping[str, Sequence[str]], unit: str | None = None
 ) -> Question:
-    """Return the query that a text is.
+    """Return the query of a text.
 
     Args:
         text: SQL of DuckDB: one SELECT with aggregates.
         columns: By table, the names of its columns. The name `""` is that of a table
             that a query may call anything.
-        unit: The column that tells whose a row is, in each table of persons; None if
-            each row is a person of her own.
+        unit: The column that identifies a person, in each table of persons; None if
+            each row is a person.
 
     Raises:
-        InputError: If it is no such query, or names what is not there.
+        InputError: If it is no such query, or contains an unknown name.
     """
     select = _parsed(text)
     _refuse_unsteady(select)
@@ -150,7 +150,7 @@ def read_condition(
     """Return a condition on the rows of one table, and that table.
 
     Args:
-        text: SQL, as it may stand after WHERE.
+        text: SQL, as after WHERE.
         columns: By table, the names of its columns.
 
     Raises:
@@ -177,7 +177,7 @@ def read_condition(
     )
 
 
-# --- what may stand in it -------------------------------------------------------------
+# --- allowed parts --------------------------------------------------------------------
 
 
 def _parsed(text: str) -> exp.Select:
@@ -199,7 +199,7 @@ def _parsed(text: str) -> exp.Select:
 
 
 def _trees(text: str) -> list[exp.Expr]:
-    """Return what a text is, one tree a statement; none if it is no SQL."""
+    """Return one tree per statement of a text; none if it is no SQL."""
     try:
         with quiet():
             return [one for one in parse(text, read="duckdb") if one is not None]
@@ -207,7 +207,7 @@ def _trees(text: str) -> list[exp.Expr]:
         return []
 
 
-#: What sqlglot knows as the time, or as chance.
+#: Sqlglot's functions of time and randomness.
 _CHANGING: Final = (
     exp.CurrentDate,
     exp.CurrentTime,

@@ -37,7 +37,7 @@ def ratio_reaches(
     Returns:
         Whether (low + k b)/(high + k b) >= tau for Laplace noise of scale b; whether
         (low**2 + k sigma**2)/(high**2 + k sigma**2) >= tau**2 for Gaussian noise. A
-        distance stands for its shortest decimal; what follows is exact.
+        distance means its shortest decimal; the rest is exact.
 
     Neighboring relation:
         The tables with and without all rows of one person.
@@ -68,12 +68,12 @@ def _meant(distance: float | Fraction) -> Fraction:
 def largest_epsilon(
     noise: Noise, greatest: Fraction, *, tau: Fraction
 ) -> Fraction | None:
-    """Return the greatest epsilon of all at which nobody is too far from an outsider.
+    """Return the greatest epsilon at which nobody is too far from an outsider.
 
     Args:
         noise: The noise.
-        greatest: The greatest distance of anybody, in the noise's norm, in units of the
-            answer; > 0. An outsider has distance 0.
+        greatest: The greatest distance of any person, in the noise's norm, in units of
+            the answer; > 0. An outsider has distance 0.
         tau: Above 0, at most 1.
 
     Returns:
@@ -106,9 +106,9 @@ def largest_epsilon(
 
 
 def _calibrated(noise: GaussianNoise, need: Fraction) -> Fraction | None:
-    """Return the greatest epsilon of noise of at least this variance, or just less.
+    """Return the greatest epsilon of noise with at least this variance, or just less.
 
-    What this noise costs is rounded up: a little below it, the noise is wide enough.
+    The loss of this noise is rounded up: slightly below it, the noise is wide enough.
     """
     least = gaussian_epsilon(noise.sensitivity**2 / need, noise.delta)
     found, less = least, Fraction(1, LOSS_UNIT)

@@ -1,4 +1,4 @@
-"""How far one person can move an answer in any table: from public bounds alone."""
+"""The maximum influence of one person in any table: from public bounds alone."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from modicum.risk.outputs import Aggregate, Measure
 from modicum.risk.profile import Norm
 from modicum.risk.question import Question
 
-#: The least and the greatest value that counts; what is outside counts as the nearer.
+#: The least and the greatest value; values outside are clamped.
 Bounds: TypeAlias = tuple[Fraction, Fraction]
 
-#: A root has so many digits.
+#: Number of digits of a root.
 _DIGITS: Final = 20
 #: Aggregates that each row of a person moves by so much; the others, whole groups.
 _PER_ROW: Final = frozenset({"rows", "count", "sum", "distinct"})
@@ -32,19 +32,19 @@ _PER_ROW: Final = frozenset({"rows", "count", "sum", "distinct"})
 
 @dataclass(frozen=True, slots=True)
 class PublicBounds:
-    """What is declared of a table, whatever its rows are.
+    """The declared bounds of a table, independent of its rows.
 
     Attributes:
-        values: By what an aggregate is computed of, as `plain_texts` writes it, its
-            bounds; the name `""` is that of any other.
-        rows_max: How many rows of a person are counted at most; None if nothing says.
+        values: By the argument of an aggregate, as `plain_texts` writes it, its bounds;
+            the name `""` is the default.
+        rows_max: The maximum number of counted rows per person; None if undeclared.
     """
 
     values: Mapping[str, Bounds]
     rows_max: int | None = None
 
     def of(self, measure: Measure) -> Bounds | None:
-        """Return the bounds of what an aggregate is computed of; None if undeclared.
+        """Return the bounds of an aggregate's argument; None if undeclared.
 
         Args:
             measure: The aggregate.
@@ -58,20 +58,20 @@ class PublicBounds:
 
 
 def plain_texts(value: exp.Expr) -> list[str]:
-    """Return the texts that mean a value, in small letters and without tables.
+    """Return the equivalent texts of a value, in lower case and without tables.
 
     Args:
-        value: What an aggregate is computed of, for a row.
+        value: The argument of an aggregate, for a row.
 
     Returns:
-        Its own text first. What is taken of some rows only is also called as what is
-        taken of them: it has the same bounds.
+        Its own text first. A value of filtered rows also has the text of the unfiltered
+        value: it has the same bounds.
 
     Neighboring relation:
         None: nothing is read from a table.
 
     Source:
-        Names of columns in DuckDB, which no capital letters tell apart.
+        Names of columns in DuckDB, which are not case-sensitive.
 
     Examples:
         >>> from sqlglot import parse_one
@@ -105,7 +105,7 @@ def read_bounds(low: object, high: object) -> Bounds:
         Both, exact.
 
     Raises:
-        InputError: If one is no finite number, or they are the wrong way round.
+        InputError: If one is no finite number, or they are reversed.
 
     Neighboring relation:
         None: bounds are public.
@@ -133,25 +133,25 @@ def read_bounds(low: object, high: object) -> Bounds:
 def public_sensitivity(
     question: Question, bounds: PublicBounds, norm: Norm
 ) -> Fraction:
-    """Return how far the answer moves at most when the rows of one person go or come.
+    """Return the maximum change of the answer when a person's rows come or go.
 
     Args:
         question: The query. Values outside of the bounds count as the nearer bound.
-        bounds: What is declared.
+        bounds: The declared bounds.
         norm: `l1` or `l2`.
 
     Returns:
-        The sensitivity, in units of the answer, rounded up. What an aggregate is of no
-        rows counts as 0.
+        The sensitivity, in units of the answer, rounded up. An aggregate of no rows
+        counts as 0.
 
     Raises:
-        InputError: If nothing declares what is needed; the message names it.
+        InputError: If a needed bound is undeclared; the message names it.
 
     Neighboring relation:
         The tables with and without all rows of one person.
 
     Source:
-        A person's rows move at most as many groups. A variance of values within a
+        A person's rows affect at most as many groups. A variance of values within a
         range r is at most r**2/4 (Popoviciu 1935).
 
     Examples:
@@ -218,14 +218,14 @@ def _of_bounded(aggregate: Aggregate, low: Fraction, high: Fraction) -> Fraction
 
 
 def _root(square: Fraction) -> Fraction:
-    """Return the square root, rounded up to so many digits unless it is exact."""
+    """Return the square root, rounded up to `_DIGITS` digits unless it is exact."""
     top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
     if top * top == square.numerator and bottom * bottom == square.denominator:
         return Fraction(top, bottom)
     scale = 2**80
     scaled = -(-square.numerator * scale * scale // square.denominator)
     above = Fraction(math.isqrt(scaled) + 1, scale)
-    return significant(above, _DIGITS, up=True)  # So a release file can say it.
+    return significant(above, _DIGITS, up=True)  # So a release file can express it.
 
 
 def _needed(reason: str, remedy: str = "") -> InputError:
@@ -246,7 +246,7 @@ _PUBLISHED: Final = frozenset({"rows", "count", "sum", "avg"})
 def published_sensitivity(
     question: Question, least: float, greatest: float, rows: int
 ) -> Fraction:
-    """Return the sensitivity as the papers' code takes it: from the rows themselves.
+    """Return the sensitivity of the papers' code: from the rows themselves.
 
     It bounds nothing: an average of a few selected rows moves farther, and one person
     can change the range.
@@ -298,12 +298,11 @@ def published_sensitivity(
 def bounds_by_value(
     given: Mapping[str, Bounds], question: Question
 ) -> dict[str, Bounds]:
-    """Return bounds by the values of a query that they are bounds of.
+    """Return bounds by the values of a query.
 
     Args:
-        given: Bounds by what an aggregate is computed of, as SQL; capitals, quotes and
-            the names of tables do not tell values apart. The name `""` is that of any
-            other.
+        given: Bounds by the argument of an aggregate, as SQL; case, quotes and the
+            names of tables are ignored. The name `""` is the default.
         question: The query.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Evidence of confidential machines: what they run, before a key is given to them."""
+"""Attestation of confidential machines, before a key is released to them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from modicum.core.errors import Code, Problem, VerificationError
 
-#: A nonce that is shorter may come again.
+#: A shorter nonce may repeat.
 NONCE_BYTES_MIN: Final = 16
 NOTHING_VERIFIED: Final = "NOTHING WAS VERIFIED: the code and the machine are unknown"
 SIMULATED: Final = "SIMULATED, FOR TESTS ONLY: no hardware attests any of this"
@@ -18,10 +18,10 @@ SIMULATED: Final = "SIMULATED, FOR TESTS ONLY: no hardware attests any of this"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a machine shows of itself.
+    """The evidence of a machine.
 
     Attributes:
-        report: What its processor signed.
+        report: The report signed by its processor.
         certificates: The certificates that lead from it to a root, without the root,
             each as DER or PEM, the processor's own first.
     """
@@ -32,13 +32,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What is known of a machine after its evidence was looked at.
+    """The verified claims about a machine.
 
     Attributes:
-        verifier: Who looked at it: `none`, `simulated` or `sev-snp`.
+        verifier: The verifier: `none`, `simulated` or `sev-snp`.
         is_proof: Whether a processor vouches for it.
-        warning: What must be shown wherever a claim is; empty for a proof.
-        measured: By name, what was measured.
+        warning: Must be shown wherever a claim is; empty for a proof.
+        measured: The measurements, by name.
     """
 
     verifier: str
@@ -48,10 +48,10 @@ class Claims:
 
 
 class Verifier(Protocol):
-    """Who looks at evidence."""
+    """A verifier of evidence."""
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what is known of the machine that shows some evidence."""
+        """Return the verified claims of some evidence."""
         ...
 
 
@@ -68,7 +68,7 @@ def refused(why: str, remedy: str = "run nothing there") -> VerificationError:
 
 
 class NoVerifier:
-    """Looks at nothing, and says so. For machines that are not confidential."""
+    """Verifies nothing, and reports that. For machines that are not confidential."""
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
         """Return that nothing is known."""
@@ -77,17 +77,17 @@ class NoVerifier:
 
 
 class SimulatedVerifier:
-    """Takes evidence that anybody can make; each of its claims says so.
+    """Accepts evidence that anybody can make; each of its claims is marked as such.
 
     Args:
-        measurements: What may run, in hexadecimal digits.
+        measurements: The accepted measurements, in hexadecimal.
     """
 
     def __init__(self, measurements: Collection[str]) -> None:
         self._allowed = frozenset(measurements)
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what simulated evidence claims."""
+        """Return the claims of simulated evidence."""
         try:
             told = json.loads(evidence.report)
             measurement, asked = str(told["measurement"]), str(told["nonce"])
@@ -102,7 +102,7 @@ class SimulatedVerifier:
 
 
 def simulated_evidence(measurement: str, nonce: bytes) -> Evidence:
-    """Return evidence that only a simulated verifier takes."""
+    """Return evidence that only a simulated verifier accepts."""
     told = {"measurement": measurement, "nonce": nonce_digest(nonce).hex()}
     return Evidence(json.dumps(told).encode("ascii"))
 

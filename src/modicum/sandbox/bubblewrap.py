@@ -24,7 +24,7 @@ from modicum.sandbox.seccomp import filter_bytes
 from modicum.sandbox.self_test import SelfTest
 from modicum.sandbox.tier import Tier
 
-#: What is set inside, whatever is set outside.
+#: The environment inside, independent of the one outside.
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "HOME": "/",
     "LANG": "C.UTF-8",
@@ -67,7 +67,7 @@ class Bubblewrap(Tier):
         end_at: float,
         uid: int | None,
     ) -> Iterator[bytes]:
-        """Run a program; yield what it recorded. It is gone after the block."""
+        """Run a program; yield its record. It is gone after the block."""
         with self._run(job, limits, end_at, uid) as ended:
             yield ended.record
 
@@ -79,7 +79,7 @@ class Bubblewrap(Tier):
         SelfTest(self.tier, self._tried, (*ENVIRONMENT, "PWD")).pass_it()
 
     def _tried(self, job: bytes, limits: Limits) -> Ended:
-        """Return how a program of modicum ended, and what it said."""
+        """Return the outcome and the message of a built-in program."""
         end_at = time.monotonic() + limits.seconds
         uid = self._places.uid
         with (
@@ -109,11 +109,11 @@ class Bubblewrap(Tier):
 def command(
     root: Root, uid: int | None, limits: Limits, handles: Handles
 ) -> Sequence[str]:
-    """Return the command that makes a sandbox and runs what is first in it.
+    """Return the command that creates a sandbox and runs its first program.
 
-    The first process of its namespace is bubblewrap's own, as the user who runs this.
-    So the kernel lets it end with whoever watches it, and all others with it; a process
-    that became another user would go on.
+    The first process of its namespace is bubblewrap's own, with the present user. So
+    the kernel ends it with its watcher, and all others with it; a process with another
+    user would continue.
     """
     made = [
         str(executable()),
@@ -147,7 +147,7 @@ def inside_command(root: Root, told_inside: str) -> list[str]:
 
 
 def settings(uid: int | None, limits: Limits, code: bytes) -> str:
-    """Return what the first program in a sandbox is told, as JSON."""
+    """Return the settings of the first program in a sandbox, as JSON."""
     seconds = math.ceil(limits.seconds) + 1
     most = {
         "AS": limits.memory_bytes,
@@ -163,7 +163,7 @@ def settings(uid: int | None, limits: Limits, code: bytes) -> str:
     told_inside = {
         "filter": code.hex(),
         "uid": uid,
-        # Where there is one user alone, the first process counts as well.
+        # With only one user, the first process counts as well.
         "processes": limits.processes + (uid is None),
         "limits": most,
         "packages": PACKAGES,

@@ -28,16 +28,16 @@ def task_program(
     evaluation: Evaluation,
     columns: Mapping[str, Sequence[str]] | None = None,
 ) -> Program:
-    """Return the program of a task of the catalogue and how it is evaluated.
+    """Return the program of a task of the catalogue and its evaluation.
 
     Args:
         task: The task, of `mo.tasks`.
         evaluation: The evaluation, of `mo.tasks`.
-        columns: By table, the columns that the answers will have, to look up what is
-            named; None to look nothing up.
+        columns: By table, the columns that the answers will have, for checking names;
+            None to check nothing.
 
     Raises:
         InputError: If they do not go together, or a table or column is not there.
-        VerificationError: If a text is missing, or is not what was vetted.
+        VerificationError: If a text is missing, or differs from the reviewed one.
     """
     return tasks.program(task, evaluation, installed(), columns)

@@ -1,7 +1,7 @@
-"""Limits of control groups, where this process may make some; they are a second fence.
+"""Optional limits by control groups, where this process may create some.
 
-What a program may have is limited without them. They also count what the kernel has
-for it, and end it where that is too much.
+A program's resources are limited without them. They also count kernel memory used for
+it, and end it where that is too much.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Where groups can be made.
+    """The folder for new groups.
 
     Attributes:
         memory: The folder that limits memory, and the name of its limit; or None.
@@ -63,9 +63,9 @@ def found_groups() -> Groups:
 
 @contextmanager
 def limited(groups: Groups, pid: int, limits: Limits) -> Iterator[None]:
-    """Put a process into groups of its own for as long as the block takes.
+    """Put a process into separate groups for the length of the block.
 
-    Where that fails it goes on without: the other limits hold.
+    If that fails it continues without them: the other limits apply.
     """
     name = f"modicum-{os.getpid()}-{next(_numbers)}"
     made: list[Path] = []

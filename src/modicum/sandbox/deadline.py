@@ -1,4 +1,4 @@
-"""How long somebody waits for a sandbox, and whether they still do."""
+"""The deadline of a wait for a sandbox, and its cancellation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from modicum.api.ports.escrow import Still, go_on
 from modicum.core.errors import UnavailableError
 from modicum.sandbox.problems import missing
 
-#: Whoever waits longer is told; the longest of usual runs are over then.
+#: Longer waits fail; the longest usual runs are over by then.
 WAIT_SECONDS: Final = 600.0
 _PIECE_SECONDS: Final = 0.2
 
 
 class Deadline:
-    """The time that somebody has, for all that they wait for on their way.
+    """The total time available for several waits.
 
     Args:
         still: Raises if they wait no longer.

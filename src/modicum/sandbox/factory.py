@@ -1,4 +1,4 @@
-"""Sandboxes by name: which one holds a program."""
+"""Sandboxes by name, and the selection for a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bubblewrap(uid: int | None = None, at_a_time: int = 1) -> Sandbox:
 
 
 def gvisor(uid: int | None = None, at_a_time: int = 1) -> Sandbox:
-    """Return the sandbox for programs in Python on a kernel of their own, by runsc."""
+    """Return the sandbox for Python programs on a separate kernel, by runsc."""
     from modicum.sandbox.gvisor import Gvisor
 
     return Gvisor(uid, at_a_time)
@@ -36,7 +36,7 @@ def wasm(
 def sandbox_for(
     program: Program, *, uid: int | None = None, at_a_time: int = 1
 ) -> Sandbox:
-    """Return a sandbox that holds programs in the language of one."""
+    """Return a sandbox for the language of a program."""
     match program.language:
         case "python":
             return bubblewrap(uid, at_a_time)

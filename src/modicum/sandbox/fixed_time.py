@@ -1,4 +1,4 @@
-"""Runs that are told at a fixed time, however they went."""
+"""Runs whose results are returned at a fixed time, whatever happens."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import TypeAlias
 from modicum.api.ports.escrow import Limits
 from modicum.sandbox.slots import HeldSlot
 
-#: A run, given the moment of the monotonic clock at which it is ended and the user it
-#: runs as. It yields its score at that moment at the latest, and is gone afterwards.
+#: A run, given its end on the monotonic clock and its user. It yields its score at that
+#: time at the latest, and is gone afterwards.
 Run: TypeAlias = Callable[[float, "int | None"], AbstractContextManager["float | None"]]
 
 
 def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
-    """Return what a run yields when its time is over: not before, and not later.
+    """Return the result of a run when its time is over: not before, and not later.
 
-    What is left of it then goes on to end behind the caller's back, and its place stays
-    taken until it has: so being hard to kill tells the caller nothing.
+    The remaining cleanup continues in the background, and the slot stays occupied until
+    it is done: so slow cleanup reveals nothing to the caller.
     """
     limits.refuse_short()
     stay.begin()
     tell_at = time.monotonic() + limits.seconds
     said: Future[float | None] = Future()
-    begins = threading.Lock()  # Whoever has it says when nothing is left of the run.
+    begins = threading.Lock()  # Its holder reports when nothing is left of the run.
     watching = threading.Thread(
         target=_watch,
         args=(run, tell_at - limits.grace_seconds, stay, said, begins),
         name="sandbox",
-        daemon=True,  # Whoever ends does not wait: the kernel ends the run then.
+        daemon=True,  # Exit does not wait: the kernel ends the run then.
     )
     try:
         watching.start()
@@ -51,14 +51,14 @@ def _watch(
     said: Future[float | None],
     begins: threading.Lock,
 ) -> None:
-    """Run, and tell; the thread that begins a run must outlive it."""
+    """Run and report; the thread that starts a run must outlive it."""
     if not begins.acquire(blocking=False):
-        return  # Whoever asked is gone.
+        return  # The caller is gone.
     try:
         with run(end_at, stay.place.uid) as found:
             said.set_result(found)
-    except BaseException as error:  # noqa: BLE001 - raised by who asked, at the end
-        if said.done():  # It may still be there: then its place stays taken.
+    except BaseException as error:  # noqa: BLE001 - raised by the caller, at the end
+        if said.done():  # It may still be running: then its slot stays occupied.
             return
         said.set_exception(error)
     stay.end()

@@ -1,8 +1,8 @@
-"""The tier `gvisor`: programs in Python on a kernel of their own, by runsc.
+"""The tier `gvisor`: Python programs on a separate kernel, by runsc.
 
-It is made as the tier `bubblewrap` is, of the same root, first program and limits. It
-was written without a runsc at hand: what is known of it is what its own test finds, and
-without that test it is not there.
+It is built like the tier `bubblewrap`, with the same root, first program and limits. It
+was written without access to runsc: its self-test is the only evidence for it, and
+without that test it is not available.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _NAMESPACES: Final = ("pid", "network", "ipc", "uts", "mount")
 
 
 class Gvisor(Tier):
-    """Programs in Python, each in a sandbox that runsc makes for one run.
+    """Python programs, each in a sandbox that runsc creates for one run.
 
     Args:
         uid: The user that programs run as inside; runsc is run by root.
-        at_a_time: How many run at once; others wait.
+        at_a_time: The number of concurrent runs; others wait.
     """
 
     name = "gvisor"
@@ -59,7 +59,7 @@ class Gvisor(Tier):
         end_at: float,
         uid: int | None,
     ) -> Iterator[bytes]:
-        """Run a program; yield what it recorded. It is gone after the block."""
+        """Run a program; yield its record. It is gone after the block."""
         with self._run(job, limits, end_at, uid) as ended:
             yield ended.record
 
@@ -138,7 +138,7 @@ class Gvisor(Tier):
 
 
 def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
-    """Return what runsc is told of a sandbox, in the form of OCI's config.json."""
+    """Return runsc's configuration of a sandbox, in the form of OCI's config.json."""
     rights = ["CAP_SETUID", "CAP_SETGID"]
     told_inside = settings(uid, limits, filter_bytes(files=True))
     mounts = [

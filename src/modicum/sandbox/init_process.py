@@ -1,10 +1,10 @@
-"""The first program in the sandbox: it gives up all rights, then runs the program.
+"""The first program in the sandbox: it drops all privileges, then runs the program.
 
-It is not imported but handed to a Python as text, in a root where neither modicum nor
-anything else of the machine is. Until the last right is given up it runs nothing but
-itself; if any step fails it ends, and the program never begins. What comes out is one
-number in an eventfd, or nothing: an eventfd has no inode of its own, and a pipe has one
-that counts the files of the whole machine.
+It is not imported but passed to a Python as text, in a root with neither modicum nor
+anything else of the machine. Until the last privilege is dropped it runs nothing but
+itself; if any step fails it ends, and the program never starts. Its output is one
+number in an eventfd, or nothing: an eventfd has no separate inode, while a pipe has
+one, which counts the files of the whole machine.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Filter(ctypes.Structure):
 
 
 def keep_answer() -> None:
-    """Move what an answer goes to out of the way; close all that nobody here needs.
+    """Move the output handle out of the way; close all unneeded handles.
 
-    What is printed must not go there.
+    Printed text must not reach it.
     """
     os.dup2(_STDOUT, _ANSWER)
     os.dup2(_STDERR, _STDOUT)
@@ -44,7 +44,7 @@ def keep_answer() -> None:
 
 
 def read_all(handle: int) -> bytes:
-    """Return what can be read from a handle, to its end."""
+    """Return all data of a handle."""
     parts = []
     while part := os.read(handle, 2**20):
         parts.append(part)
@@ -57,9 +57,9 @@ def _limit(settings: dict[str, Any]) -> None:
 
 
 def _become(libc: Any, uid: int) -> None:
-    """Become a user for good, in a user namespace of its own if there can be one.
+    """Become a user permanently, in a new user namespace if possible.
 
-    There what counts against the number of processes is this sandbox alone.
+    There only this sandbox counts against the number of processes.
     """
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -85,7 +85,7 @@ def _must(result: int) -> None:
 
 
 def confine(settings: dict[str, Any], code: bytes) -> None:
-    """Give up all rights for good; end the process if any of them is left."""
+    """Drop all privileges permanently; end the process if any of them is left."""
     libc = ctypes.CDLL(None, use_errno=True)
     _limit(settings)
     if settings["uid"] is not None:
@@ -95,12 +95,12 @@ def confine(settings: dict[str, Any], code: bytes) -> None:
     _drop_capabilities(libc)
     most = settings["processes"]
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-    # A change of the user forgets this, so it is said again.
+    # A change of the user resets this, so it is set again.
     _must(libc.prctl(_SET_PDEATHSIG, _KILL, 0, 0, 0))
     _must(libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0))
-    for kind in range(2):  # Where a processor does not know it, it stays as it is.
+    for kind in range(2):  # A processor without it keeps its setting.
         libc.prctl(_SET_SPECULATION, kind, _FORCE_DISABLE, 0, 0)
-    # Whether there is a huge page depends on what earlier runs left of the memory.
+    # Whether a huge page is available depends on earlier runs.
     _must(libc.prctl(_SET_THP_DISABLE, 1, 0, 0, 0))
     _must(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     kept = ctypes.create_string_buffer(code, len(code))
@@ -109,7 +109,7 @@ def confine(settings: dict[str, Any], code: bytes) -> None:
 
 
 def tell(score: float) -> None:
-    """Write the record of a score: one more than its bits, as zero cannot be told."""
+    """Write the record of a score: its bits plus one, since zero cannot be written."""
     (bits,) = struct.unpack("=Q", struct.pack("=d", score))
     os.write(_ANSWER, struct.pack("=Q", (bits + 1) % 2**64))
 
@@ -124,7 +124,7 @@ def _score(job: dict[str, Any]) -> float | None:
 
 
 def main() -> None:
-    """Give up all rights, run the program, and tell its score."""
+    """Drop all privileges, run the program, and write its score."""
     settings = json.loads(sys.argv[1])
     keep_answer()
     job = read_all(0)
@@ -140,5 +140,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    finally:  # Whatever happened, nobody is told how it ended.
+    finally:  # Whatever happened, its outcome is not reported.
         os._exit(0)

@@ -1,4 +1,4 @@
-"""What a program is given, as bytes."""
+"""The input of a program, as bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 from modicum.escrow.programs import Cell, Program, Table
 
-#: A program that is given more has no score.
+#: A program with a larger input has no score.
 JOB_BYTES_MAX: Final = 2**26
 _LENGTH_BYTES: Final = 8
 
@@ -20,7 +20,7 @@ def job_of(
     tables: Mapping[str, Table],
     reference: Mapping[str, Table] | None,
 ) -> BinaryIO | None:
-    """Return all that the sandbox of a program is given; None if it is too much.
+    """Return the complete input of a program's sandbox; None if it is too large.
 
     It lies in memory that can be sent to another process. Who uses it closes it.
     """
@@ -33,7 +33,7 @@ def job_of(
 
 
 def module_job(code: bytes, job: bytes) -> bytes:
-    """Return what the sandbox of a module is given: its code, and what it is given."""
+    """Return the input of a module's sandbox: its code, and its input."""
     return len(code).to_bytes(_LENGTH_BYTES, "big") + code + job
 
 
@@ -42,10 +42,10 @@ def job_bytes(
     tables: Mapping[str, Table],
     reference: Mapping[str, Table] | None,
 ) -> bytes | None:
-    """Return what a program is given, as JSON; None if it is too much.
+    """Return the input of a program, as JSON; None if it is too large.
 
     A number that is not finite is null there, as in every JSON. Keys are sorted, so
-    that their order tells nothing of how the tables were made.
+    that their order reveals nothing about how the tables were made.
     """
     job: dict[str, Any] = {
         "tables": _plain(tables),
@@ -53,7 +53,7 @@ def job_bytes(
         "reference": None if reference is None else _plain(reference),
     }
     if program.language == "python":
-        # What is no text does not compile either: so it has no score.
+        # Invalid text does not compile either: so it has no score.
         job["code"] = program.code.decode("utf-8", errors="replace")
     text = json.dumps(job, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return text.encode("ascii") if len(text) <= JOB_BYTES_MAX else None

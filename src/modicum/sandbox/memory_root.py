@@ -1,9 +1,8 @@
-"""The root of sandboxes, copied into memory of its own that all runs share.
+"""The root of sandboxes, copied into memory shared by all runs.
 
-What programs read of the machine's own files, the kernel would keep in its caches: by
-how long a file takes to be read, or a name to be found missing, one run could tell the
-next. Files that lie in memory alone are there already, and names that are missing there
-are forgotten at once.
+The kernel would cache the machine's own files that programs read: by the time to read a
+file, or to find a name missing, one run could signal to the next. Files in memory are
+always present, and missing names there are forgotten at once.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from modicum.sandbox.root import Root
 
 _BYTES_MAX: Final = 2**31
 _SECONDS_MAX: Final = 120.0
-#: Folders that every machine has; what lies in one of them is hidden from the copy.
+#: Folders that every machine has; their contents are hidden from the copy.
 _PLACES: Final = ("/mnt", "/media", "/srv", "/opt", "/tmp")  # noqa: S108 - covered
 _ENTER: Final = "/usr/bin/nsenter"
-# Archives of object files: nobody links anything in a sandbox.
+# Archives of object files: nothing is linked in a sandbox.
 _COPY: Final = """
 import json, os, shutil, sys
 
@@ -60,7 +59,7 @@ class Copied:
     """A root in memory, in a namespace where it is mounted.
 
     Attributes:
-        root: What is in it, by paths that are there in the namespace alone.
+        root: Its contents, by paths that exist only in the namespace.
         handles: The namespace; it is there until these are closed.
     """
 
@@ -81,7 +80,7 @@ _copied: dict[Root, Copied] = {}
 
 
 def copied(root: Root, bubblewrap: Path) -> Copied:
-    """Return a copy of a root, which is made once in each process."""
+    """Return a copy of a root, made once per process."""
     with _lock:
         if root not in _copied:
             try:

@@ -1,4 +1,4 @@
-"""Words for what it takes to hold a program, and is not there."""
+"""Messages for missing requirements of sandboxes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ NOTHING_RAN = "nothing ran: programs run in a sandbox only"
 
 
 def missing(what: str, remedy: str) -> Problem:
-    """Return that something is not there, and how to get it."""
+    """Return that a requirement is missing, and how to install it."""
     return Problem(Code.SANDBOX_MISSING, what, notes=(NOTHING_RAN,), help=remedy)
 
 
 def leaking(tier: str, what: str) -> Problem:
-    """Return that a sandbox did not hold what was tried in it."""
+    """Return that a sandbox failed its self-test."""
     return Problem(
         Code.SANDBOX_LEAKS,
         f"the sandbox {tier} failed its self-test: {what}",

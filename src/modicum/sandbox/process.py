@@ -1,4 +1,4 @@
-"""A process in a sandbox: begun, ended with all that it started, and heard once."""
+"""A process in a sandbox: started, ended with all its children, and read once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _WORDS_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """The numbers of what a sandbox is handed.
+    """The handles passed to a sandbox.
 
     Attributes:
-        status: Where bubblewrap tells which process it made.
+        status: Where bubblewrap reports the process it created.
         gate: What bubblewrap waits for.
     """
 
@@ -41,11 +41,11 @@ class Handles:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that makes a sandbox.
+    """A command that creates a sandbox.
 
     Attributes:
-        words: The program, and what it is told.
-        handles: What it takes beside the handles of a sandbox.
+        words: The program and its arguments.
+        handles: Its handles besides those of a sandbox.
     """
 
     words: list[str]
@@ -54,11 +54,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes:
-        record: What came out; more than a record is cut after one byte more.
-        words: What was said meanwhile, if somebody listened.
+        record: The output; cut after one byte more than a record.
+        words: The messages meanwhile, if requested.
     """
 
     record: bytes
@@ -75,11 +75,11 @@ def run_held(
     *,
     is_heard: bool = False,
 ) -> Iterator[Ended]:
-    """Yield how a program in a sandbox ended: when it did, or when its time is over.
+    """Yield the outcome of a program in a sandbox, at its end or its deadline.
 
-    What it would say later is not heard. After the block the first process of its
-    namespace is dead, and so is every other one there: the kernel ends them first.
-    However long that takes, it is waited for.
+    Later output is ignored. After the block the first process of its namespace is dead,
+    and so is every other one there: the kernel ends them first. The block waits for
+    this, however long it takes.
     """
     with Open() as kept:
         answer = kept.answer()
@@ -127,7 +127,7 @@ class Open:
         return handle
 
     def answer(self) -> int:
-        """Return where a record goes, which no other handle can be told from."""
+        """Return the output handle, indistinguishable from any other."""
         return self.own(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
 
     def pipe(self) -> tuple[int, int]:
@@ -200,7 +200,7 @@ def ends(first: int, moment: float) -> bool:
 
 
 def record_of(answer: int) -> bytes:
-    """Return what came out, cut after one byte more than a record."""
+    """Return the output, cut after one byte more than a record."""
     os.set_blocking(answer, False)
     try:
         return os.read(answer, RECORD_BYTES + 1)
@@ -209,7 +209,7 @@ def record_of(answer: int) -> bytes:
 
 
 def _said(words: int) -> str:
-    """Return the last line that was said."""
+    """Return the last line of messages."""
     text = os.pread(words, 2**16, 0).decode("utf-8", errors="replace").strip()
     return text.splitlines()[-1][:_WORDS_MAX] if text else ""
 

@@ -1,4 +1,4 @@
-"""What it takes to hold programs in namespaces, and what of it is missing here."""
+"""The requirements of sandboxes with namespaces, and which are missing here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modicum.sandbox.seccomp import filter_bytes
 VERSION_MIN: Final = (0, 8, 0)
 #: Since then the kernel counts processes in each user namespace apart.
 KERNEL_MIN: Final = (5, 14)
-#: Users of the system, and what the kernel shows for those that it does not know.
+#: Users of the system, and what the kernel shows for unknown ones.
 _UID_MIN, _UID_UNKNOWN = 100, 65534
 _UID_MAX: Final = 2**31
 _IDLE_SECONDS: Final = 10.0
@@ -55,16 +55,16 @@ def needs(uid: int | None, at_a_time: int) -> list[Problem]:
 
 
 def needs_of_child(uid: int | None, at_a_time: int) -> list[Problem]:
-    """Return what is missing for a process without namespaces, with one remedy each."""
+    """Return the missing requirements of a process without namespaces."""
     if other := _elsewhere():
         return other
     return [*_filter(), *_user(uid, at_a_time)]
 
 
 def must_be_idle(uid: int | None, at_a_time: int) -> None:
-    """Return once nothing runs as the users that programs are to run as.
+    """Return once no process runs as the users of programs.
 
-    What another process of modicum began may still be coming to its end.
+    Processes started by another process of modicum may still be ending.
     """
     if uid is None:
         return
@@ -107,7 +107,7 @@ def _kernel() -> Iterator[Problem]:
 
 def _bubblewrap() -> Iterator[Problem]:
     try:
-        told = subprocess.run(  # noqa: S603 - found in folders of root alone
+        told = subprocess.run(  # noqa: S603 - from folders of root only
             [str(executable()), "--version"],
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""What a sandbox has of the machine: a Python and four libraries, to be read."""
+"""The sandbox's view of the machine: a Python and four libraries, read-only."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Final
 from modicum.core.errors import Problem, UnavailableError
 from modicum.sandbox.problems import missing
 
-#: What programs may import beside the standard library; what it needs comes along.
+#: The libraries available to programs besides the standard library; with dependencies.
 LIBRARY: Final = "scikit-learn"
 PACKAGES: Final = "/packages"
 PYTHON: Final = "/python"
-#: Where shared libraries lie inside, all in one folder.
+#: The folder of shared libraries inside.
 SHARED: Final = "/lib"
 
-# Parts of the standard library that need libraries of the machine for what nobody in
-# a sandbox does: the network, databases and terminals.
+# Parts of the standard library that need system libraries for unneeded features: the
+# network, databases and terminals.
 _UNUSED = re.compile(
     r"_(ssl|hashlib|sqlite3|tkinter|curses|curses_panel|dbm|gdbm|crypt|uuid)\."
     r"|(readline|nis|ossaudiodev|spwd|audioop)\."
 )
-# In the folder of the standard library, what is not part of it.
+# Files in the standard library's folder that do not belong to it.
 _COVERED: Final = ("site-packages", "dist-packages", "test")
 _FOUND = re.compile(r"^\s*(\S+) => (/\S+) \(0x", re.M)
 _LOADER = re.compile(r"^\s*(/\S*ld-\S+) \(0x", re.M)
@@ -39,10 +39,10 @@ _REQUIRED = re.compile(r"^[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a sandbox sees as its root.
+    """The root directory of a sandbox.
 
     Attributes:
-        bound: By path inside, what lies there, to be read.
+        bound: By path inside, the read-only source.
         covered: Folders inside that are empty.
         python: The Python, by its path inside.
     """
@@ -119,7 +119,7 @@ def _must_be_open(path: Path, mode: int) -> None:
 
 
 def _packages() -> tuple[tuple[str, Path], ...]:
-    """Return what was installed of the library and of all that it needs."""
+    """Return the installed files of the libraries and their dependencies."""
     waiting, seen = [LIBRARY], set()
     found: dict[str, Path] = {}
     while waiting:
@@ -155,7 +155,7 @@ def _not_installed(name: str) -> Problem:
 def _shared(loaded: list[Path], packages: list[Path]) -> list[tuple[str, Path]]:
     """Return the loader and the shared libraries that files need of the machine."""
     try:
-        told = subprocess.run(  # noqa: S603 - files of this Python's own
+        told = subprocess.run(  # noqa: S603 - files of this Python only
             ["/usr/bin/ldd", *map(str, loaded)],
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""What comes out of a sandbox: one number of the range, on a grid; or none."""
+"""The output of a sandbox: one number of the range, on a grid; or none."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final
 
 from modicum.escrow.programs import STEPS, Range
 
-#: A record is what an eventfd holds: one more than the bits of a number.
+#: A record is the content of an eventfd: one more than the bits of a number.
 RECORD_BYTES: Final = 8
-#: How many bits one score can carry, or that there is none: log2(STEPS + 2).
+#: Number of bits of one score, or that there is none: log2(STEPS + 2).
 BITS_MAX: Final = math.log2(STEPS + 2)
 
 
 def score_of(record: bytes, span: Range) -> float | None:
-    """Return the score that a record tells, in the range and on its grid."""
+    """Return the score of a record, in the range and on its grid."""
     score = number_of(record)
     if score is None:
         return None
@@ -27,7 +27,7 @@ def score_of(record: bytes, span: Range) -> float | None:
 
 
 def number_of(record: bytes) -> float | None:
-    """Return the number that a record holds; None if it holds no finite one."""
+    """Return the number of a record; None if it is not finite."""
     if len(record) != RECORD_BYTES:
         return None
     (count,) = struct.unpack("=Q", record)

@@ -1,8 +1,8 @@
-"""What a program may ask the kernel for: an allow-list, as a filter of seccomp.
+"""The permitted system calls of a program: an allow-list, as a seccomp filter.
 
 NumPy, SciPy and scikit-learn in one process need to read files, to have memory and
-threads, and to look at the clock. All else fails with EPERM, as on a strict machine;
-what no honest program tries ends the process.
+threads, and to read the clock. All else fails with EPERM, as on a strict machine; calls
+that no honest program makes end the process.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 from functools import cache
 from typing import Final
 
-#: What anybody may do, with any arguments.
+#: Permitted with any arguments.
 ALLOWED: Final = (
-    # What is open already.
+    # Permitted on open handles.
     "read", "readv", "pread64", "lseek", "close", "close_range", "fstat", "dup",
     "dup2", "dup3", "write", "writev",
     # Memory.
@@ -27,7 +27,7 @@ ALLOWED: Final = (
     # Time and chance.
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday",
     "time", "times", "getrandom", "poll", "ppoll", "select", "pselect6",
-    # Who it is; it sees only itself.
+    # Its own identity; it sees only itself.
     "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
     "getresgid", "getpgrp", "getpgid", "getsid", "uname", "getrlimit", "getrusage",
     "getcpu",
@@ -40,7 +40,7 @@ FILES: Final = (
     "chdir", "umask",
 )  # fmt: skip
 
-#: What only an attack tries: the process ends.
+#: Only an attack calls these: the process ends.
 FATAL: Final = (
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
     "pidfd_getfd", "kcmp", "bpf", "perf_event_open", "userfaultfd", "keyctl",
@@ -54,32 +54,32 @@ FATAL: Final = (
     "sethostname", "setdomainname", "mknod", "mknodat", "execveat",
 )  # fmt: skip
 
-#: The flags with which C libraries start a thread, all of them and no other, but for
-#: CLONE_DETACHED, which does nothing. With CLONE_PIDFD a thread would come with a file
-#: whose inode counts the threads of the whole machine.
+#: The exact flags with which C libraries start a thread, except for CLONE_DETACHED,
+#: which does nothing. With CLONE_PIDFD a thread would come with a file whose inode
+#: counts the threads of the whole machine.
 _THREAD: Final = 0x003D0F00
 _DETACHED: Final = 0x00400000
-#: What `fcntl` may do: copy a handle, tell its flags, and close it on exec. Flags of a
-#: file stay as they are: whoever reads the answer must not be made to wait for it.
+#: Permitted `fcntl` commands: copy a handle, get its flags, and close it on exec. Flags
+#: of a file stay as they are: the reader of the output must not be made to wait for it.
 _FCNTL: Final = (0, 1, 2, 3, 1030)
-#: What `ioctl` may do: tell whether something is a terminal, and close on exec.
+#: Permitted `ioctl` requests: test for a terminal, and close on exec.
 _IOCTL: Final = (0x5401, 0x5450, 0x5451)
 _NAME_THREAD: Final = 15
-#: What `madvise` may do: give memory back. Other advice moves pages of files in and out
-#: of the kernel's cache, which the next run shares.
+#: Permitted `madvise` advice: give memory back. Other advice moves pages of files in
+#: and out of the kernel's cache, which the next run shares.
 _MADVISE: Final = (4, 8)
 _MADVISE_END: Final = 9
-#: The flags that a mapping may have: MAP_PRIVATE, FIXED, ANONYMOUS, 32BIT, DENYWRITE,
-#: EXECUTABLE, NORESERVE, POPULATE, STACK and FIXED_NOREPLACE. A shared mapping of
-#: nobody's file, or one of huge pages, is a file of the kernel's own. Many of the first
-#: take long to end; the second draw inodes from a counter of the whole machine.
+#: Permitted flags of a mapping: MAP_PRIVATE, FIXED, ANONYMOUS, 32BIT, DENYWRITE,
+#: EXECUTABLE, NORESERVE, POPULATE, STACK and FIXED_NOREPLACE. A shared anonymous
+#: mapping, or one of huge pages, is a file of the kernel's own. Many of the first take
+#: long to end; the second draw inodes from a counter of the whole machine.
 _MAPPED: Final = 0x0012D872
 _ALL: Final = 2**64 - 1
 
 
 @cache
 def filter_bytes(*, files: bool) -> bytes:
-    """Return the filter, as the kernel takes it."""
+    """Return the filter, in the kernel's form."""
     import pyseccomp as lib
 
     def arg(at: int, how: int, first: int, second: int = 0) -> lib.Arg:
@@ -98,17 +98,17 @@ def filter_bytes(*, files: bool) -> bytes:
     ):
         for value in values:  # The kernel looks at the lower half alone.
             made.add_rule(lib.ALLOW, name, arg(at, lib.MASKED_EQ, 0xFFFFFFFF, value))
-    for advice in range(_MADVISE_END):  # What the kernel says to what it does not know.
+    for advice in range(_MADVISE_END):  # The kernel's result for unknown advice.
         action = lib.ALLOW if advice in _MADVISE else lib.ERRNO(errno.EINVAL)
         made.add_rule(action, "madvise", arg(2, lib.EQ, advice))
     made.add_rule(lib.ERRNO(errno.EINVAL), "madvise", arg(2, lib.GE, _MADVISE_END))
     made.add_rule(lib.ALLOW, "mmap", arg(3, lib.MASKED_EQ, _ALL ^ _MAPPED, 0))
     made.add_rule(lib.ALLOW, "clone", arg(0, lib.MASKED_EQ, _ALL ^ _DETACHED, _THREAD))
-    # Where these are not there, C libraries take clone, whose flags can be read, and
-    # newfstatat, which does not tell the numbers of mounts.
+    # Where these are missing, C libraries use clone, whose flags can be read, and
+    # newfstatat, which does not return the numbers of mounts.
     for name in ("clone3", "statx"):
         made.add_rule(lib.ERRNO(errno.ENOSYS), name)
-    # To tell limits, not to set them, and its own alone.
+    # For reading its own limits, not for setting any.
     made.add_rule(lib.ALLOW, "prlimit64", arg(0, lib.EQ, 0), arg(2, lib.EQ, 0))
     return _exported(made)
 

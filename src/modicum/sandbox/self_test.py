@@ -1,4 +1,4 @@
-"""What a sandbox must hold before anything runs in it."""
+"""The self-test of a sandbox before anything runs in it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from modicum.sandbox.problems import leaking
 from modicum.sandbox.process import Ended
 from modicum.sandbox.scores import number_of
 
-#: The test takes less, unless something waits for the network or runs on.
+#: The test is shorter, unless something waits for the network or continues.
 LIMITS: Final = Limits(seconds=30.0, memory_bytes=2**30, processes=8)
 
-# That nothing gets out of a sandbox in which nothing runs says little.
+# That nothing escapes from a sandbox in which nothing runs proves little.
 _HONEST: Final = """
 def score(tables, arguments, reference):
     import numpy
@@ -28,7 +28,7 @@ def score(tables, arguments, reference):
 """
 _HONEST_SCORE: Final = 42.0
 
-#: What is tried, in this order; a score is the sum of 2**n over what got out.
+#: The attempts, in this order; a score is the sum of 2**n over successful ones.
 ATTEMPTS: Final = (
     "a connection to the network",
     "a new process",
@@ -120,7 +120,7 @@ def score(tables, arguments, reference):
         total += 2**number
     return total
 """
-# It cannot tell anything where the filter of system calls holds: the process ends.
+# No result is possible where the system call filter works: the process ends.
 _FATAL: Final = """
 import ctypes
 def score(tables, arguments, reference):
@@ -130,10 +130,10 @@ def score(tables, arguments, reference):
 
 
 class SelfTest:
-    """Programs of modicum that try to get out, and one that does not.
+    """Test programs that try to escape, and one that does not.
 
     Args:
-        tier: What people call the sandbox.
+        tier: The name of the sandbox.
         run: Runs a job in it, until it ends.
         known: The variables of the environment that are set there.
     """
@@ -149,7 +149,7 @@ class SelfTest:
         self._known = known
 
     def pass_it(self) -> None:
-        """Return if the sandbox runs what it should, and holds what it should."""
+        """Return if the sandbox runs programs, and confines them."""
         ended = self._run(self._job(_HONEST), LIMITS)
         score = number_of(ended.record)
         if score is None or not math.isclose(score, _HONEST_SCORE):

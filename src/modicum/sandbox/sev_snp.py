@@ -1,4 +1,4 @@
-"""The verifier `sev-snp`: who signed a report, of what, on which firmware.
+"""The verifier `sev-snp`: the signer of a report, its measurement and firmware.
 
 Source:
     AMD, SEV Secure Nested Paging Firmware ABI Specification (document 56860), the
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 REPORT_BYTES: Final = 1184
-#: How much of it is signed, from its start.
+#: Length of the signed part, from its start.
 SIGNED_BYTES: Final = 0x2A0
 _VERSIONS: Final = (2, 3, 5)
 _ECDSA_P384_SHA384: Final = 1
@@ -62,16 +62,16 @@ class Tcb:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report, as it stands there; nobody has checked its signature.
+    """A parsed report; its signature is not checked.
 
     Attributes:
         version: Of its form.
-        policy: What the guest's owner demanded, as bits.
-        vmpl: The privilege level of who asked for it; 0 is the highest.
+        policy: The requirements of the guest's owner, as bits.
+        vmpl: The privilege level of the requester; 0 is the highest.
         flags: Which key signed it, and whether the chip's is hidden.
-        report_data: What the guest put in.
-        measurement: Of what the guest was started with.
-        host_data: What the host put in at the start.
+        report_data: The guest's data.
+        measurement: The measurement of the guest at its start.
+        host_data: The host's data at the start.
         tcb: The firmware that the signing key was derived for.
         has_fmc: Whether its firmware has an FMC.
         chip_id: Which processor it is.
@@ -158,7 +158,7 @@ def _tcb(content: bytes, *, has_fmc: bool) -> Tcb:
 
 _VCEK: Final = 0
 _CHAIN: Final = 2
-# What AMD writes into the certificate of a chip's key: what it was derived from.
+# AMD's extensions in the certificate of a chip's key: what it was derived from.
 _TCB_PARTS: Final[Mapping[str, str]] = {
     "boot_loader": "1.3.6.1.4.1.3704.1.3.1",
     "tee": "1.3.6.1.4.1.3704.1.3.2",
@@ -173,15 +173,16 @@ _CHIP_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class SevSnp:
-    """Takes reports of AMD SEV-SNP that lead to a pinned root.
+    """Accepts reports of AMD SEV-SNP that lead to a pinned root.
 
     Attributes:
-        roots: The certificates (ARK) that are trusted, as DER or PEM, from the
-            operator; none comes with modicum, and none is fetched.
-        measurements: What may run, each 48 bytes.
-        tcb_min: The oldest firmware that is taken.
-        vmpl_max: The lowest privilege level that may ask; 0 is the highest.
-        now: Tells the time.
+        roots: The trusted certificates (ARK), as DER or PEM, from the operator; none is
+            included in modicum, and none is fetched.
+        measurements: The accepted measurements, each 48 bytes.
+        tcb_min: The oldest accepted firmware.
+        vmpl_max: The lowest privilege level that may request a report; 0 is the
+            highest.
+        now: Returns the time.
     """
 
     roots: Sequence[bytes]
@@ -191,7 +192,7 @@ class SevSnp:
     now: Callable[[], str] = SystemClock().now
 
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
-        """Return what a processor vouches for."""
+        """Return the claims that a processor proves."""
         report = parse(evidence.report)
         if len(evidence.certificates) != _CHAIN:
             raise refused("it needs the certificates of the VCEK and the ASK")
@@ -335,6 +336,6 @@ def _integer(content: bytes) -> int:
 
 
 def _octets(content: bytes) -> bytes:
-    """Return the id of a chip, which stands there bare or as a string of ASN.1."""
+    """Return the id of a chip, which is bare or an ASN.1 string."""
     is_wrapped = content[:2] == bytes((_DER_OCTETS, _CHIP_BYTES))
     return content[2:] if is_wrapped and len(content) > _CHIP_BYTES else content

@@ -19,24 +19,24 @@ from modicum.sandbox.deadline import Deadline
 from modicum.sandbox.problems import missing
 from modicum.system.file_locks import let_go, take
 
-#: Root's turns: nobody else can make or remove anything there.
+#: Locks of root: no other user can create or remove files there.
 FOLDER_OF_ROOT: Final = Path("/run/modicum-sandbox")
-#: Other users' turns; what somebody else put there first is not taken.
+#: Locks of other users; files that others placed there first are refused.
 FOLDER_OF_OTHERS: Final = Path("/tmp")  # noqa: S108 - it is looked at after it is made
 
 
 class SlotQueue:
-    """Locks of this process, each held until all are given back."""
+    """Locks of this process, each held until all are released."""
 
     def __init__(self) -> None:
         self._handles: list[int] = []
         self._process = os.getpid()
 
     def take(self, name: str, patience: Deadline, *, is_shared: bool = False) -> None:
-        """Take a turn after whoever waits for it already.
+        """Take a lock in the order of arrival.
 
-        Who waits for the turn holds a queue, in which all others wait: so whoever ends
-        a turn and wants another overtakes nobody.
+        A waiter holds a queue lock, for which all others wait: so a process that
+        releases the lock and requests it again goes to the end.
         """
         queue = _locked(f"{name}.queue", fcntl.LOCK_EX, patience)
         try:
@@ -46,7 +46,7 @@ class SlotQueue:
             let_go(queue, self._process)
 
     def give_back(self) -> None:
-        """Let others have what was taken."""
+        """Release all locks."""
         while self._handles:
             let_go(self._handles.pop(), self._process)
 
@@ -63,7 +63,7 @@ def _locked(name: str, how: int, patience: Deadline) -> int:
         except BaseException:
             let_go(handle, os.getpid())
             raise
-        os.close(handle)  # Somebody tidied it away: others would find a new one.
+        os.close(handle)  # It was deleted meanwhile: others would find a new one.
 
 
 def folder() -> Path:
@@ -79,7 +79,7 @@ def _user() -> int:
 def _opened(place: Path, name: str) -> int:
     """Return a handle of a file in a folder that is this user's alone."""
     try:
-        with suppress(FileExistsError):  # Whatever is there is looked at below.
+        with suppress(FileExistsError):  # An existing file is checked below.
             place.mkdir(0o700)
         inside = os.open(
             place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -113,12 +113,12 @@ def _is_there(handle: int, path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a run takes for as long as anything of it is there.
+    """A sandbox slot, held until its last process exits.
 
     Attributes:
-        uid: The user that it runs as; None for whoever runs this.
+        uid: The user that it runs as; None for the present one.
         number: Which place it is.
-        turns: What keeps others on this machine from running meanwhile.
+        turns: The locks that keep other runs on this machine waiting.
     """
 
     uid: int | None
@@ -127,14 +127,14 @@ class Slot:
 
 
 class Slots:
-    """Users that programs run as, each for one run at a time.
+    """The users of programs, each for one run at a time.
 
-    Where one runs at a time, nothing else runs on this machine then, whatever process
-    and tier begins it: runs at the same time could tell each other something.
+    With one run at a time, nothing else runs on this machine, in any process and tier:
+    concurrent runs could signal to each other.
 
     Args:
-        uid: As root, the first of as many users as run at a time. Otherwise None.
-        at_a_time: How many run at once; others wait.
+        uid: As root, the first of as many users as concurrent runs. Otherwise None.
+        at_a_time: The number of concurrent runs; others wait.
 
     Attributes:
         uid: The first of them.
@@ -149,7 +149,7 @@ class Slots:
             self._free.put(number)
 
     def take(self, patience: Deadline | None = None) -> Slot:
-        """Return a place that nothing else has, once there is one."""
+        """Return a free slot, once there is one."""
         patience = patience or Deadline()
         number = self._number(patience)
         turns = SlotQueue()
@@ -181,7 +181,7 @@ class Slots:
 
     @contextmanager
     def alone(self, patience: Deadline | None = None) -> Iterator[None]:
-        """Hold all runs of this machine back for as long as the block takes."""
+        """Block all runs of this machine for the length of the block."""
         turns = SlotQueue()
         try:
             turns.take("all", patience or Deadline())
@@ -191,12 +191,12 @@ class Slots:
 
 
 class HeldSlot:
-    """A place that whoever took it runs programs in, one after the other.
+    """A slot in which its holder runs programs, one after the other.
 
     It is free again when they have left it, and nothing runs there any more.
 
     Args:
-        taken_from: Where the place is from; one is waited for.
+        taken_from: The slots; the call waits for one.
         patience: How long; None for as long as is usual.
 
     Raises:
@@ -210,7 +210,7 @@ class HeldSlot:
         self.place: Slot = taken_from.take(patience)
 
     def begin(self) -> None:
-        """Say that a run begins, once nothing of the last one is there any more."""
+        """Start a run, once nothing of the last one is left."""
         with self._changed:
             Deadline().wait(
                 lambda seconds: self._changed.wait_for(self._is_idle, seconds)
@@ -219,14 +219,14 @@ class HeldSlot:
             self._is_running = True
 
     def end(self) -> None:
-        """Say that nothing is left of the run that began."""
+        """Report that nothing is left of the run."""
         with self._changed:
             self._is_running = False
             self._changed.notify()
             self._free_if_empty()
 
     def leave(self) -> None:
-        """Say that no other run will begin."""
+        """Report that no other run will start."""
         with self._changed:
             self._is_held = False
             self._free_if_empty()
@@ -243,7 +243,7 @@ class HeldSlot:
 def held_slot(
     taken_from: Slots, patience: Deadline | None = None
 ) -> Iterator[HeldSlot]:
-    """Have a place for as long as the block takes, and what was begun in it."""
+    """Hold a slot for the length of the block and of its runs."""
     stay = HeldSlot(taken_from, patience)
     try:
         yield stay

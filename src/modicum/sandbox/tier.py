@@ -1,4 +1,4 @@
-"""What all sandboxes on this machine have in common: their test, turns and times."""
+"""Common parts of all sandboxes: self-test, turns and deadlines."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from modicum.sandbox.slots import HeldSlot, Slots, held_slot
 
 
 class Tier(ABC):
-    """A sandbox, tested once in each process, in which programs take turns.
+    """A sandbox, tested once per process, in which programs take turns.
 
     Args:
-        uid: As root, the user that programs run as, and that nobody else is; with
-            several at a time, the first of as many. Otherwise None.
-        at_a_time: How many run at once; others wait. Programs that run at once share
-            processors and caches, through which they can tell each other something.
+        uid: As root, the user that runs programs, used for nothing else; with
+            concurrent runs, the first of as many. Otherwise None.
+        at_a_time: The number of concurrent runs; others wait. Concurrent programs share
+            processors and caches, through which they can signal to each other.
     """
 
-    #: What people call it.
+    #: Its name.
     name: ClassVar[str]
-    #: What programs in it are written in, and the tier for others.
+    #: The language of its programs, and the tiers of others.
     language: ClassVar[str]
     other_tier: ClassVar[str]
 
@@ -44,7 +44,7 @@ class Tier(ABC):
 
     @property
     def tier(self) -> str:
-        """What people call it."""
+        """Return its tier."""
         return self.name
 
     @property
@@ -58,7 +58,7 @@ class Tier(ABC):
 
     @contextmanager
     def turn(self, still: Still = go_on) -> Iterator[Turn]:
-        """Have it for as long as the block takes: others wait."""
+        """Take an exclusive turn for the length of the block."""
         patience = Deadline(still)
         self._must_hold(patience)
         with held_slot(self._places, patience) as stay:
@@ -71,7 +71,7 @@ class Tier(ABC):
         reference: Mapping[str, Table] | None,
         limits: Limits,
     ) -> float | None:
-        """Return the score of one program in a turn of its own."""
+        """Return the score of one program in a separate turn."""
         self.refuse_foreign(program)
         with self.turn() as turn:
             return turn.score(program, tables, reference, limits)
@@ -97,7 +97,7 @@ class Tier(ABC):
         end_at: float,
         uid: int | None,
     ) -> AbstractContextManager[bytes]:
-        """Run a program; return what it recorded. It is gone after the block."""
+        """Run a program; return its record. It is gone after the block."""
 
     @abstractmethod
     def _needs(self) -> list[Problem]:
@@ -105,7 +105,7 @@ class Tier(ABC):
 
     @abstractmethod
     def _test(self) -> None:
-        """Try in it what it must hold, while nothing else runs."""
+        """Run the self-test, while nothing else runs."""
 
     def _must_hold(self, patience: Deadline) -> None:
         """Return if it passed its own test in this process, now or before."""
@@ -125,11 +125,11 @@ class Tier(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A sandbox, for as long as somebody has it.
+    """An exclusive turn on a sandbox.
 
     Attributes:
         tier: The sandbox.
-        stay: Where its programs run.
+        stay: The slot of its programs.
     """
 
     tier: Tier

@@ -1,8 +1,8 @@
-"""Trying a program out, on one's own machine and with one's own rights.
+"""Trying a program on one's own machine, with one's own privileges.
 
-Nothing holds a program here: it may do whatever whoever runs it may do. So this is for
-one's own programs and those of the catalogue, on made-up tables. Elsewhere programs run
-in the sandbox.
+Nothing confines a program here: it may do whatever its user may do. So this is for
+one's own programs and those of the catalogue, on synthetic tables. Elsewhere programs
+run in the sandbox.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Final
 from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.programs import Program, Range, Table
 
-#: Said wherever a trial is shown.
+#: Shown with every trial.
 UNHELD: Final = (
     "run without a sandbox, with your own rights: only for programs that you trust"
 )
-#: What a program prints is shown up to here.
+#: Maximum length of a program's output that is shown.
 PRINTED_MAX: Final = 20_000
 _RUNNER: Final = """
 import json, sys
@@ -43,12 +43,13 @@ with open(sys.argv[2], "w", encoding="utf-8") as file:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of trying a program out.
+    """The result of trying a program.
 
     Attributes:
         score: Its score, in its range; None if it has none.
-        remark: Why there is none, or that it was moved into the range; may be empty.
-        printed: What it wrote, also where it failed; nobody sees that of a real run.
+        remark: Why there is no score, or that it was clamped to the range; may be
+            empty.
+        printed: Its output, also after a failure; that of a real run is not shown.
     """
 
     score: float | None
@@ -68,14 +69,14 @@ def dry_run(
     *,
     seconds: float = 60.0,
 ) -> Tried:
-    """Return what came of running a program on made-up tables, without a sandbox.
+    """Return the result of running a program on synthetic tables, without a sandbox.
 
-    It runs in a process of its own, with the rights of whoever calls.
+    It runs in a separate process, with the privileges of the caller.
 
     Args:
         program: The program, in Python.
-        tables: By name, what it is given.
-        reference: By name, what it compares with, if it compares.
+        tables: The input tables, by name.
+        reference: The tables to compare with, by name, if it compares.
         seconds: How long it may take.
 
     Raises:

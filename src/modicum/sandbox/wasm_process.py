@@ -1,7 +1,7 @@
-"""The process of a program in WebAssembly: it gives up all rights, then runs it.
+"""The process of a WebAssembly program: it drops all privileges, then runs it.
 
-A module is given memory and fuel, and nothing else: one that imports anything is not
-begun. This runs as a program, started by its path.
+A module gets memory and fuel, and nothing else: one with imports is refused. This file
+runs as a program, by its path.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _signed(number: int) -> int:
 
 
 def main() -> None:
-    """Give up all rights, run the module, and tell its score."""
+    """Drop all privileges, run the module, and write its score."""
     settings = json.loads(sys.argv[1])
     sys.path[:] = [*sys.path, settings["packages"]]
     rights = _rights()
@@ -106,7 +106,7 @@ def main() -> None:
     rights.keep_answer()
     os.dup2(1, 0)
     rights.confine(settings, bytes.fromhex(settings["filter"]))
-    if os.getppid() != settings["parent"]:  # It ended before its end would be told.
+    if os.getppid() != settings["parent"]:  # The parent has already ended.
         return
     length = int.from_bytes(given[:_LENGTH_BYTES], "big")
     module, job = given[_LENGTH_BYTES:][:length], given[_LENGTH_BYTES + length :]
@@ -118,5 +118,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    finally:  # Whatever happened, nobody is told how it ended.
+    finally:  # Whatever happened, its outcome is not reported.
         os._exit(0)

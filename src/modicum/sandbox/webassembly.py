@@ -1,4 +1,4 @@
-"""The tier `wasm`: modules of WebAssembly, which are given memory and nothing else."""
+"""The tier `wasm`: WebAssembly modules, which get memory and nothing else."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from modicum.sandbox.scores import number_of
 from modicum.sandbox.seccomp import filter_bytes
 from modicum.sandbox.tier import Tier
 
-#: About as many instructions as a module may run; the same on every machine.
+#: Approximate maximum number of instructions of a module; the same on every machine.
 FUEL: Final = 10**10
-#: What Python and the compiler have beside the memory of a module.
+#: Memory of Python and the compiler besides that of a module.
 _OVERHEAD_BYTES: Final = 2**30
 #: The memory of a module has 32-bit addresses.
 _MEMORY_BYTES_MAX: Final = 2**32
@@ -57,15 +57,15 @@ _HELD: Final = {
 
 
 class WebAssembly(Tier):
-    """Modules of WebAssembly, each in a process of its own, without any import.
+    """WebAssembly modules, each in a separate process, without any import.
 
-    A module exports `memory`, `alloc(i32) -> i32` and `score(i32, i32) -> f64`. It is
-    given its job, JSON in UTF-8, where `alloc` says; NaN is that there is no score.
+    A module exports `memory`, `alloc(i32) -> i32` and `score(i32, i32) -> f64`. It
+    receives its job, JSON in UTF-8, at the address from `alloc`; NaN means no score.
 
     Args:
-        uid: As root, the user that programs run as, and that nobody else is; with
-            several at a time, the first of as many. Otherwise None.
-        at_a_time: How many run at once; others wait.
+        uid: As root, the user that runs programs, used for nothing else; with
+            concurrent runs, the first of as many. Otherwise None.
+        at_a_time: The number of concurrent runs; others wait.
         fuel: How much a module may do, about an instruction each.
     """
 
@@ -87,7 +87,7 @@ class WebAssembly(Tier):
         end_at: float,
         uid: int | None,
     ) -> AbstractContextManager[bytes]:
-        """Run a module; return what it recorded. It is gone after the block."""
+        """Run a module; return its record. It is gone after the block."""
         return self._run(job, limits, end_at, uid)
 
     def _needs(self) -> list[Problem]:
@@ -132,7 +132,7 @@ class WebAssembly(Tier):
         *,
         fuel: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield what a module tells, in a process that is gone after the block."""
+        """Yield the output of a module, in a process that is gone after the block."""
         with Open() as kept:
             answer = kept.answer()
             silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))

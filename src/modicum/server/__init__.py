@@ -1,5 +1,5 @@
 """A ledger for many people and programs, over HTTP.
 
-`routes` read requests and write answers; `service` holds the verbs, each with the
-identity of who asks as an argument; `identity` recognizes them.
+`routes` parse requests and write responses; `service` has the operations, each with the
+caller's identity as an argument; `identity` authenticates callers.
 """

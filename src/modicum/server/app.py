@@ -63,10 +63,10 @@ _CODES: Final = {
     415: Code.NOT_ACCEPTED,
 }
 
-#: Where data and programs are sent into an escrow.
+#: Paths for sending data and programs into an escrow.
 _DATA_PATHS: Final = re.compile(f"{PREFIX}/escrow/(?:data/[^/]+/versions|contracts)")
 
-#: Modules of operations that only read, and what these are listed under.
+#: Modules of read operations, and their OpenAPI tags.
 _READS: Final = (
     *((handlers.releases, "releases"), (handlers.policies, "policies")),
     *((handlers.log, "ledger"), (handlers.rounds, "rounds")),
@@ -74,8 +74,8 @@ _READS: Final = (
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
-#: FastAPI's own traces and logs tell paths, queries and messages: they stay off,
-#: whatever the environment says.
+#: FastAPI's own traces and logs contain paths, queries and messages: they stay off,
+#: whatever the environment sets.
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
     "metrics": False,
@@ -102,9 +102,9 @@ def build(
         telemetry=_NO_TELEMETRY,
     )
     app.state.parts = parts
-    # Not within a router of their own: FastAPI would make what it nests twice.
+    # Not within separate routers: FastAPI would create nested ones twice.
     for routes in (
-        receipts,  # First, since an address of a release holds anything.
+        receipts,  # First, since a release path matches anything.
         *(releases, requests, proposals, policies, ledgers, tokens, me),
         *(policy_analysis, rounds, audits, risk, jobs),
         *(escrow_data, escrow_contracts, escrow_risk),
@@ -163,7 +163,7 @@ async def _malformed(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a request that no route takes."""
+    """Respond to a request without a matching route."""
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, Code.BAD_REQUEST)
     note_code(request, code)
@@ -180,9 +180,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def _allow(request: Request) -> dict[str, str]:
-    """Return the header that tells which methods an address takes.
+    """Return the `Allow` header of a path.
 
-    Several routes may have it; the one that refused knows of its own methods alone.
+    Several routes may share it; the one that refused knows only its own methods.
     """
     taken = [
         method
@@ -199,5 +199,5 @@ def _allow(request: Request) -> dict[str, str]:
 
 
 async def _openapi(request: Request) -> Response:
-    """Return the OpenAPI description; anybody may read it."""
+    """Return the OpenAPI description; it is public."""
     return json_response(description_of(request.app))

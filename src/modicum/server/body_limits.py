@@ -1,7 +1,7 @@
-"""The bodies of requests: how large one may be, and all that are held at a time.
+"""Limits on request bodies: of each one, and of all held at a time.
 
-A body is read when a route asks for it, which is after it was told who asks: of whom it
-does not know, a server holds no more than what one reading of the connection brings.
+A body is read when a route requests it, which is after authentication: for
+unauthenticated callers, a server holds no more than one read from the connection.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.server.problems import problems_response
 
-#: So many bytes a request may have, unless settings say otherwise: 1 MiB.
+#: Default maximum size of a request body: 1 MiB.
 BODY_BYTES: Final = 2**20
-#: So many bytes of bodies are held at a time, or four of the largest, if that is more.
+#: Maximum total size of bodies held at a time, or four of the largest, if that is more.
 HELD_BYTES: Final = 2**26
 #: So long it may take to send one.
 READ_SECONDS: Final = 30.0
-#: Larger ones may take longer: so many mebibytes as long as the usual ones.
+#: Larger bodies have more time: this many mebibytes in the time of usual ones.
 _SLOWNESS: Final = 16
-#: A request has a body if one of these tells how long it is.
+#: A request has a body if one of these headers gives its length.
 _BODY_HEADERS: Final = (b"content-length", b"transfer-encoding")
 #: A part of all that is held is for one identity: one over this number.
 _SHARES: Final = 4
@@ -36,11 +36,11 @@ _SHARES: Final = 4
 class Held:
     """Counts the bytes of bodies that a process holds.
 
-    Nobody has more than a quarter of them, and all who were not recognized have one
-    such share together.
+    No identity has more than a quarter of them, and all unauthenticated callers share
+    one such quarter.
 
     Args:
-        most: So many bytes it may hold.
+        most: The maximum number of bytes held.
     """
 
     def __init__(self, most: int) -> None:
@@ -70,19 +70,19 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """How many bytes are held."""
+        """The number of bytes held."""
         return self._by_name.total()
 
 
 class LimitedBodies:
-    """Refuses a body that is too large, too slow, or too much with all others.
+    """Refuses a body that is too large, too slow, or exceeds the total.
 
     Args:
-        app: What answers.
-        most: So many bytes a body may have.
-        held: Counts what is held; by default up to `HELD_BYTES`.
-        larger: Which paths have bodies that may be larger, and how large; they may
-            take longer, too.
+        app: The application.
+        most: The maximum size of a body.
+        held: Counts the bytes held; by default up to `HELD_BYTES`.
+        larger: The paths with larger bodies, and their maximum size; they have more
+            time, too.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class _Body:
         scope: The request.
         receive: Receives some of it.
         send: Sends the answer.
-        most: So many bytes it may have.
-        held: Counts what is held.
+        most: Its maximum size.
+        held: Counts the bytes held.
     """
 
     def __init__(
@@ -169,12 +169,12 @@ class _Body:
             self._is_refused = True
             if not self._is_answered:
                 raise
-        return {"type": "http.disconnect"}  # Nobody hears more of it.
+        return {"type": "http.disconnect"}  # The client is gone.
 
     async def send(self, message: Message) -> None:
-        """Send some of the answer.
+        """Send a part of the response.
 
-        What is left of a body that nobody read is in the way of the next request.
+        An unread rest of a body would block the next request.
         """
         is_left = self._has_body and not self._is_whole
         if message["type"] == "http.response.start" and is_left:

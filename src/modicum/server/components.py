@@ -1,4 +1,4 @@
-"""The parts of a running server, put together once and handed to every route."""
+"""The parts of a running server, assembled once and passed to every route."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ from modicum.writer.service import Decider
 
 
 class Service:
-    """All that can be asked of the service, resource by resource.
+    """All operations of the service, by resource.
 
     Args:
         decider: The ledger.
-        registry: Where tokens are kept.
-        watch: What watches it.
+        registry: The store of tokens.
+        watch: Its telemetry.
         roof: The most that tokens may do.
-        own: What it has besides.
+        own: Its further resources.
     """
 
     def __init__(
@@ -98,22 +98,22 @@ class Service:
 
 @dataclass
 class Parts:
-    """What a server is made of.
+    """The parts of a server.
 
     Attributes:
         decider: The ledger.
-        registry: Where tokens and sessions are kept.
-        recognizing: Tells who asks.
-        rates: Tells who asks too often.
-        watch: Tells operators what goes on.
-        own: What it has besides: tables, and a key that signs.
-        remembered: What the ledger says of itself, for metrics.
-        service: What can be asked.
-        entrance: How people and programs come in; None where a test lets them in.
-        closing: What is closed at the end, after the ledger.
+        registry: The store of tokens and sessions.
+        recognizing: Authenticates callers.
+        rates: Limits their rates.
+        watch: Its telemetry.
+        own: Its further resources: tables, and a signing key.
+        remembered: Facts about the ledger, for metrics.
+        service: The operations.
+        entrance: Authentication; None in tests without it.
+        closing: What to close at the end, after the ledger.
         streams: Counts those who watch.
-        strangers: Tells from where too much comes that recognizes nobody.
-        is_leaving: Whether it takes on nothing new, since it is about to end.
+        strangers: Limits unauthenticated requests by address.
+        is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
     decider: Decider
@@ -142,7 +142,7 @@ class Parts:
         self.remembered = Remembered(look)
 
     async def close(self) -> None:
-        """Finish what was begun, and let go of everything."""
+        """Finish running work, and release everything."""
         self.is_leaving = True
         if self.entrance is not None:
             await self.entrance.aclose()
@@ -153,15 +153,15 @@ class Parts:
 
 
 def parts_of(request: Request) -> Parts:
-    """Return the parts of the server that a request came to."""
+    """Return the parts of the server of a request."""
     parts: Parts = request.app.state.parts
     return parts
 
 
 def verbs_of(request: Request) -> Service:
-    """Return what can be asked of the server that a request came to."""
+    """Return the operations of the server of a request."""
     return parts_of(request).service
 
 
-#: What can be asked, as an argument of a route.
+#: The operations, as an argument of a route.
 Verbs = Annotated[Service, Depends(verbs_of)]

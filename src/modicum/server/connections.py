@@ -16,16 +16,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from modicum.core.errors import Code, Problem
 from modicum.server.problems import problems_response
 
-#: So many connections a process has at most.
+#: Maximum number of connections of a process.
 CONNECTIONS: Final = 4_000
-#: So many bytes are read from a connection at once; what comes with it waits as long as
-#: nobody asks for it.
+#: Bytes per read from a connection; the rest waits until it is requested.
 READ_BYTES: Final = 2**14
-#: So many bytes the head of a request may have, give or take one reading.
+#: Maximum size of a request's head, up to one read more.
 HEAD_BYTES: Final = 2**15
-#: So many files a process keeps for other things than connections.
+#: Number of files reserved for purposes other than connections.
 _OTHER_FILES: Final = 128
-#: And so many connections it has, however few files it may open.
+#: And this minimum number of connections, however few files it may open.
 _CONNECTIONS_LEAST: Final = 64
 
 _UNREADABLE: Final = Problem(
@@ -37,14 +36,14 @@ _UNREADABLE: Final = Problem(
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """For how many seconds a client may keep the server waiting.
+    """Timeouts for clients, in seconds.
 
     Attributes:
         idle: Until it begins a request, the first or another one.
         head: From the first byte of a request to the end of its head.
         rest: For the rest of a request that was answered before it was whole, and for
             the last bytes of a connection that is about to close.
-        taking: Until it takes some of an answer.
+        taking: For receiving a part of a response.
     """
 
     idle: float = 30.0
@@ -54,7 +53,7 @@ class Timeouts:
 
 
 class Phase(Enum):
-    """What a connection waits for its client to do."""
+    """The state in which a connection waits."""
 
     IDLE = "idle"
     HEAD = "head"
@@ -66,8 +65,8 @@ class Connections:
     """The connections of a process.
 
     Args:
-        most: So many there may be. One more takes the place of the one that has kept
-            the server waiting longest: whoever asks at once is served.
+        most: The maximum number. A further one replaces the one that has been waiting
+            longest: active clients are served.
         waits: How long each may keep it waiting.
     """
 
@@ -79,7 +78,7 @@ class Connections:
         self.buffer = bytearray(READ_BYTES)
 
     def seconds(self, phase: Phase) -> float:
-        """Return how long a connection may be in a phase."""
+        """Return the timeout of a phase."""
         return float(getattr(self._waits, phase.value))
 
     def waits(self, one: PatientProtocol) -> None:
@@ -100,15 +99,15 @@ class Connections:
 
 
 class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
-    """HTTP/1.1 with a client that is waited for, but not for ever.
+    """HTTP/1.1 with timeouts for slow clients.
 
-    Uvicorn waits for the first request, for the end of a head, and for an answer to be
-    taken, as long as a client likes. A client that sends a byte now and then gains
-    nothing: each phase has its end from where it began.
+    Uvicorn waits without limit for the first request, for the end of a head, and for a
+    response to be received. Slow trickling gains nothing here: each phase has a
+    deadline from its start.
 
     Args:
         own: All connections of the process.
-        named: What uvicorn tells each of them.
+        named: The arguments of uvicorn.
     """
 
     def __init__(self, own: Connections, **named: Any) -> None:
@@ -117,7 +116,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         self._phase: Phase | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # --- what happens to a connection ---
+    # --- events of a connection ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
@@ -135,11 +134,11 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         return self._own.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read."""
+        """Process the bytes read."""
         self.data_received(bytes(memoryview(self._own.buffer)[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        """Take what was sent, and no more until the application asks for it."""
+        """Process received data, and no more until the application requests it."""
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle  # None before a request.
         if cycle is not None and len(cycle.body) >= READ_BYTES:
@@ -152,7 +151,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         self._look(Phase.IDLE)
 
     def pause_writing(self) -> None:
-        """Wait until the client takes some of what was sent."""
+        """Wait until the client receives some of what was sent."""
         super().pause_writing()
         self._enter(Phase.TAKING)
 
@@ -162,7 +161,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         self._look(Phase.IDLE)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read; if it was answered already, just end."""
+        """Refuse an unreadable request; after a response, just close."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
             return
@@ -178,7 +177,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
     # --- waiting ---
 
     def _look(self, before_a_request: Phase) -> None:
-        """Look at what is waited for now; who waits for the same goes on waiting."""
+        """Determine the present phase; the deadline of an unchanged one stays."""
         if self.flow.write_paused:
             return
         phase: Phase | None = None
@@ -201,12 +200,13 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
             return
         self._own.waits(self)
         seconds = self._own.seconds(phase)
-        # Closed at once: whoever takes nothing would hold on to what is not yet sent.
+        # Closed immediately: a client that receives nothing would keep unsent data
+        # alive.
         self._timer = self.loop.call_later(seconds, self.transport.abort)
 
 
 def patient(own: Connections) -> Any:
-    """Return what makes the protocol of each connection, as uvicorn's `http`."""
+    """Return the protocol factory of connections, as uvicorn's `http`."""
     return cast("Any", partial(PatientProtocol, own))
 
 

@@ -1,4 +1,4 @@
-"""Streams: what is written as events, and how many there may be."""
+"""Event streams: their encoding, and their maximum number."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from starlette.types import Receive, Scope, Send
 from modicum.core.errors import AccessError, Code, Problem, UnavailableError
 
 MEDIA_TYPE: Final = "text/event-stream"
-#: A comment is sent after so many seconds in which nothing happened.
+#: Interval of comments while nothing happens, in seconds.
 HEARTBEAT_SECONDS: Final = 15.0
-#: So many streams an identity may have open, and all of them together, in a process.
+#: Maximum number of open streams per identity, and in total, in a process.
 STREAMS_EACH: Final = 4
 STREAMS_MAX: Final = 200
 
-#: A stream ends after so many seconds, and sooner if its listener loses rights.
+#: Maximum duration of a stream in seconds; it ends earlier if the listener loses
+#: rights.
 STREAM_SECONDS: Final = 600.0
 
 _encoder = msgspec.json.Encoder()
 
-#: Says that the stream is still there.
+#: The heartbeat of a stream.
 HEARTBEAT: Final = b": still here\n\n"
 
 
@@ -63,7 +64,7 @@ class Streams:
 
 
 class _Counted(StreamingResponse):
-    """A stream that says when it is over, however it ends."""
+    """A stream that reports its end, however it ends."""
 
     def __init__(
         self, events: AsyncIterator[bytes], kind: str, over: Callable[[], None]
@@ -76,7 +77,7 @@ class _Counted(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         except AccessError as error:
-            # It never gets its last piece, so the connection is closed.
+            # The last chunk is never sent, so the connection is closed.
             scope["state"]["code"] = error.code.value
         finally:
             self._over()

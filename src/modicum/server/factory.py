@@ -1,4 +1,4 @@
-"""Putting a server together from its settings: once in each of its processes."""
+"""Assembly of a server from its settings, in each of its processes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from modicum.writer.known_head import HeadFile
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a server says when it begins.
+    """The startup report of a server.
 
     Attributes:
-        url: Where it listens.
+        url: The listening address.
         link: The one-time link of a server without sign-in; None if it has sign-in.
     """
 
@@ -42,7 +42,7 @@ class Opened:
 def open_server(
     settings: Settings, user: str, told: Callable[[Opened], None] | None = None
 ) -> None:
-    """Serve a ledger until told to end."""
+    """Serve a ledger until stopped."""
     address = bound_address(settings)
     listening = Listening(
         address,
@@ -53,7 +53,7 @@ def open_server(
         data_bytes=settings.limits.data_bytes,
         leave_seconds=settings.limits.leave_s,
     )
-    checked(settings, user)  # Whatever is wrong is told before anybody is let in.
+    checked(settings, user)  # Errors are reported before any request is accepted.
     try:
         own = bound(listening)
     except OSError as error:
@@ -82,7 +82,7 @@ def make_parts(
 ) -> Parts:
     """Return the parts of a server."""
     own = equipment(settings)
-    # A snapshot is signed by nobody, and what it says would let data go.
+    # Snapshots are not authenticated, and could permit a disclosure.
     decider = open_decider(
         settings.ledger,
         actor="unknown",

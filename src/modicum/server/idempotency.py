@@ -1,6 +1,6 @@
-"""Requests that are done once: `Idempotency-Key`, and the answer that is kept for it.
+"""Idempotent requests: `Idempotency-Key`, and the stored response.
 
-What is kept is the whole answer, so that whoever asks again hears the same.
+The whole response is stored, so that a repeated request gets the same one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from modicum.core.errors import Code, InputError, ModicumError, Problem
 from modicum.server.responses import Answer
 from modicum.writer.idempotency import IdempotencyKey, Replayed
 
-#: Says that an answer was given before.
+#: Marks a repeated response.
 REPLAYED: Final = "Idempotency-Replayed"
 
 _encoder = msgspec.json.Encoder()
 
 
 class StoredResponse(msgspec.Struct):
-    """An answer, as it is kept.
+    """A stored response.
 
     Attributes:
         status: Its HTTP status.
-        etag: What it goes by; empty for nothing.
+        etag: Its ETag; empty for none.
         body: The JSON text.
     """
 
@@ -40,10 +40,10 @@ class StoredResponse(msgspec.Struct):
 
 
 class Keyed:
-    """A request with a key.
+    """A request with an idempotency key.
 
     Args:
-        request: The request; its body is read when it is done, if its route takes one.
+        request: The request; its body is read on execution, if its route takes one.
         key: The key.
     """
 
@@ -54,7 +54,7 @@ class Keyed:
     async def once(
         self, told: Callable[[Any], Answer], secret: bytes = b""
     ) -> IdempotencyKey:
-        """Return what makes the request one that is done once."""
+        """Return the idempotency key of the request."""
         digest: Any = hashlib.sha256()
         if secret:
             digest = hmac.new(secret, digestmod=hashlib.sha256)
@@ -62,7 +62,7 @@ class Keyed:
         kind = self._request.headers.get("content-type", "")
         for part in (self._request.method, url.path, url.query, kind):
             digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
-        # What takes no body has none read: its rights are looked at later on.
+        # Without a body, nothing is read; permissions are checked later.
         if (self._request.scope["route"].openapi_extra or {}).get("requestBody"):
             digest.update(await self._request.body())
 
@@ -75,7 +75,7 @@ class Keyed:
 
 
 def replayed_response(replayed: Replayed) -> Response:
-    """Return the answer that was given before."""
+    """Return the stored response."""
     kept = msgspec.json.decode(replayed.answer, type=StoredResponse)
     answer = Answer(bytes(kept.body), kept.status, kept.etag)
     return answer.response({REPLAYED: "true"})
@@ -109,5 +109,5 @@ def _missing() -> ModicumError:
     )
 
 
-#: A request that is done once, as an argument of a route.
+#: An idempotent request, as an argument of a route.
 OnlyOnce = Annotated[Keyed, Depends(keyed)]

@@ -107,7 +107,7 @@ def _shapes(found: Json) -> list[type[Shape | Input]]:
 
 
 def _refine(operation: Json, method: str, path: str) -> None:
-    """Say what an operation is called, what it does, and which headers come back."""
+    """Set the id, the description, and the response headers of an operation."""
     operation["operationId"] = _operation_id(method, path)
     summary, _, rest = operation.pop("description").partition("\n\n")
     operation["summary"] = " ".join(summary.split())
@@ -121,7 +121,7 @@ def _refine(operation: Json, method: str, path: str) -> None:
 
 
 def _insist(parameter: Json) -> None:
-    """Say that a header is required which is missed by a status of its own."""
+    """Mark a header as required whose absence has a separate status."""
     if parameter["name"] in _REQUIRED:
         form = parameter["schema"].pop("anyOf")[0]
         parameter["schema"] = {**form, **parameter["schema"]}
@@ -129,7 +129,7 @@ def _insist(parameter: Json) -> None:
 
 
 def _gather(answers: Json, mistakes: Json) -> None:
-    """Let operations share the description of each mistake."""
+    """Let operations share the description of each error."""
     for status, answer in answers.items():
         if status >= "400":
             answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
@@ -138,7 +138,7 @@ def _gather(answers: Json, mistakes: Json) -> None:
 
 
 def _operation_id(method: str, path: str) -> str:
-    """Return a name that goes by the address alone, so that it stays as long."""
+    """Return a stable name that depends on the path alone."""
     words = re.findall(r"[a-z]+", path.removeprefix(PREFIX))
     return "_".join((method, *words))
 

@@ -1,4 +1,4 @@
-"""Mistakes as answers: `application/problem+json` (RFC 9457), with modicum's codes."""
+"""Errors as responses: `application/problem+json` (RFC 9457), with modicum's codes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from modicum.core.errors import Code, ModicumError, Problem
 
 #: The page of a server that lists the codes.
 PAGE: Final = "/docs/errors"
-#: Where each code is found.
+#: The documentation of each code.
 TYPE: Final = PAGE + "#{code}"
 MEDIA_TYPE: Final = "application/problem+json"
 
-#: The status of a mistake by its code, where its kind alone does not tell.
+#: The status of an error by its code, where its kind does not determine it.
 _BY_CODE: Final[Mapping[Code, int]] = {
     Code.FILE_UNREADABLE: 400,
     Code.NOT_TEXT: 400,
@@ -54,7 +54,7 @@ _BY_KIND: Final[tuple[tuple[type[ModicumError], int], ...]] = (
     (errors.UnavailableError, 503),
     (errors.VerificationError, 503),
 )
-#: What kind of mistake it is, in a word; clients raise the same one again.
+#: The kind of an error, as a word; clients raise the same exception again.
 _KINDS: Final[tuple[tuple[type[ModicumError], Kind], ...]] = (
     (errors.InputError, "input"),
     (errors.ConflictError, "conflict"),
@@ -65,10 +65,10 @@ _KINDS: Final[tuple[tuple[type[ModicumError], Kind], ...]] = (
     (errors.UnavailableError, "unavailable"),
     (errors.VerificationError, "verification"),
 )
-#: Who is refused for a while tries again after so many seconds.
+#: Retry delay of a temporary refusal, in seconds.
 RETRY_SECONDS: Final = 1
 
-#: What an answer with a status says, in short.
+#: The title of a response, by status.
 TITLES: Final[Mapping[int, str]] = {
     400: "the request cannot be read",
     401: "not authenticated",
@@ -99,7 +99,7 @@ def status_of(error: ModicumError) -> int:
 
 
 def kind_of(error: ModicumError) -> Kind:
-    """Return what kind of mistake it is, in a word."""
+    """Return the kind of an error, as a word."""
     return next((word for kind, word in _KINDS if isinstance(error, kind)), "internal")
 
 
@@ -121,7 +121,7 @@ def problems_response(
     trace: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an answer that tells of problems."""
+    """Return a response with errors."""
     own = dict(headers or {})
     if status in (429, 503):
         own.setdefault("Retry-After", str(RETRY_SECONDS))
@@ -135,7 +135,7 @@ def problems_response(
 def problem_view(
     status: int, problems: tuple[Problem, ...], *, kind: Kind, trace: str = ""
 ) -> ProblemDetails:
-    """Return problems in the form of RFC 9457, with what modicum adds to it."""
+    """Return errors in the form of RFC 9457, with modicum's extensions."""
     first = problems[0]
     return ProblemDetails(
         type=TYPE.format(code=first.code.value),
@@ -153,7 +153,7 @@ def problem_view(
 
 
 def _kind_by(status: int) -> Kind:
-    """Return what kind of mistake a status tells of, where no exception does."""
+    """Return the kind of error of a status, where there is no exception."""
     if status in (429, 503):
         return "unavailable"
     return "input" if status < 500 else "internal"

@@ -35,20 +35,20 @@ from modicum.server.telemetry.library_logs import taking_over
 from modicum.server.telemetry.log import Log
 from modicum.system.core_dumps import forbid_core_dumps
 
-#: So many connections wait until they are taken.
+#: Maximum number of connections waiting to be accepted.
 WAITING = 1024
-#: A process that says nothing for so many seconds is killed, and begun anew: one that
-#: begins on a busy machine says nothing for a while either.
+#: A process without a heartbeat for this many seconds is killed and replaced: starting
+#: on a busy machine also takes a while.
 SILENT_SECONDS = 30
 #: So long those who are served when the server is to end may take.
 DRAIN_SECONDS = 30
-#: How often it looks at its ledger and its clock by itself.
+#: Interval of checks of the ledger and the clock.
 LOOK_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where and how a server listens.
+    """The listening address and options of a server.
 
     Attributes:
         host: The address.
@@ -57,8 +57,8 @@ class Listening:
         drain_seconds: How long those who are served when it ends may take.
         body_bytes: The largest body of a request.
         data_bytes: The largest body of a request to the escrow.
-        leave_seconds: How long it goes on serving after it was told to end, so that
-            who sends requests to it learns that from `/readyz`.
+        leave_seconds: The time it continues to serve after the stop signal, so that
+            load balancers learn of it from `/readyz`.
         waits: For how many seconds a client may keep it waiting.
     """
 
@@ -78,7 +78,7 @@ def serve(
     own: socket.socket,
     log: Log | None = None,
 ) -> None:
-    """Serve until told to end; what was begun is finished."""
+    """Serve until stopped; running requests are finished."""
     config = config_of(
         partial(
             application,
@@ -104,7 +104,7 @@ class Workers(Multiprocess):
     """Several processes that share a socket; one that dies is begun anew."""
 
     def terminate_all(self) -> None:
-        """Have all end; nobody is taken on whom none of them will answer."""
+        """Stop all processes, including those that do not respond."""
         for one in self.sockets:
             one.close()
         super().terminate_all()
@@ -133,14 +133,14 @@ def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
 
 
 def bound(listening: Listening) -> socket.socket:
-    """Return a socket at the address; who finds it taken says so."""
+    """Return a socket at the address; an occupied one is reported."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     # Named, or asyncio leaves Nagle's algorithm on: 40 ms for each answer.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((listening.host, listening.port))
-        found.listen(WAITING)  # Whoever comes before the server is ready waits.
+        found.listen(WAITING)  # Early clients wait until the server is ready.
         found.set_inheritable(True)
     except BaseException:
         found.close()
@@ -179,11 +179,11 @@ def application(
 
 
 async def keep_looking(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
-    """Look at the ledger and the clock now and then, also while nobody asks.
+    """Check the ledger and the clock periodically, also without requests.
 
     An entry is believed to be of its time only if it is known within an hour.
     """
     while True:
         await asyncio.sleep(seconds)
-        with suppress(ModicumError):  # `/readyz` and whoever asks are told.
+        with suppress(ModicumError):  # It is reported by `/readyz` and in responses.
             await threads.must_be_sound()

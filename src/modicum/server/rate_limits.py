@@ -1,4 +1,4 @@
-"""How often somebody may ask, and how many requests are under way at once."""
+"""Rate limits per identity, and a limit on concurrent requests."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.server.problems import problems_response
 
-#: So many requests are under way at once; more are told to come again.
+#: Maximum number of concurrent requests; further ones are refused temporarily.
 UNDER_WAY: Final = 2_000
-#: So many requests in a minute are answered for each identity.
+#: Maximum number of requests per minute and identity.
 PER_MINUTE: Final = 6_000
-#: So many identities are remembered; the one that asked longest ago is forgotten.
+#: Maximum number of identities tracked; the least recent is forgotten.
 _REMEMBERED: Final = 10_000
 
 
 class Rates:
-    """How often each identity asks: a bucket that fills evenly.
+    """The request rates of identities: token buckets.
 
     It is kept for each process: with several, each allows as much.
 
     Args:
-        per_minute: How many requests in a minute are answered, and at once.
-        clock: Tells seconds, from any beginning.
+        per_minute: The maximum rate per minute, and burst size.
+        clock: Returns seconds, from any origin.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Rates:
 
 
 class LimitedCrowd:
-    """Refuses requests while too many are under way.
+    """Refuses requests while too many are in progress.
 
     Args:
-        app: What answers.
-        most: So many may be under way.
+        app: The application.
+        most: The maximum number in progress.
     """
 
     def __init__(self, app: ASGIApp, most: int = UNDER_WAY) -> None:

@@ -1,4 +1,4 @@
-"""What settings give a server besides its ledger: tables, and a key that signs."""
+"""Resources in the settings other than the ledger: tables, and a signing key."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from modicum.storage.proofs.signing_keys import SigningKey, load_key, needs_pass
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What a server has besides its ledger.
+    """The resources of a server other than its ledger.
 
     Attributes:
         tables: The tables that can be analyzed, by the name of their data set.
         bounds: How much one analysis may take.
-        signing_key: What signs checkpoints and receipts; None if nothing does.
+        signing_key: The key for checkpoints and receipts; None if there is none.
         escrow: The vault, sandboxes and engines of its escrow; None if it has none.
-        reservations: What one identity may hold reserved; None if nothing bounds it.
+        reservations: The limit on one actor's reservations; None for no limit.
     """
 
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Equipment:
 
 
 def equipment(settings: Settings) -> Equipment:
-    """Return what settings give a server; its key is read, now and never again."""
+    """Return the resources in the settings; the key is read only now."""
     limits = settings.limits
     return Equipment(
         settings.tables,
@@ -49,7 +49,7 @@ def equipment(settings: Settings) -> Equipment:
 
 
 def not_set_up(what: str, key: str) -> UsageError:
-    """Return the refusal of what the settings do not offer."""
+    """Return the refusal of what is not configured."""
     return UsageError(
         Problem(
             Code.NOT_SET_UP,
@@ -71,7 +71,7 @@ def _escrow(given: EscrowSettings | None) -> Tools | None:
             )
         )
     found = EscrowEquipment(EscrowPlace(given.vault, given.keys, given.sandbox_uid))
-    found.vault  # noqa: B018 - whatever is wrong with it is told before anybody asks
+    found.vault  # noqa: B018 - its errors are reported at start
     return Tools(found, Adapters(), given.task_s)
 
 

@@ -1,4 +1,4 @@
-"""Answers that are no mistakes: JSON, with the head of the ledger as their tag."""
+"""Successful responses: JSON, with the head of the ledger as their ETag."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from modicum.api.schema.shape import encode
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer.
+    """A response.
 
     Attributes:
         body: The JSON text.
         status: The HTTP status.
-        etag: What it goes by, such as a head or a digest; empty for nothing.
+        etag: Its ETag, such as a head or a digest; empty for none.
     """
 
     body: bytes

@@ -1,4 +1,4 @@
-"""Looking at settings as a server does that begins, without serving anybody."""
+"""Checking settings as a starting server does, without serving."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from modicum.writer.factory import open_decider
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a server finds that begins by settings which hold.
+    """The result of checking valid settings.
 
     Attributes:
-        door: Where and for whom it answers; the port is 0 if any free one will do.
-        ledger: What people call the ledger; no password stands in it.
+        door: The address and audience; the port is 0 if any free one may be chosen.
+        ledger: The display name of the ledger, without passwords.
         entries: How many entries its log has.
         policy: The name of the active policy.
         digest: The digest of that policy.
@@ -40,7 +40,7 @@ class Checked:
 
 
 def checked(settings: Settings, user: str) -> Checked:
-    """Return what a server would find; nothing is written, and no provider is asked.
+    """Return what a server would find; nothing is written, no provider contacted.
 
     Whether the port is free is not looked at: a server may run there that is to begin
     anew with these settings.

@@ -1,4 +1,4 @@
-"""Leaving: a process that is told to end says so, before it takes on nothing more."""
+"""Graceful shutdown: a stopping process reports it before it refuses new work."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from modicum.server.components import Parts
 
-#: What tells a process to end.
+#: The stop signals.
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Shutdown:
-    """Hears that the process is to end, and hands it on later.
+    """Receives the stop signal, and passes it on later.
 
     Args:
-        parts: What tells those who ask `/readyz`.
-        seconds: How long the process goes on serving then.
+        parts: The state shown by `/readyz`.
+        seconds: The time the process continues to serve.
     """
 
     def __init__(self, parts: Parts, seconds: float) -> None:
@@ -35,11 +35,11 @@ class Shutdown:
         self._next: dict[int, Any] = {}
 
     def begin(self) -> None:
-        """Hear signals, before whoever hears them now."""
+        """Receive signals, before the present handlers."""
         self._next = {one: signal.signal(one, self._heard) for one in SIGNALS}
 
     def end(self) -> None:
-        """Hear them no more."""
+        """Restore the handlers."""
         for one, handler in self._next.items():
             signal.signal(one, handler)
 
@@ -58,7 +58,7 @@ class Shutdown:
 
 @contextmanager
 def leaving(parts: Parts, seconds: float) -> Iterator[None]:
-    """Have a process say that it leaves, if it can hear that it is to end."""
+    """Let a process announce its shutdown, if it can receive signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -75,9 +75,9 @@ def leaving(parts: Parts, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def ending_well() -> Iterator[None]:
-    """Have a process that is told to end leave with 0, after all was finished.
+    """Let a stopped process exit with 0, after finishing its work.
 
-    Uvicorn sends itself once more what ended it, so that it would be killed by it.
+    Uvicorn raises the stop signal again, which would kill the process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -91,7 +91,7 @@ def ending_well() -> Iterator[None]:
 
 
 def _end_with(parent: BaseProcess) -> None:
-    """End when the process is gone that would say so: nobody else would."""
+    """Exit when the parent, which would send the stop signal, is gone."""
     wait([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
 

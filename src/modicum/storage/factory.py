@@ -1,4 +1,4 @@
-"""Which store a ledger's name stands for."""
+"""The store of a ledger's name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from modicum.api.ports.storage import MaintainedStore
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.storage.sqlite_store import WAIT_SECONDS, SqliteStore
 
-#: The second slash may be gone: a URL that was taken for a path has lost it.
+#: The second slash is missing in a URL that was treated as a path.
 _POSTGRES = re.compile(r"\s*(postgresql|postgres)://?", re.IGNORECASE)
-#: What no path looks like, and may hold a password: it is not shown.
+#: Not a path, and may contain a password: it is not shown.
 _NO_PATH = re.compile(
     r"://|^\s*[a-z][a-z0-9+.-]+:[a-z0-9+.:-]*/|^\s*postgres\w*[:+]|password\s*="
     r"|^\s*postgres\w*/+[^/]*:[^/]*@",
@@ -55,5 +55,5 @@ def _no_ledger() -> UsageError:
 
 
 def name_of(ledger: str | Path) -> str:
-    """Return what a ledger may be called in front of people: no password is in it."""
+    """Return the display name of a ledger, without passwords."""
     return open_store(ledger).name

@@ -7,7 +7,7 @@ from collections import deque
 
 
 class FairLock:
-    """A lock that is handed over: whoever lets go of it cannot overtake a waiter."""
+    """A fair lock: releasing it hands it to the next waiter."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -15,7 +15,7 @@ class FairLock:
         self._waiting: deque[threading.Event] = deque()
 
     def acquire(self, timeout: float) -> bool:
-        """Return whether the lock was had within so many seconds."""
+        """Return whether the lock was acquired within the timeout."""
         with self._guard:
             if not self._is_held:
                 self._is_held = True

@@ -1,4 +1,4 @@
-"""What a thread does while it waits for a turn, instead of nothing."""
+"""Work that a thread does while it waits for a turn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-#: Does a little, and returns whether there is more to do at once.
+#: Does a little, and returns whether there is more to do immediately.
 Chore: TypeAlias = Callable[[], bool]
 
-#: Where there was nothing to do, it is looked again after so many seconds.
+#: Interval of further checks where there was nothing to do, in seconds.
 PACE_SECONDS = 0.01
 
 
@@ -24,7 +24,7 @@ class IdleWork:
 
     @property
     def chore(self) -> Chore | None:
-        """What this thread does while it waits."""
+        """The work of this thread while it waits."""
         return getattr(self._of, "chore", None)
 
     @chore.setter
@@ -32,7 +32,7 @@ class IdleWork:
         self._of.chore = chore
 
     def wait(self, done: threading.Event, seconds: float) -> bool:
-        """Return whether something was done within so many seconds."""
+        """Return whether an event was set within the timeout."""
         if self.chore is None:
             return done.wait(seconds)
         deadline = time.monotonic() + seconds
@@ -44,7 +44,7 @@ class IdleWork:
         return done.is_set()
 
     def during(self, call: Callable[[], T]) -> T:
-        """Return what a call returns that waits in a thread of its own."""
+        """Return the result of a call that blocks in a separate thread."""
         from concurrent.futures import Future
 
         answer: Future[T] = Future()

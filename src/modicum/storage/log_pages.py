@@ -11,13 +11,13 @@ from msgspec import Struct
 from modicum.core.errors import Code, InvariantError, Problem, VerificationError
 from modicum.ledger import Record
 
-#: A page ends after so many records, or so many bytes of contents.
+#: Maximum number of records, or bytes of contents, per page.
 PAGE_RECORDS = 1000
 PAGE_BYTES = 4 * 1024 * 1024
 
 
 class Page(Struct, frozen=True):
-    """Some records in order, and how far the log went when they were fetched.
+    """Some records in order, and the length of the log when they were fetched.
 
     Attributes:
         records: The records; none if there are no more.
@@ -48,7 +48,7 @@ def paged(
 
 
 def prefetched(records: Iterator[Record]) -> Iterator[Record]:
-    """Return the same records, the first page fetched: what fails, fails now."""
+    """Return the same records, the first page prefetched: errors occur immediately."""
     first = next(records, None)
     return iter(()) if first is None else itertools.chain((first,), records)
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger in PostgreSQL, in words that say what to do."""
+"""Errors of a ledger in PostgreSQL, with remedies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from modicum.core.errors import (
 )
 from modicum.storage.postgres_url import Address
 
-#: Others were in the way: locks, deadlocks, too many connections.
+#: Contention: locks, deadlocks, too many connections.
 _BUSY = ("55P03", "57014", "40", "53300")
-#: The server, its machine or the way to it: restarts, disks, lost connections.
+#: The server, its machine or the network: restarts, disks, lost connections.
 _OUTSIDE = ("08", "25P03", "25006", "53", "57P", "58")
 #: Names and rights: trying again will not help.
 _REFUSED = ("28", "3D000", "42501")
-#: What the server says when it refuses a connection, where there is no SQLSTATE.
+#: Messages of the server when it refuses a connection, where there is no SQLSTATE.
 _REFUSALS = (
     "authentication failed",
     "no pg_hba.conf entry",
@@ -44,8 +44,8 @@ _NO_RIGHT = (
 )
 _NO_ROLE = "correct the user in the URL, and the password in ~/.pgpass"
 _NO_DATABASE = "correct the database in the URL, or create it with  createdb"
-#: What helps where the server refuses names or rights: by its words, the most telling
-#: first; and by SQLSTATE, since it may speak another language.
+#: Remedies where the server refuses names or permissions: by message, the most specific
+#: first; and by SQLSTATE, since messages may be localized.
 _BY_WORDS = (
     ("no pg_hba.conf entry", "allow this user in the server's pg_hba.conf"),
     ("permission denied", _NO_RIGHT),
@@ -59,7 +59,7 @@ _BY_STATE = (("28", _NO_ROLE), ("3D000", _NO_DATABASE), ("42501", _NO_RIGHT))
 
 @contextmanager
 def translated(address: Address, *, committing: bool = False) -> Iterator[None]:
-    """Turn what the driver raises within the block into our errors."""
+    """Translate exceptions of the driver within the block into our errors."""
     try:
         yield
     except psycopg.Error as error:
@@ -69,7 +69,7 @@ def translated(address: Address, *, committing: bool = False) -> Iterator[None]:
 def meant(
     address: Address, error: psycopg.Error, *, committing: bool = False
 ) -> ModicumError:
-    """Return what a mistake of the driver means for the ledger."""
+    """Return the ledger error for an exception of the driver."""
     state = error.sqlstate or ""
     reason = _reason(address, error)
     if state.startswith(_BUSY):
@@ -104,14 +104,14 @@ def meant(
 
 
 def _remedy(state: str, reason: str) -> str:
-    """Return what helps where the server refuses a name or a right."""
+    """Return the remedy where the server refuses a name or a permission."""
     by_words = (remedy for words, remedy in _BY_WORDS if words in reason)
     by_state = (remedy for begin, remedy in _BY_STATE if state.startswith(begin))
     return next(chain(by_words, by_state), "")
 
 
 def is_outside(error: psycopg.Error) -> bool:
-    """Return whether the server could not be reached, or went away."""
+    """Return whether the server could not be reached, or the connection was lost."""
     state = error.sqlstate or ""
     if state:
         return state.startswith(_OUTSIDE)
@@ -130,7 +130,7 @@ def broken(address: Address, why: str) -> VerificationError:
 
 
 def forgetful(address: Address) -> UnavailableError:
-    """Return the mistake of a server that may lose what it acknowledged."""
+    """Return the error for a server that may lose acknowledged data."""
     return UnavailableError(
         Problem(
             Code.LEDGER_UNWRITABLE,
@@ -166,7 +166,7 @@ def out_of_turn(address: Address, wait_seconds: float) -> UnavailableError:
 
 
 def _reason(address: Address, error: psycopg.Error) -> str:
-    """Return the first line of what the driver says, without secrets."""
+    """Return the first line of the driver's message, without secrets."""
     text = error.diag.message_primary or str(error) or type(error).__name__
     first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     return address.without_secrets(first)

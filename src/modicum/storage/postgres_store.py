@@ -1,8 +1,8 @@
 """The ledger in PostgreSQL, for teams and for several servers.
 
-A turn is a transaction that holds the ledger's advisory lock, which is handed over in
-the order of arrival, and its head row. One connection serves the turns, another one
-reads beside them; a connection that is lost is made anew.
+A turn is a transaction that holds the ledger's advisory lock, which is granted in the
+order of arrival, and its head row. One connection serves the turns, another one serves
+parallel reads; a lost connection is replaced.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _NOW = SystemClock().now
 #: The clocks of this machine and of the server may differ by so much.
 SKEW = timedelta(hours=1)
-#: How long to wait for the turn before giving up.
+#: Timeout for the turn.
 WAIT_SECONDS = 30.0
 
 
@@ -59,7 +59,7 @@ class PostgresStore:
         url: `postgresql://…`; `modicum_ledger=NAME` names one of several ledgers.
             The tables are made at the first turn if they are not there.
         wait_seconds: How long to wait for other writers.
-        wall: Tells this machine's time of day.
+        wall: Returns this machine's time of day.
 
     Raises:
         UsageError: If the URL is malformed.
@@ -144,7 +144,7 @@ class PostgresStore:
 
     @contextmanager
     def turn(self) -> Iterator[PostgresTurn]:
-        """Hold the exclusive turn; what was appended is durable on exit."""
+        """Hold the exclusive turn; appended records are durable on exit."""
         with self._transaction() as (connection, (last, seconds)):
             self._refuse_skew(seconds)
             turn = PostgresTurn(self._statements, self._answers, connection, last)
@@ -166,7 +166,7 @@ class PostgresStore:
             raise skewed(self._address, own, server)
 
     def while_waiting(self, chore: Chore) -> None:
-        """Let this thread do something while it waits for a turn; see `Patient`."""
+        """Let this thread do some work while it waits for a turn; see `Patient`."""
         self._meanwhile.chore = chore
 
     def add_checkpoint(self, data: bytes) -> None:
@@ -176,10 +176,10 @@ class PostgresStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[tuple[Connection[Any], Begun]]:
-        """Hold the turn; yield its connection and what was found at its beginning.
+        """Hold the turn; yield its connection and its initial state.
 
-        The transaction ends on the very connection that it began on: a new one would
-        commit nothing, and not say so.
+        The transaction ends on the same connection that it started on: a new one would
+        commit nothing, silently.
         """
         with self._turn_of_thread():
             try:
@@ -220,7 +220,7 @@ class PostgresStore:
         return connection, found
 
     def _awaited(self, begin: Callable[[], T]) -> T:
-        """Return what begins a turn; do something else meanwhile, if others write."""
+        """Return the result of starting a turn; do other work while others write."""
         if self._is_shared and self._meanwhile.chore is not None:
             return self._meanwhile.during(begin)
         return begin()
@@ -231,10 +231,10 @@ class PostgresStore:
         if answer != "COMMIT":
             raise broken(self._address, f"it answered COMMIT with {answer}")
 
-    # --- what is beside the log ---
+    # --- service tables ---
 
     def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Return what a query finds beside the log; see `BesideStore`."""
+        """Return the rows of a query on the service tables; see `BesideStore`."""
 
         def query(connection: Connection[Any]) -> list[tuple[Any, ...]]:
             return connection.execute(*self._spoken(statement)).fetchall()
@@ -249,7 +249,7 @@ class PostgresStore:
             ]
 
     def _spoken(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:
-        """Return a statement as PostgreSQL takes it."""
+        """Return a statement in PostgreSQL's syntax."""
         names = {name: Placeholder(name) for name in statement.values}
         schema = Identifier(self._address.schema)
         return SQL(statement.text).format(s=schema, **names), statement.values
@@ -277,7 +277,7 @@ class PostgresTurn:
 
     Args:
         statements: The statements on the ledger.
-        answers: Those on the answers that it keeps.
+        answers: The statements on stored responses.
         connection: A connection in that transaction.
         last: The number of the last record.
 
@@ -324,20 +324,20 @@ class PostgresTurn:
         self._statements.add_checkpoint(self._connection, data)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key."""
+        """Return the stored responses for some keys, by key."""
         refuse_ended(ended=self.ended)
         return self._answers.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers, and forget some of those that were given before a time."""
+        """Store responses, and delete some of those older than a time."""
         refuse_ended(ended=self.ended)
         self._answers.keep(self._connection, answers, forget_before)
 
 
 class _Line:
-    """One connection that is made when it is needed, and anew when it is lost.
+    """One connection, opened on demand and replaced when it is lost.
 
-    It is closed at the latest when nobody holds the line any more.
+    It is closed at the latest when it is no longer referenced.
     """
 
     def __init__(self, address: Address) -> None:
@@ -351,15 +351,15 @@ class _Line:
             self._connection = psycopg.connect(
                 make_conninfo("", **self._address.parameters),
                 autocommit=True,
-                prepare_threshold=None,  # A pooler may stand before the server.
+                prepare_threshold=None,  # For connection poolers.
             )
             self._closing = weakref.finalize(self, self._connection.close)
         return self._connection
 
     def retrying(self, work: Callable[[Connection[Any]], T]) -> T:
-        """Return what work yields; do it again if the connection had been lost.
+        """Return the result of some work; repeat it if the connection had been lost.
 
-        The work must be one that may be begun twice.
+        The work must be repeatable.
         """
         is_old = self._connection is not None
         try:
@@ -371,7 +371,7 @@ class _Line:
             return work(self.connection())
 
     def roll_back(self) -> None:
-        """Undo the transaction that is open, or else let go of the connection."""
+        """Roll back the open transaction, or else drop the connection."""
         connection = self._connection
         if connection is None:
             return

@@ -1,10 +1,10 @@
-"""The tables of a ledger in PostgreSQL: their versions, and the statements on them.
+"""The tables of a ledger in PostgreSQL: their versions, and their statements.
 
-Version 1 has the log, its head, checkpoints and a snapshot; version 2 adds what a
-service keeps beside the log. Log and checkpoints are only added to, which triggers see
-to; what is beside them may be changed and deleted from.
+Version 1 has the log, its head, checkpoints and a snapshot; version 2 adds the service
+tables. Log and checkpoints are append-only, which triggers enforce; the service tables
+may be changed and deleted from.
 
-Each ledger has a schema of its own. Every name is written with its schema and every
+Each ledger has its own schema. Every name is qualified with its schema and every
 setting is made for one transaction, so that nothing depends on the session.
 """
 
@@ -39,10 +39,10 @@ _KEEP: LiteralString = """
 
 
 class AnswerStatements:
-    """The statements on the answers of one ledger.
+    """The statements on the responses of one ledger.
 
     Args:
-        address: Where it is.
+        address: The address.
     """
 
     def __init__(self, address: Address) -> None:
@@ -54,7 +54,7 @@ class AnswerStatements:
     def kept_for(
         self, connection: Connection[Any], keys: Collection[str]
     ) -> dict[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key."""
+        """Return the stored responses for some keys, by key."""
         with connection.cursor(binary=True) as cursor:
             rows = cursor.execute(self._kept, (list(keys),)).fetchall()
         return {row[0]: StoredAnswer(*row) for row in rows}
@@ -65,7 +65,7 @@ class AnswerStatements:
         answers: Sequence[StoredAnswer],
         forget_before: str,
     ) -> None:
-        """Insert answers, and delete the oldest of those before a time."""
+        """Insert responses, and delete the oldest of those before a time."""
         kept = connection.execute(
             self._keep,
             (
@@ -147,10 +147,10 @@ STEPS: Sequence[LiteralString] = (
 )
 
 
-#: A client that holds the turn and says nothing for so long has lost it.
+#: Idle time after which a client loses the turn.
 IDLE_SECONDS = 120
 
-#: Version of the tables; the events carry a version of their own.
+#: Version of the tables; the events have a separate version.
 SCHEMA_VERSION = len(STEPS)
 
 _BEGIN: LiteralString = """
@@ -163,8 +163,8 @@ _BEGIN: LiteralString = """
             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
     SELECT pg_advisory_xact_lock({lock});
 """
-# The advisory lock is handed over in the order of arrival, which row locks are not.
-# The row is locked all the same: it is what an administrator sees and can lock, too.
+# The advisory lock is granted in the order of arrival, which row locks are not. The row
+# is locked as well: it is what an administrator sees and can lock, too.
 _HEAD: LiteralString = """
     SELECT head.seq, head.hash, current_setting('fsync'),
         (SELECT max(version) FROM {s}.migrations),
@@ -213,7 +213,7 @@ class Statements:
     """The statements on one ledger.
 
     Args:
-        address: Where it is.
+        address: The address.
         wait_seconds: How long to wait for other writers.
     """
 
@@ -252,7 +252,7 @@ class Statements:
         return None if version < SCHEMA_VERSION else Begun(int(seq), seconds)
 
     def migrate(self, connection: Connection[Any]) -> None:
-        """Make what tables are missing, in one transaction under the ledger's lock."""
+        """Create missing tables, in one transaction under the ledger's lock."""
         connection.execute(self._begin)
         if not self._ask(connection, "SELECT to_regnamespace({name}) IS NOT NULL"):
             self._run(connection, "CREATE SCHEMA {s}")

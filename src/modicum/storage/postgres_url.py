@@ -1,4 +1,4 @@
-"""The address of a ledger in PostgreSQL, and what of it may be shown."""
+"""The address of a ledger in PostgreSQL, and its public part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]@]*)(:[0-9]{0,5})?")
 _CLOSE = 0.8
 #: The parameters that people may see.
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service", _PARAMETER)
-#: Used unless the URL says otherwise: a dead peer is noticed within a minute.
+#: Defaults that the URL may override: a dead peer is detected within a minute.
 _DEFAULTS = {
     "application_name": "modicum",
     "connect_timeout": "10",
@@ -36,13 +36,13 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a ledger is.
+    """The address of a ledger.
 
     Attributes:
-        name: What people may see: no password, no other parameters.
+        name: The display name: no password, no other parameters.
         schema: The schema of its tables.
         lock: The key of its advisory lock.
-        parameters: What libpq needs to connect; may hold a password.
+        parameters: The connection parameters of libpq; may contain a password.
     """
 
     name: str
@@ -104,7 +104,7 @@ def _ledger(pieces: list[str]) -> str:
 def _meant(pieces: list[str]) -> str:
     """Return the parameter that a mistyped one is close to; empty if there is none.
 
-    What was typed is not repeated: it may be part of a password.
+    The input is not repeated: it may be part of a password.
     """
     known = [one.keyword.decode() for one in pq.Conninfo.get_defaults()]
     known.append(_PARAMETER)

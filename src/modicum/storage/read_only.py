@@ -1,4 +1,4 @@
-"""A log that stands still: it can be asked like a ledger, and never written."""
+"""A read-only log with the interface of a ledger."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from modicum.api.ports.storage import EventStore
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.ledger import Record
 
-#: How many records are kept at hand when one is asked for.
+#: Number of records cached for lookups.
 _AT_HAND = 10_000
 
 
 class ReadOnlyStore:
-    """A store of records that are all there already.
+    """A read-only store of existing records.
 
     Args:
-        name: What people call it.
-        read: Yields the records after a number, at most so many of them.
+        name: Its display name.
+        read: Yields the records after a number, up to a limit.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ReadOnlyStore:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return its display name."""
         return self._name
 
     def exists(self) -> bool:
@@ -55,7 +55,7 @@ class ReadOnlyStore:
         )
 
     def close(self) -> None:
-        """Let go of what is at hand."""
+        """Drop the cache."""
         self._near = {}
 
     def load_snapshot(self) -> bytes | None:
@@ -66,7 +66,7 @@ class ReadOnlyStore:
         """Keep nothing."""
 
     def checkpoints(self) -> list[bytes]:
-        """Return no checkpoint: they are looked at before a log is asked."""
+        """Return no checkpoints: they are checked before a log is read."""
         return []
 
     def add_checkpoint(self, data: bytes) -> None:
@@ -75,7 +75,7 @@ class ReadOnlyStore:
 
 
 def up_to(store: EventStore, last: int) -> ReadOnlyStore:
-    """Return a ledger as it was at an entry, whatever is appended meanwhile."""
+    """Return a ledger up to an entry, without later records."""
 
     def read(after: int, limit: int | None) -> Iterator[Record]:
         yield from takewhile(

@@ -1,4 +1,4 @@
-"""What a service keeps beside the log: tables that may be changed and deleted from.
+"""Service tables beside the log: they may be changed and deleted from.
 
 Nothing of it is in the chain, in an audit bundle or in a snapshot.
 """
@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, Protocol, runtime_checkable
 
-#: A turn that keeps answers forgets at most so many old ones: more than a batch keeps,
-#: so that they do not pile up.
+#: Maximum number of old responses deleted per turn: more than a batch stores, so that
+#: they do not accumulate.
 FORGOTTEN_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of SQL that SQLite and PostgreSQL both know, and its values.
+    """A statement of SQL that SQLite and PostgreSQL both support, and its values.
 
     Attributes:
-        text: The statement. `{s}` stands for the schema, `{name}` for a value.
+        text: The statement. `{s}` is replaced by the schema, `{name}` by a value.
         values: The values, by name.
     """
 
@@ -29,13 +29,13 @@ class Statement:
 
 @runtime_checkable
 class ServiceTables(Protocol):
-    """A store that keeps something beside its log; every store of the shell does.
+    """A store with service tables beside its log; every built-in store has them.
 
-    Both methods raise what the methods of `EventStore` do.
+    Both methods raise the same errors as the methods of `EventStore`.
     """
 
     def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Return what a query finds; nothing where the tables are not made yet.
+        """Return the rows of a query; none where the tables do not exist yet.
 
         It takes no turn, and writes nothing.
         """

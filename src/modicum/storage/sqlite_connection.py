@@ -1,4 +1,4 @@
-"""Two ways to reach a ledger's file: for one command, and for a server.
+"""Two ways to access a ledger's file: for one command, and for a server.
 
 A command opens the file for each turn and leaves it at rest, with no write-ahead log
 beside it. When it only reads, it writes no byte: it reads the resting file as
@@ -6,8 +6,8 @@ immutable; or, if a killed writer left a write-ahead log behind, a private copy,
 that recovery happens to the copy; or, while a server has the file open, the file as
 SQLite shares it.
 
-A server keeps one connection for its turns and one for reading between turns, and
-says so by a lock, until it closes them.
+A server keeps one connection for its turns and one for reading between turns, and marks
+this with a lock, until it closes them.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class QueryRunner(Protocol):
 
 
 class Access(Protocol):
-    """A way to reach the file; lets SQLite's and the files' exceptions through."""
+    """A way to access the file; passes exceptions of SQLite and files through."""
 
     def asking(self) -> AbstractContextManager[QueryRunner]:
-        """Yield what runs queries without a turn."""
+        """Yield a runner of queries without a turn."""
         ...
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -66,15 +66,15 @@ class Access(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is kept open."""
+        """Close what is kept open."""
         ...
 
     def file(self) -> os.stat_result | None:
-        """Return what there is; None if there is nothing."""
+        """Return the status of the file; None if there is none."""
         ...
 
     def while_waiting(self, chore: Chore) -> None:
-        """Let this thread do something while it waits for the turn."""
+        """Let this thread do some work while it waits for the turn."""
         ...
 
 
@@ -93,7 +93,7 @@ class OneShot:
 
     @contextmanager
     def asking(self) -> Iterator[QueryRunner]:
-        """Yield what runs queries without a turn, and without writing a byte."""
+        """Yield a runner of queries without a turn, and without writing a byte."""
         with ExitStack() as kept:
             connection: sqlite3.Connection | None = None
 
@@ -103,7 +103,7 @@ class OneShot:
                     return query(connection)
                 with self._turns.reading() as is_live:
                     leftovers = leftovers_of(self._path)
-                    if not leftovers:  # Nobody writes while readers share the turn.
+                    if not leftovers:  # There is no writer while readers share it.
                         with closing(self._connect("?mode=ro&immutable=1")) as resting:
                             return query(resting)
                     connection = kept.enter_context(
@@ -131,18 +131,18 @@ class OneShot:
         """Do nothing: nothing is kept open."""
 
     def file(self) -> os.stat_result | None:
-        """Return what there is; None if there is nothing."""
+        """Return the status of the file; None if there is none."""
         return _file(self._path)
 
     def while_waiting(self, chore: Chore) -> None:
-        """Do nothing: who read meanwhile would stand in the queue behind itself."""
+        """Do nothing: a read meanwhile would queue behind this thread itself."""
 
     def _connect(self, how: str) -> sqlite3.Connection:
         return _open(f"file:{quote(str(self._path))}{how}")
 
     @contextmanager
     def _copied(self, leftovers: tuple[str, ...]) -> Iterator[sqlite3.Connection]:
-        """Yield a private copy, in which SQLite may tidy up what was left behind."""
+        """Yield a private copy, in which SQLite may recover leftover files."""
         with tempfile.TemporaryDirectory(prefix="modicum-") as folder:
             copy = Path(folder, "ledger.db")
             for suffix in ("", *leftovers):
@@ -172,14 +172,14 @@ class PersistentAccess:
 
     @contextmanager
     def asking(self) -> Iterator[QueryRunner]:
-        """Yield what runs queries beside the turns; no turn waits for them."""
+        """Yield a runner of queries parallel to the turns; no turn waits for them."""
         yield self._ask
 
     def _ask(self, query: Query[T]) -> T:
         with self._reading:
             self.file()
             if self._reader is None:
-                self._path.stat()  # Where there is no file, reading makes none.
+                self._path.stat()  # Without a file, reading creates none.
                 self._reader = self._kept()
             return query(self._reader.connection)
 
@@ -202,7 +202,7 @@ class PersistentAccess:
                 sync_folder(self._path.parent)
 
     def _end_badly(self, writer: _Kept, error: BaseException) -> None:
-        """Take back what was not committed; begin anew where SQLite failed."""
+        """Roll back what was not committed; reconnect where SQLite failed."""
         try:
             if writer.connection.in_transaction:
                 writer.connection.execute("ROLLBACK")
@@ -228,7 +228,7 @@ class PersistentAccess:
             self._reader = self._writer = None
 
     def while_waiting(self, chore: Chore) -> None:
-        """Let this thread do something while it waits for the turn."""
+        """Let this thread do some work while it waits for the turn."""
         self._turns.meanwhile.chore = chore
 
     def _kept(self) -> _Kept:
@@ -236,14 +236,14 @@ class PersistentAccess:
         return _Kept(self._path, self._turns, self._wait_seconds)
 
     def file(self) -> os.stat_result | None:
-        """Return what there is; None if there is nothing.
+        """Return the status of the file; None if there is none.
 
         A file is refused that was put in place of the one that is open, until closed.
         The write-ahead log that lies there belongs to the file before: used with
         another one, it would destroy it.
         """
-        # What is open is looked at before the file, and again: another thread may make
-        # both, or close one, just then.
+        # The open connection is checked before the file, and again: another thread may
+        # create both, or close one, at the same time.
         before = (self._reader, self._writer)
         found = _file(self._path)
         for kept, now in zip(before, (self._reader, self._writer), strict=True):
@@ -253,7 +253,7 @@ class PersistentAccess:
 
 
 class _Kept:
-    """A connection that stays open, and says so to others.
+    """A connection that stays open, and is marked as such.
 
     Opening it needs no turn: it changes nothing of the file itself. Closing may,
     since the last one to close moves the write-ahead log into the file.
@@ -267,17 +267,17 @@ class _Kept:
             self.connection = connect(path, wait_seconds)
             self._file = _file(path)
             self._approved: tuple[object, ...] | None = None
-            #: How the file was when committed tables were approved last.
+            #: The state of the file when committed tables were last accepted.
             self._changes: int | None = None
         except BaseException:
             self._message.close()
             raise
 
     def begin(self) -> bool:
-        """Begin a transaction, as `prepare` does; most of that is done only once.
+        """Start a transaction, as `prepare` does; most of that is done only once.
 
-        Tables that look as they did when they were not refused are not refused now;
-        nor are those that nobody else can have changed since.
+        Tables that look as they did when they were accepted are accepted now; so are
+        those that no other connection can have changed since.
         """
         created = False
         if self._approved is not None:
@@ -296,11 +296,11 @@ class _Kept:
         if self._approved is None:
             created = prepare(self.connection, self._path)
         self._approved = schema_state(self.connection)
-        self._changes = None  # What was made just now may be taken back.
+        self._changes = None  # The new tables may be rolled back.
         return created
 
     def is_in(self, found: os.stat_result | None) -> bool:
-        """Return whether the file that is found is the one that is open."""
+        """Return whether the found file is the open one."""
         if found is None or self._file is None:
             return found is self._file
         return os.path.samestat(found, self._file)
@@ -341,7 +341,7 @@ def leftovers_of(path: Path) -> tuple[str, ...]:
 
 
 def refuse_links(path: Path, found: os.stat_result | None) -> None:
-    """Refuse a file with several names: each would have locks and a log of its own."""
+    """Refuse a file with several names: each would have separate locks and logs."""
     if found is not None and found.st_nlink > 1:
         raise linked(path)
 

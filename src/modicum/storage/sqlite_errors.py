@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger's file, in words that say what to do."""
+"""Errors of a ledger's file, with remedies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modicum.storage.sqlite_tables import not_a_ledger
 _MAGIC = b"SQLite format 3\x00"
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL")
 _PERHAPS_NO_DATABASE = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")
-#: What the machine refuses; it says nothing about the file's contents.
+#: Refusals of the machine; they do not depend on the file's contents.
 _OUTSIDE = (
     "SQLITE_CANTOPEN",
     "SQLITE_FULL",
@@ -30,7 +30,7 @@ _OUTSIDE = (
     "SQLITE_PERM",
     "SQLITE_READONLY",
 )
-#: Whoever was answered can rely on it; whoever was not cannot tell.
+#: A confirmed request is durable; an unconfirmed one has an unknown outcome.
 _TRY_AGAIN = (
     "everything acknowledged was stored; submit again: the same id is one"
     " release; after `start` or `publish`, check first:  modicum release show ID"
@@ -77,7 +77,7 @@ class SqliteTroubles:
 
     @contextmanager
     def told(self, *, writing: bool) -> Iterator[None]:
-        """Turn what SQLite and the files raise within the block into our errors."""
+        """Translate exceptions of SQLite and files within the block into our errors."""
         try:
             yield
         except TurnTimeoutError as error:
@@ -85,7 +85,7 @@ class SqliteTroubles:
         except sqlite3.Error as error:
             raise self._of_sqlite(error, writing=writing) from error
         except UnicodeDecodeError as error:
-            # So it is told that names of tables are no text: by Python, not by SQLite.
+            # Python's message, not SQLite's, for names of tables that are no text.
             raise self._damaged("its tables have no names") from error
         except OSError as error:
             raise (
@@ -93,7 +93,7 @@ class SqliteTroubles:
             ) from error
 
     def _of_sqlite(self, error: sqlite3.Error, *, writing: bool) -> ModicumError:
-        """Return what a mistake of SQLite means for the ledger."""
+        """Return the ledger error for an exception of SQLite."""
         name = str(getattr(error, "sqlite_errorname", ""))
         if name.startswith(_BUSY):
             return self.busy()  # Held by another program than modicum.

@@ -1,14 +1,14 @@
-"""Turns between processes and threads, by locks that the kernel lets go of.
+"""Turns between processes and threads, by kernel locks.
 
 Three files beside a ledger, all empty, each for one lock:
 
-- `.lock` is the turn: a writer holds it alone, readers of a resting file share it.
-- `.queue` is held while one waits for the turn, and let go of with the turn at hand.
-  Whoever ends a turn and wants the next stands behind all who wait in the queue, so
-  nobody overtakes and nobody starves.
+- `.lock` is the turn: a writer holds it alone, readers of an idle file share it.
+- `.queue` is held while waiting for the turn, and released once the turn is taken. A
+  process that ends a turn and wants the next one waits behind all others in the queue,
+  so nobody overtakes and nobody starves.
 - `.live` is shared by the processes that keep the ledger open between turns.
 
-A process that dies, at whatever point, lets go of all three.
+A process that dies, at any point, releases all three.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SqliteLock:
         wait_seconds: How long to wait for a lock.
 
     Attributes:
-        meanwhile: What threads do while they wait for the turn.
+        meanwhile: The work of threads while they wait for the turn.
     """
 
     def __init__(self, path: Path, wait_seconds: float) -> None:
@@ -70,9 +70,9 @@ class SqliteLock:
 
     @contextmanager
     def reading(self) -> Iterator[bool]:
-        """Share the turn with other readers; yield whether somebody has it open.
+        """Share the turn with other readers; yield whether it is open elsewhere.
 
-        Nothing is made: where there are no lock files, nobody writes.
+        Nothing is created: without lock files, there is no writer.
         """
         deadline = time.monotonic() + self._wait_seconds
         with ExitStack() as held:
@@ -82,10 +82,10 @@ class SqliteLock:
             yield live
 
     def _share(self, held: ExitStack, deadline: float) -> bool | None:
-        """Share the turn, and return whether somebody has the ledger open.
+        """Share the turn, and return whether the ledger is open elsewhere.
 
-        None stands for a queue that was made meanwhile: the answer holds only for
-        whoever stands in it, since looking takes the lock for an instant.
+        None if a queue was created meanwhile: the result is valid only for a process in
+        the queue, since the check takes the lock for an instant.
         """
         with ExitStack() as briefly:
             queued = self._enter(briefly, self._queue, fcntl.LOCK_EX, deadline)
@@ -101,9 +101,9 @@ class SqliteLock:
             return live
 
     def mark_live(self) -> Callable[[], None]:
-        """Tell others that this process keeps the ledger open."""
+        """Mark the ledger as kept open by this process."""
         with _opened(self._queue, make=True):
-            pass  # Whoever looks whether the ledger is live stands in the queue.
+            pass  # Processes that check whether the ledger is live wait in the queue.
         descriptor = os.open(self._live, _MAKE, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
         return partial(let_go, descriptor, os.getpid())
@@ -129,7 +129,7 @@ class SqliteLock:
 
 @contextmanager
 def _opened(path: Path, *, make: bool) -> Iterator[int]:
-    """Open a lock file; let go of its lock at the end."""
+    """Open a lock file; release its lock at the end."""
     flags = _MAKE if make else os.O_RDONLY | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o666)
     process = os.getpid()

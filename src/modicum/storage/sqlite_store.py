@@ -32,7 +32,7 @@ from modicum.storage.sqlite_errors import SqliteTroubles
 if TYPE_CHECKING:
     from modicum.storage.service_tables import Statement
 
-#: How long to wait for the turn before giving up.
+#: Timeout for the turn.
 WAIT_SECONDS = 30.0
 
 
@@ -78,7 +78,7 @@ class SqliteStore:
             raise self._troubles.unreadable(error) from error
 
     def close(self) -> None:
-        """Let go of what is kept open."""
+        """Close what is kept open."""
         with self._troubles.told(writing=True):
             self._access.close()
 
@@ -131,7 +131,7 @@ class SqliteStore:
 
     @contextmanager
     def turn(self) -> Iterator[SqliteTurn]:
-        """Hold the exclusive turn; what was appended is durable on exit."""
+        """Hold the exclusive turn; appended records are durable on exit."""
         with self._troubles.told(writing=True), self._access.writing() as connection:
             turn = SqliteTurn(connection)
             try:
@@ -141,7 +141,7 @@ class SqliteStore:
                 turn.ended = True
 
     def while_waiting(self, chore: Chore) -> None:
-        """Let this thread do something while it waits for a turn; see `Patient`."""
+        """Let this thread do some work while it waits for a turn; see `Patient`."""
         self._access.while_waiting(chore)
 
     def add_checkpoint(self, data: bytes) -> None:
@@ -149,10 +149,10 @@ class SqliteStore:
         with self._troubles.told(writing=True), self._access.writing() as connection:
             tables.insert_checkpoint(connection, data)
 
-    # --- what is beside the log ---
+    # --- service tables ---
 
     def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Return what a query finds beside the log; see `BesideStore`."""
+        """Return the rows of a query on the service tables; see `BesideStore`."""
 
         def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             if not tables.has_service_tables(connection, str(self._path)):
@@ -190,7 +190,7 @@ class SqliteStore:
         with draft.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file.fileno()), draft.stat()):
-                return  # Somebody put it in place just now.
+                return  # Another process has just created it.
             file.truncate(0)
             file.write(data)
             file.flush()
@@ -200,7 +200,7 @@ class SqliteStore:
 
 
 def _spoken(statement: Statement) -> tuple[str, Mapping[str, Any]]:
-    """Return a statement as SQLite takes it."""
+    """Return a statement in SQLite's syntax."""
     names = {name: f":{name}" for name in statement.values}
     return statement.text.format(s="main", **names), statement.values
 
@@ -253,20 +253,20 @@ class SqliteTurn:
         tables.insert_checkpoint(self._connection, data)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key."""
+        """Return the stored responses for some keys, by key."""
         refuse_ended(ended=self.ended)
         from modicum.storage import sqlite_tables
 
         return sqlite_tables.kept_for(self._connection, keys)
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers, and forget some of those that were given before a time."""
+        """Store responses, and delete some of those older than a time."""
         refuse_ended(ended=self.ended)
         from modicum.storage import sqlite_tables as sqlite_answers
 
         sqlite_answers.keep(self._connection, answers, forget_before)
 
     def confirm(self) -> None:
-        """Read back what was appended last, before it is acknowledged."""
+        """Read back the last appended record, before it is acknowledged."""
         if self._last is not None:
             tables.confirm(self._connection, self._last)

@@ -1,9 +1,9 @@
-"""The tables of a ledger in SQLite: their versions, and the statements that use them.
+"""The tables of a ledger in SQLite: their versions, and their statements.
 
 Table versions are steps that are never changed once released. Version 1 had the log
-only; version 2 added checkpoints, version 3 what a service keeps beside the log. A file
-of an older version is read as it is, and brought up to date in the transaction of the
-next turn. What is beside the log may be changed and deleted from; the rest may not.
+only; version 2 added checkpoints, version 3 the service tables. A file of an older
+version is read as it is, and migrated in the transaction of the next turn. The service
+tables may be changed and deleted from; the rest may not.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ _ADDED = (
         ("index", "sessions_by_end", "sessions"),
     },
 )
-#: What is in a file of each version: all that was added up to it.
+#: The contents of a file of each version: the sum of all additions.
 _CONTENTS = [set().union(*_ADDED[:count]) for count in range(1, len(_ADDED) + 1)]
-#: Version of the tables; the events carry a version of their own.
+#: Version of the tables; the events have a separate version.
 SCHEMA_VERSION = len(_STEPS)
 
 
@@ -135,7 +135,7 @@ def has_service_tables(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def stored_version(connection: sqlite3.Connection) -> int:
-    """Return the table version that a file says it has; 0 if it says none."""
+    """Return the table version of a file; 0 if it has none."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -225,9 +225,9 @@ def page_of(connection: sqlite3.Connection, after: int, count: int) -> Page:
     )
     records: list[Record] = []
     size = 0
-    is_all = True  # Then nobody needs to ask where the log ends.
+    is_all = True  # Then the end of the log need not be queried.
     for seq, payload, hash_ in rows:
-        # Contents of another type were never written by modicum; the chain says so.
+        # Contents of another type were never written by modicum; the chain shows it.
         contents = payload if isinstance(payload, bytes) else b""
         records.append(Record(seq, contents, str(hash_)))
         size += len(contents)
@@ -247,7 +247,7 @@ def last_of(connection: sqlite3.Connection) -> int:
 
 
 def refuse_hidden(connection: sqlite3.Connection, name: str) -> None:
-    """Refuse rows before the first: nobody would read them."""
+    """Refuse rows before the first: no reader would see them."""
     if connection.execute("SELECT 1 FROM events WHERE seq < 1 LIMIT 1").fetchone():
         raise _broken(name, "it has entries before the first one")
 
@@ -294,7 +294,7 @@ def insert_checkpoint(connection: sqlite3.Connection, data: bytes) -> None:
 def kept_for(
     connection: sqlite3.Connection, keys: Collection[str]
 ) -> dict[str, StoredAnswer]:
-    """Return the answers that are kept for some keys, by key."""
+    """Return the stored responses for some keys, by key."""
     rows = connection.execute(
         "SELECT key, digest, answer, at FROM answers"
         " WHERE key IN (SELECT value FROM json_each(?))",
@@ -306,7 +306,7 @@ def kept_for(
 def keep(
     connection: sqlite3.Connection, answers: Sequence[StoredAnswer], forget_before: str
 ) -> None:
-    """Insert answers, and delete the oldest of those before a time."""
+    """Insert responses, and delete the oldest of those before a time."""
     connection.execute(
         "DELETE FROM answers WHERE key IN"
         " (SELECT key FROM answers WHERE at < ? ORDER BY at LIMIT ?)",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-#: A clock that moved on by so many seconds more than went by has jumped.
+#: Tolerance of the clock against elapsed time, in seconds; beyond it, it jumped.
 JUMP_SECONDS = 3600
 
 
@@ -20,8 +20,8 @@ class SystemClock:
     """The machine's clock, in UTC.
 
     Args:
-        wall: Tells the time of day, in seconds since 1970.
-        elapsed: Tells how many seconds went by, from any beginning; nobody sets it.
+        wall: Returns the time of day, in seconds since 1970.
+        elapsed: Returns elapsed seconds, from any origin; it cannot be set.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class SystemClock:
         self._wall = wall
         self._elapsed = elapsed
         self._looked = elapsed()
-        self._origin = wall() - self._looked  # The time when `elapsed` told 0.
+        self._origin = wall() - self._looked  # The time when `elapsed` was 0.
 
     def now(self) -> str:
         """Return the time, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
@@ -43,7 +43,7 @@ class SystemClock:
         return add_seconds(now, seconds)
 
     def believed(self, now: str, at: str) -> str:
-        """Return `now`; if the clock jumped, the time by the seconds that went by."""
+        """Return `now`; if the clock jumped, the last time plus the elapsed seconds."""
         elapsed = self._elapsed()
         looked, self._looked = self._looked, elapsed
         latest = self._wall() - elapsed - JUMP_SECONDS
@@ -59,7 +59,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands still, for demos and tests.
+    """A fixed clock, for demos and tests.
 
     Args:
         now: The time it shows.
@@ -84,7 +84,7 @@ class FixedClock:
 
 @lru_cache(maxsize=16)  # All that happens in one turn happens at one time.
 def add_seconds(now: str, seconds: int) -> str:
-    """Return a time later by so many seconds, in the same form; at most the last."""
+    """Return a time this many seconds later, in the same form; at most the last."""
     at = datetime.fromisoformat(now).replace(tzinfo=None)
     try:
         return _shown(at + timedelta(seconds=seconds))

@@ -12,10 +12,10 @@ _SET_DUMPABLE: Final = 4
 
 
 def forbid_core_dumps() -> None:
-    """Let this process leave no core dump, whatever becomes of it.
+    """Forbid core dumps of this process.
 
     Nor may other processes of its user attach to it or read its memory; those of root
-    may. What this process runs inherits the limit, but not that it cannot be dumped.
+    may. Its children inherit the limit, but not the flag.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":

@@ -11,16 +11,16 @@ from collections.abc import Callable
 def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) -> None:
     """Take a lock in the order of arrival, or give up.
 
-    The kernel keeps the order, but only among those who wait in it, and it knows no
-    deadline. So a thread waits in the kernel, and this one waits for the thread. The
-    lock belongs to the opened file, not to the descriptor: if this one gives up, it or
-    the thread lets go of it, whichever comes last.
+    The kernel keeps the order, but only among those who wait in it, and it has no
+    timeout. So a thread waits in the kernel, and this one waits for the thread. The
+    lock belongs to the opened file, not to the descriptor: if this thread gives up, the
+    last of the two releases it.
     """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         taken, given_up = threading.Event(), threading.Event()
-        closes = threading.Lock()  # Whoever has it closes what the thread waits with.
+        closes = threading.Lock()  # Its holder closes what the thread waits with.
         own = os.dup(descriptor)
         waiting = threading.Thread(
             target=_wait,
@@ -32,14 +32,14 @@ def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) ->
             waiting.start()  # An interruption may come as soon as it runs.
             wait(taken)
         except BaseException:
-            given_up.set()  # Before the lock is let go of.
+            given_up.set()  # Before the lock is released.
             if closes.acquire(blocking=False):
                 os.close(own)
             raise
 
 
 def let_go(descriptor: int, process: int) -> None:
-    """Let go of a lock, and close its file.
+    """Release a lock, and close its file.
 
     Closing alone would not do: a child that was forked meanwhile has the file open
     too, and would keep the lock for as long as it lives. Such a child closes only.
@@ -57,7 +57,7 @@ def _wait(
     closes: threading.Lock,
 ) -> None:
     if not closes.acquire(blocking=False):
-        return  # Whoever asked is gone.
+        return  # The caller is gone.
     try:
         fcntl.flock(descriptor, kind)
         taken.set()

@@ -1,8 +1,8 @@
-"""Files: regular ones of a folder, and new ones that are there as a whole.
+"""Files: regular ones of a folder, and new ones that appear complete.
 
-Who may put a file there need not be allowed to read what its reader may read, or to
-make the reader wait. So nothing is opened that a link leads out of the folder to, and
-nothing that is no regular file.
+A person who may put a file there may lack permission to read what its reader may read,
+or to make the reader wait. So nothing is opened that a link leads out of the folder to,
+and nothing that is no regular file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from modicum.core.errors import Code, InputError, Problem, UsageError
 
-#: A pipe that nobody writes to is opened, and refused, without waiting.
+#: A pipe without a writer is opened, and refused, without waiting.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -38,9 +38,9 @@ def _handle(file: Path) -> int:
 
 
 def _handle_inside(file: Path, folder: Path) -> int:
-    """Open what a file stands for, from the folder on and by no link any more.
+    """Open the target of a file, from the folder on and by no further link.
 
-    So it does not matter if somebody puts a link into its way meanwhile.
+    So a link placed on its path meanwhile has no effect.
     """
     base = folder.resolve()
     try:
@@ -93,7 +93,7 @@ def _unreadable(file: Path, error: OSError) -> Problem:
     return Problem(Code.FILE_UNREADABLE, f"cannot read {file}: {reason}", help=remedy)
 
 
-#: How every database of SQLite begins.
+#: The first bytes of every SQLite database.
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -101,7 +101,7 @@ def write_whole(path: str | Path, pieces: Iterable[bytes]) -> None:
     """Write a file from pieces; who reads it finds the old one or all of the new one.
 
     Args:
-        path: Where to.
+        path: The path.
         pieces: Its contents, in order. If one cannot be had, nothing is written.
 
     Raises:
@@ -139,7 +139,7 @@ def write_new(path: Path, text: str) -> None:
 
 
 def _refuse_database(path: str | Path, target: Path) -> None:
-    """Refuse to write over a file of SQLite: it may be a ledger, which is not lost."""
+    """Refuse to overwrite a SQLite file: it may be a ledger, which must not be lost."""
     try:
         if not target.is_file():  # Nothing is there, or nothing that is replaced.
             return

@@ -1,4 +1,4 @@
-"""Data and withheld results, each encrypted under a key of its own."""
+"""Data and withheld results, each encrypted under a separate key."""
 
 from modicum.vault.key_files import (
     FileKeys,

@@ -1,8 +1,8 @@
-"""Encrypted content: chunks that cannot be cut off, moved, swapped or lengthened.
+"""Encrypted content: chunks that cannot be truncated, moved, swapped or extended.
 
-The form is told byte by byte in docs/reference/vault-format.md. Each chunk is sealed by
-AES-256-GCM under a key that serves this content alone. Its nonce says which chunk it is
-and whether it is the last one; with it go the header and the id.
+docs/reference/vault-format.md defines the format byte by byte. Each chunk is sealed by
+AES-256-GCM under a key for this content alone. Its nonce contains its number and
+whether it is the last one; the header and the id are authenticated with it.
 
 Source:
     The STREAM construction: Hoang, Reyhanitabar, Rogaway & Vizár, "Online
@@ -23,7 +23,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.vault.folder import Names
 from modicum.vault.problems import broken
 
-#: What content begins with: the kind of file, and its version.
+#: The magic bytes: the kind of file, and its version.
 MAGIC: Final = b"modseal\x01"
 #: A chunk has two to this power bytes. Smaller ones take longer, larger ones more room.
 CHUNK_EXPONENT: Final = 18
@@ -34,13 +34,13 @@ _PREFIX_BYTES: Final = 7
 _TAG_BYTES: Final = 16
 _CHUNKS_MAX: Final = 2**32
 
-#: Returns the next bytes, as many as asked for; fewer at the end.
+#: Returns the next bytes, as many as requested; fewer at the end.
 Read = Callable[[int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What every chunk of a content has in common."""
+    """The common parts of all chunks of a content."""
 
     header: bytes
     identifier: bytes
@@ -50,7 +50,7 @@ class _Frame:
         return 1 << self.header[8]
 
     def place(self, number: int, *, last: bool) -> tuple[bytes, bytes]:
-        """Return the nonce of a chunk, and what is authenticated with it."""
+        """Return the nonce of a chunk, and its associated data."""
         at = number.to_bytes(4, "big") + bytes([last])
         return self.header[9:16] + at, self.header + at + self.identifier
 
@@ -72,9 +72,9 @@ def encrypted(
 
 
 def decrypted(read: Read, key: bytes, names: Names) -> Iterator[bytes]:
-    """Yield a content, piece by piece; it is whole only when nothing more comes.
+    """Yield a content, chunk by chunk; it is authentic only when complete.
 
-    Nobody may see a piece before that: what follows may be cut off.
+    No chunk may be used before that: the rest may be truncated.
     """
     header = read(HEADER_BYTES)
     if (

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 from modicum.core.errors import Code, InputError, Problem
 from modicum.vault.problems import unusable
 
-#: Who cannot have the lock for so long gives up.
+#: Timeout for the lock.
 WAIT_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.005
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,9 +26,9 @@ _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Folder:
-    """An open folder that only its owner, this process, can look into.
+    """An open folder that only its owner, this process, can access.
 
-    Its methods raise `OSError`, which `opened` puts into words.
+    Its methods raise `OSError`, which `opened` translates.
 
     Args:
         at: The handle of the folder.
@@ -59,7 +59,7 @@ class Folder:
             while True:
                 with self.reading(name) as file:
                     data = file.read(most)
-                    # What lost its name may have been overwritten meanwhile.
+                    # An unlinked file may have been overwritten meanwhile.
                     now = os.stat(name, dir_fd=self._at, follow_symlinks=False)
                     if os.path.samestat(now, os.fstat(file.fileno())):
                         return data
@@ -78,7 +78,7 @@ class Folder:
             durable(file)
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file another name, in the place of what has it."""
+        """Rename a file, replacing an existing one."""
         os.replace(name, to, src_dir_fd=self._at, dst_dir_fd=self._at)
 
     def remove(self, name: str) -> None:
@@ -99,16 +99,16 @@ class Folder:
         self.remove(name)
 
     def overwriting(self, name: str) -> BinaryIO:
-        """Return a file to be overwritten, whatever becomes of its name."""
+        """Return a file to be overwritten, even if it is renamed."""
         return self._file(name, os.O_RDWR, "r+b")
 
     def sync(self) -> None:
-        """Make names durable that were given and taken."""
+        """Make created and removed names durable."""
         os.fsync(self._at)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder alone among all who ask for this, for a `with` block."""
+        """Hold an exclusive lock on the folder, for a `with` block."""
         take(self._at)
         try:
             yield
@@ -189,7 +189,7 @@ def _refuse_open(path: Path, found: os.stat_result) -> None:
         )
 
 
-#: An id, in UTF-8, has at most so many bytes.
+#: Maximum length of an id in UTF-8, in bytes.
 ID_BYTES_MAX: Final = 512
 _PREFIX: Final = b"modicum-vault/v1\0"
 _KEY: Final = re.compile(r"[0-9a-f]{64}\.key")
@@ -198,10 +198,10 @@ _DEBRIS: Final = re.compile(r"[0-9a-f]{64}\.(?:[0-9a-f]{16}\.part|key\.new)")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The files of one thing.
+    """The files of one object.
 
     Attributes:
-        id: What the thing is called.
+        id: The object's id.
         tag: SHA-256 of the id, 32 bytes.
     """
 
@@ -215,7 +215,7 @@ class Names:
 
     @property
     def key(self) -> str:
-        """The wrapped key; where it is, the thing is."""
+        """The wrapped key; the object exists while it does."""
         return f"{self.tag.hex()}.key"
 
     @property
@@ -225,16 +225,16 @@ class Names:
 
     @property
     def tombstone(self) -> str:
-        """An empty file: where it is, the thing is not, and never will be."""
+        """An empty file: while it exists, the object is gone permanently."""
         return f"{self.tag.hex()}.shredded"
 
     def part(self, nonce: bytes) -> str:
-        """Return what content is called until it is complete."""
+        """Return the name of incomplete content."""
         return f"{self.tag.hex()}.{nonce.hex()}.part"
 
 
 def names_of(identifier: str) -> Names:
-    """Return the names of the files of a thing."""
+    """Return the file names of an object."""
     fits = identifier.isprintable() and 0 < len(identifier) <= ID_BYTES_MAX
     data = identifier.encode() if fits else b""
     if not 0 < len(data) <= ID_BYTES_MAX:
@@ -249,7 +249,7 @@ def names_of(identifier: str) -> Names:
 
 
 def is_key(name: str) -> bool:
-    """Return whether a file of this name holds the wrapped key of a thing."""
+    """Return whether a file name is that of a wrapped key."""
     return _KEY.fullmatch(name) is not None
 
 

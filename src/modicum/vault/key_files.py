@@ -1,10 +1,10 @@
 """Keys in a file, for development and for single machines.
 
-Whoever can read the file and the vault can read everything: a copy of the whole disk
-holds both. Where that matters, let a key service keep the keys.
+Anyone who can read the file and the vault can read everything: a copy of the whole disk
+contains both. Where that matters, use a key service.
 
-A thing of its own is destroyed by deleting its wrapped key alone: all things of a
-generation share one key here.
+Destroying a single object deletes only its wrapped key: all objects of a generation
+share one wrapping key here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FILE_BYTES_MAX: Final = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
         current: The id of the key that is wrapped under.
@@ -56,7 +56,7 @@ class Keys:
 
 
 def read_keys(path: Path) -> Keys:
-    """Return what a file holds."""
+    """Return the contents of a file."""
     data = read_owned(path, _FILE_BYTES_MAX)
     try:
         found = decode(data)
@@ -109,7 +109,7 @@ def changing(path: Path) -> Iterator[Keys]:
 def replace(path: Path, held: Keys) -> None:
     """Write the file as a whole: who reads it finds the old keys or the new ones."""
     beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)  # What a crash left.
+    beside.unlink(missing_ok=True)  # Left over from a crash.
     write_new(beside, held.to_bytes())
     with path.open("r+b") as old:
         beside.replace(path)

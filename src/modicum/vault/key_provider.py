@@ -1,10 +1,10 @@
-"""What a vault asks of whoever keeps the keys that wrap its keys.
+"""The interface of providers of wrapping keys.
 
-A cloud's key service is one small class. `wrap` asks it to encrypt 32 bytes with
-`context.to_bytes()` as additional data or, where it wants a mapping, with
-`{"id": context.id, "digest": context.digest}` as encryption context. `unwrap` asks it
-to decrypt with the same; `rewrap` to re-encrypt, or it does both of these. `current`
-names the version of the key that it encrypts with now.
+A cloud's key service is one small class. `wrap` lets it encrypt 32 bytes with
+`context.to_bytes()` as additional data or, where it needs a mapping, with `{"id":
+context.id, "digest": context.digest}` as encryption context. `unwrap` lets it decrypt
+with the same; `rewrap` re-encrypts, or does both of these. `current` returns the
+version of the key that it encrypts with now.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from modicum.vault.problems import broken
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a data key is for; it serves nothing else.
+    """The single purpose of a data key.
 
     Attributes:
-        id: What the thing is called.
+        id: The object's id.
         digest: SHA-256 of its encrypted bytes.
     """
 
@@ -43,7 +43,7 @@ class Wrapped:
 
     Attributes:
         key_id: The key that it is wrapped under, with its generation; no secret.
-        data: What the provider made of it.
+        data: The provider's ciphertext.
     """
 
     key_id: str
@@ -51,7 +51,7 @@ class Wrapped:
 
 
 class KeyProvider(Protocol):
-    """Who keeps the keys that wrap data keys. Several threads may ask at a time."""
+    """Holds the keys that wrap data keys. Several threads may use it at a time."""
 
     def current(self) -> str:
         """Return the id of the key that is wrapped under now."""
@@ -71,7 +71,7 @@ class KeyProvider(Protocol):
 
 
 KIND: Final = "modicum-wrapped-key/v1"
-#: Such a file is some hundred bytes; what a provider makes of a key, a few thousand.
+#: Such a file has some hundred bytes; a provider's ciphertext, a few thousand.
 RECORD_BYTES_MAX: Final = 2**16
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _KEYS: Final = {"kind", "id", "digest", "key", "wrapped"}
@@ -79,10 +79,10 @@ _KEYS: Final = {"kind", "id", "digest", "key", "wrapped"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A wrapped key, and what it is for.
+    """A wrapped key and its context.
 
     Attributes:
-        context: What it is for.
+        context: Its context.
         wrapped: The key.
     """
 
@@ -105,7 +105,7 @@ class Record:
 def read_record(data: bytes, called: str) -> Record:
     """Return the wrapped key of a file.
 
-    What it says is only a claim until the provider unwraps the key for it.
+    Its contents are unverified until the provider unwraps the key.
     """
     try:
         found = decode(data) if len(data) <= RECORD_BYTES_MAX else None

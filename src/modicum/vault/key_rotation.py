@@ -1,4 +1,4 @@
-"""Wrapping data keys under another key; what they opened stays as it is."""
+"""Rewrapping data keys under another key; contents stay as they are."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from modicum.vault.key_provider import (
 )
 from modicum.vault.problems import broken
 
-#: So many damaged keys are named; of more, the number is told.
+#: Maximum number of damaged keys listed; of more, the number is shown.
 _NAMED_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """What a rotation did.
+    """The result of a rotation.
 
     Attributes:
         moved: How many data keys it wrapped under the current key.
@@ -69,7 +69,7 @@ def _rewrap(folder: Folder, names: Names, record: Record, keys: KeyProvider) -> 
         folder.write(names.new_key, Record(record.context, anew).to_bytes())
         folder.rename(names.new_key, names.key)
         folder.sync()
-        with suppress(OSError):  # The new one is in its place, come what may.
+        with suppress(OSError):  # The new one is in place in any case.
             overwrite(old)
 
 

@@ -1,4 +1,4 @@
-"""The file that says where the keys of a vault are: in it, or with a service."""
+"""The file with the keys of a vault, or with the name of a key service."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BYTES_MAX: Final = 2**16
 
 
 def named_keys(path: Path) -> KeyProvider:
-    """Return the keys that a file holds, or those of the service that it names."""
+    """Return the keys in a file, or of the service that it names."""
     data = read_owned(path, _BYTES_MAX)
     if not data.startswith(_FIRST):
-        return file_keys(path)  # It quotes nothing of what it cannot read.
+        return file_keys(path)  # Its errors quote nothing of the file.
     return transit_keys(_transit(read_document(data, str(path)), path.parent))
 
 
 def holds_keys(path: Path) -> bool:
-    """Return whether a file holds keys itself, rather than naming a service."""
+    """Return whether a file contains keys itself, rather than naming a service."""
     return not read_owned(path, _BYTES_MAX).startswith(_FIRST)
 
 

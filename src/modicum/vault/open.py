@@ -1,4 +1,4 @@
-"""What is looked at before anything of a thing is told."""
+"""Checks before anything of an object is returned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modicum.vault.problems import broken, no_key, shredded
 
 
 def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
-    """Return the wrapped key of what the ledger remembers."""
+    """Return the wrapped key of the object recorded in the ledger."""
     data = folder.read(names.key, RECORD_BYTES_MAX + 1)
     # The tombstone is there before the key is overwritten: so look in this order.
     if folder.has(names.tombstone):
@@ -32,7 +32,7 @@ def record_of(folder: Folder, names: Names, sealed: Sealed) -> Record:
 
 @contextmanager
 def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
-    """Lend the encrypted content of a thing, for a `with` block."""
+    """Lend the encrypted content of an object, for a `with` block."""
     try:
         file = folder.reading(names.content)
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def content_of(folder: Folder, names: Names) -> Iterator[BinaryIO]:
 
 
 def hashed(file: BinaryIO, update: Callable[[bytes], None]) -> Read:
-    """Return what reads a file, and tells a hash of all that it reads."""
+    """Return a reader of a file that updates a hash with all that it reads."""
 
     def read(size: int) -> bytes:
         data = file.read(size)

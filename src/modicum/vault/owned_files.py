@@ -22,7 +22,7 @@ def read_owned(path: Path, most: int, *, may_be_link: bool = False) -> bytes:
                 found = os.fstat(file.fileno())
                 refused = _refusal(path, found)
                 data = b"" if refused else file.read(most + 1)
-                # What lost its name may have been overwritten meanwhile.
+                # An unlinked file may have been overwritten meanwhile.
                 if refused or os.path.samestat(path.stat(), found):
                     break
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What can be wrong with a vault, in words that tell nothing of what lies in it."""
+"""Errors of a vault, without any of its contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modicum.core.errors import (
 
 
 def broken(identifier: str, why: str) -> VerificationError:
-    """Return the error of a thing that is not what was put in."""
+    """Return the error of an object whose content was changed."""
     return VerificationError(
         Problem(
             Code.SEALED_BROKEN,
@@ -26,7 +26,7 @@ def broken(identifier: str, why: str) -> VerificationError:
 
 
 def shredded(identifier: str) -> UnavailableError:
-    """Return the error of a thing whose key was destroyed."""
+    """Return the error of an object whose key was destroyed."""
     return UnavailableError(
         Problem(
             Code.KEY_DESTROYED,
@@ -41,7 +41,7 @@ def no_key(why: str, remedy: str = "") -> UnavailableError:
 
 
 def used_before(identifier: str, *, is_shredded: bool) -> ConflictError:
-    """Return the error of an id that stands, or stood, for something."""
+    """Return the error of an id that is, or was, in use."""
     what = "was shredded" if is_shredded else "is already in the vault"
     return ConflictError(
         Problem(

@@ -1,4 +1,4 @@
-"""How a thing comes into the folder of a vault: with its key, or not at all."""
+"""Adding an object to a vault's folder: with its key, or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from modicum.vault.problems import used_before
 
 
 def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
-    """Give complete content its name, then its key; there is no thing without a key."""
+    """Rename complete content, then its key; no object exists without a key."""
     try:
         folder.erase(names.new_key)
         folder.write(names.new_key, record)
@@ -22,7 +22,7 @@ def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
         folder.rename(names.new_key, names.key)
         folder.sync()
     except BaseException:
-        # Nobody was told that it is there, and it may not be after a power cut.
+        # It was not acknowledged, and may be gone after a power cut.
         with suppress(OSError):
             folder.erase(names.key)
             folder.erase(names.new_key)
@@ -31,7 +31,7 @@ def commit(folder: Folder, names: Names, part: str, record: bytes) -> None:
 
 
 def refuse_used(folder: Folder, names: Names) -> None:
-    """Refuse an id that stands, or stood, for something."""
+    """Refuse an id that is, or was, in use."""
     if folder.has(names.tombstone):
         raise used_before(names.id, is_shredded=True)
     if folder.has(names.key):
@@ -54,9 +54,9 @@ def part_of(folder: Folder, names: Names) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def sweep(folder: Folder) -> None:
-    """Remove what nobody is writing, and nobody will go on with."""
+    """Remove files that nobody writes or will complete."""
     for name in filter(is_debris, folder.names()):
-        if name.endswith(".new"):  # Whoever writes one holds the folder's lock.
+        if name.endswith(".new"):  # Its writer holds the folder's lock.
             folder.erase(name)
             continue
         with folder.reading(name) as file:

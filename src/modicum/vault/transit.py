@@ -1,9 +1,9 @@
-"""Keys that HashiCorp Vault keeps: its engine `transit` wraps, and never shows them.
+"""Keys in HashiCorp Vault: its engine `transit` wraps, and never reveals them.
 
-The key there must be a derived one (`derived=true`): it wraps each data key under a key
-of its own, derived from what the data key is for. Only so can `rewrap` be told what it
-is for; it takes no associated data. Of a key that is not derived, the service would
-ignore the context without a word, so such a key is refused.
+The key there must be a derived one (`derived=true`): it wraps each data key under a
+separate key, derived from the data key's context. Only so can `rewrap` take the
+context; it accepts no associated data. For a key that is not derived, the service would
+silently ignore the context, so such a key is refused.
 
 The token may `update` `encrypt/KEY`, `decrypt/KEY` and `rewrap/KEY`, and `read`
 `keys/KEY`, and nothing else.
@@ -42,12 +42,12 @@ _TOKEN_BYTES_MAX: Final = 2**14
 
 
 class TransitClient:
-    """Asks one key service; several threads may.
+    """A client of one key service; several threads may use it.
 
     Args:
         address: Its address, as `address_of` returns it.
-        token_file: Where the token is.
-        namespace: Which namespace is asked for; empty if there is none.
+        token_file: The file with the token.
+        namespace: The namespace; empty if there is none.
         ca_file: Certificates that are trusted; None for those of the system.
 
     Raises:
@@ -64,7 +64,7 @@ class TransitClient:
     def ask(
         self, path: str, sent: Mapping[str, str] | None
     ) -> tuple[int, Mapping[str, object]]:
-        """Return the status and the JSON object that came."""
+        """Return the status and the JSON object of a response."""
         import httpx2
 
         method = "GET" if sent is None else "POST"
@@ -77,7 +77,7 @@ class TransitClient:
             ) as answer:
                 return answer.status_code, _object(_bounded(answer))
         except httpx2.HTTPError:
-            # Without its cause, which holds what was sent.
+            # Without its cause, which contains request data.
             raise no_key(
                 "the key service does not respond", "try again later"
             ) from None
@@ -109,7 +109,7 @@ class TransitClient:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a key service, if it may be asked there."""
+    """Return the address of a key service, if it may be contacted."""
     try:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
@@ -178,22 +178,22 @@ def _need_httpx2() -> None:
 
 _WRAPPED: Final = re.compile(r"vault:v([1-9][0-9]{0,8}):[A-Za-z0-9+/]+={0,2}")
 _PATH: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-#: Kinds of keys that authenticate what they encrypt.
+#: Types of keys with authenticated encryption.
 _KINDS: Final = frozenset({"aes128-gcm96", "aes256-gcm96", "chacha20-poly1305"})
-#: What the service says where a wrapped key is not for its context, or was changed.
+#: The service's message for a wrapped key with a wrong context or changed data.
 _FOREIGN: Final = ("message authentication failed", "invalid ciphertext")
 
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """Where a key is.
+    """The location of a key.
 
     Attributes:
         address: Of the service, such as `https://vault.example:8200`.
-        key: What the key is called.
+        key: The name of the key.
         token_file: A file of our own, mode 0600, with the token; read each time, so
-            that whoever renews the token may write it anew.
-        mount: Where the engine is mounted; one name.
+            that the token can be renewed there.
+        mount: The mount path of the engine; one name.
         namespace: The namespace; empty if there is none.
         ca_file: Certificates that are trusted, in PEM; None for those of the system.
     """
@@ -207,12 +207,12 @@ class Transit:
 
     @property
     def name(self) -> str:
-        """What ids of keys begin with."""
+        """The prefix of key ids."""
         return f"{self.mount}/{self.key}"
 
 
 def transit_keys(transit: Transit) -> TransitKeys:
-    """Return the keys that a service keeps; it is not asked yet."""
+    """Return the keys of a service; no request is made yet."""
     namespace = transit.namespace.split("/") if transit.namespace else []
     for part in (transit.key, transit.mount, *namespace):
         if not _PATH.fullmatch(part):
@@ -232,11 +232,11 @@ def transit_keys(transit: Transit) -> TransitKeys:
 
 
 class TransitKeys:
-    """The keys that HashiCorp Vault keeps.
+    """Keys in HashiCorp Vault.
 
     Args:
-        transit: Where they are.
-        asking: What asks the service.
+        transit: The location of the key.
+        asking: The client.
     """
 
     def __init__(self, transit: Transit, asking: TransitClient) -> None:
@@ -288,7 +288,7 @@ class TransitKeys:
     def _of_wrapped(
         self, verb: str, wrapped: Wrapped, context: Context
     ) -> Mapping[str, object]:
-        """Return what is said of a wrapped key that this key wrapped."""
+        """Return the response about a wrapped key of this key."""
         text = wrapped.data.decode("latin-1")
         found = _WRAPPED.fullmatch(text)
         if found is None:
@@ -312,7 +312,7 @@ class TransitKeys:
     def _data(
         self, path: str, sent: Mapping[str, str] | None, of: str = ""
     ) -> Mapping[str, object]:
-        """Return what the service says."""
+        """Return the service's response."""
         status, found = self._asking.ask(f"{self._transit.mount}/{path}", sent)
         if status == 200 and isinstance(data := found.get("data"), dict):
             return data
@@ -320,7 +320,7 @@ class TransitKeys:
         words = " ".join(map(str, said)) if isinstance(said, list) else ""
         if of and status == 400 and any(known in words for known in _FOREIGN):
             raise broken(of, "its wrapped key is for something else")
-        # What the service says is not repeated: it may quote what was sent.
+        # The service's message is not repeated: it may quote request data.
         raise no_key(
             f"the key service rejects `{self._transit.name}` (status {status})",
             "check its log: the key must exist, and the token must be allowed to use"

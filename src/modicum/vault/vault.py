@@ -1,4 +1,4 @@
-"""A folder in which things lie encrypted, each under a data key of its own."""
+"""A folder of encrypted objects, each under a separate data key."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _READ_BYTES: Final = 2**20
 
 
 def open_vault(directory: Path, keys: KeyProvider) -> EncryptedVault:
-    """Return the vault in a folder, which is made if it is not there.
+    """Return the vault in a folder, which is created if it is missing.
 
-    What a crash left there half done is removed.
+    Incomplete files of a crash are removed.
     """
     made(directory)
     with opened(directory) as folder, folder.locked():
@@ -41,26 +41,26 @@ def open_vault(directory: Path, keys: KeyProvider) -> EncryptedVault:
 
 
 class EncryptedVault:
-    """Things that lie encrypted in a folder. It implements the port `Vault`.
+    """Encrypted objects in a folder. It implements the port `Vault`.
 
     Several threads and processes may use it; it holds nothing open. Whoever can read
-    the memory of a process that seals or opens can read keys there: Python cannot be
-    made to forget them.
+    the memory of a process that seals or opens can read keys there: Python cannot erase
+    them.
 
     Args:
         directory: The folder.
-        keys: Who wraps its keys.
+        keys: The provider of its wrapping keys.
     """
 
     def __init__(self, directory: Path, keys: KeyProvider) -> None:
         self._directory, self._keys = directory, keys
 
     def seal(self, identifier: str, content: bytes) -> Sealed:
-        """Put something in, under a key of its own; it is durable on return."""
+        """Seal content under its own key; it is durable on return."""
         return self._sealed(names_of(identifier), io.BytesIO(content).read)
 
     def open(self, sealed: Sealed) -> bytes:
-        """Return what was put in."""
+        """Return the sealed content."""
         names = names_of(sealed.id)
         with opened(self._directory) as folder:
             record = record_of(folder, names, sealed)
@@ -72,10 +72,10 @@ class EncryptedVault:
         return b"".join(decrypted(io.BytesIO(data).read, key, names))
 
     def find(self, identifier: str) -> Sealed | None:
-        """Return what lies here under an id; None if nothing does, or it was shredded.
+        """Return the sealed object of an id; None if there is none or it was shredded.
 
-        It is what the folder says of itself, which proves nothing. It serves to find
-        out after a crash whether `seal` got as far as that.
+        This is the folder's own claim, which proves nothing. It serves to find out
+        after a crash whether `seal` completed.
         """
         names = names_of(identifier)
         with opened(self._directory) as folder:
@@ -93,24 +93,24 @@ class EncryptedVault:
         return Sealed(identifier, context.digest)
 
     def shred(self, identifier: str) -> None:
-        """Destroy the key of something; it cannot be read again by anybody.
+        """Destroy the key of an object, which makes it unreadable permanently.
 
         Its wrapped key is overwritten and removed, then its content; an empty file
         stays, so that the id is never used again. Shredding again changes nothing;
-        shredding what never was keeps the id from being used.
+        shredding an unused id blocks it.
 
-        What this cannot do: copies of the wrapped key in backups and snapshots stay
-        readable for whoever has the key that it is wrapped under; disks that move
-        blocks, as SSDs and copy-on-write file systems do, may keep its old bytes for a
-        while. Against both helps to rotate, and to destroy the old key at its provider
-        when nothing is wrapped under it any more: then old copies open nothing. The
-        provider itself is not told of a single thing.
+        Limits: copies of the wrapped key in backups and snapshots stay readable for
+        holders of its wrapping key; disks that move blocks, as SSDs and copy-on-write
+        file systems do, may keep its old bytes for a while. The remedy for both is to
+        rotate, and to destroy the old key at its provider when nothing is wrapped under
+        it any more: then old copies open nothing. The provider itself knows nothing of
+        single objects.
         """
         names = names_of(identifier)
         with opened(self._directory) as folder, folder.locked():
             if not folder.has(names.tombstone):
                 folder.write(names.tombstone, b"")
-            folder.sync()  # From here on it is not opened, whatever else fails.
+            folder.sync()  # From here on it cannot be opened, whatever else fails.
             folder.erase(names.new_key)
             folder.erase(names.key)
             folder.remove(names.content)
@@ -119,7 +119,7 @@ class EncryptedVault:
     def rotate(self) -> key_rotation.Rotated:
         """Wrap all data keys under the current key of the provider; contents stay.
 
-        What a crash leaves undone, the next call does.
+        After a crash, the next call completes the rest.
         """
         return key_rotation.rotate(self._directory, self._keys)
 
@@ -159,7 +159,7 @@ class EncryptedVault:
                 context = Context(names.id, hashing.hexdigest())
                 with folder.locked():
                     refuse_used(folder, names)
-                    # Nobody destroys a key between this and the last step below.
+                    # No key may be destroyed between this and the last step below.
                     wrapped = self._keys.wrap(data_key, context)
                     record = Record(context, wrapped).to_bytes()
                     commit(folder, names, part, record)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: How many releases Acme Health made before it had a policy.
+#: Number of releases of Acme Health before it had a policy.
 RELEASES = 40
 #: Which of them spent more on one attribute than the policy will allow.
 OVERSPENDING = 7
@@ -17,13 +17,13 @@ _FIRST_YEAR = 2022
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """A kind of release that was made again and again.
+    """A kind of release that was repeated.
 
     Attributes:
         name: Its name, without the year.
         purpose: Why it was made.
-        audience: Who saw it.
-        attributes: What may be read; each release reads one or two of them.
+        audience: The audience.
+        attributes: The possible attributes; each release reads one or two of them.
         sigmas: Standard deviations of its Gaussian noise; the answer is a count.
     """
 
@@ -52,10 +52,10 @@ _SERIES = (
 
 
 def past_releases() -> list[dict[str, object]]:
-    """Return the organization's past, oldest first, as it would stand in a file.
+    """Return the organization's past releases, oldest first, as in a file.
 
-    The same list on every call: `RELEASES` releases with ids `r-0001` and on. The
-    one numbered `OVERSPENDING` goes over the limit of the attribute `salary`.
+    The same list on every call: `RELEASES` releases with ids `r-0001` and on. The one
+    numbered `OVERSPENDING` exceeds the limit of the attribute `salary`.
     """
     return [_release(number) for number in range(1, RELEASES + 1)]
 

@@ -14,7 +14,7 @@ from modicum.workloads.columns import LABELS
 from modicum.workloads.document import head, whole_numbers, workload_of
 from modicum.workloads.model import COLUMNS, Workload
 
-#: The key of the metadata under which the head stands.
+#: The metadata key of the head.
 METADATA = b"modicum"
 
 

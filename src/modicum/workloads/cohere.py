@@ -1,9 +1,9 @@
 """The workloads W1 to W4 of Cohere's evaluation (Küchler et al., S&P 2024).
 
 Requests arrive as a Poisson process, 504 a week on average; a round is a week. Their
-mechanism, size and sampling rate are equally likely. Each reads a range on a ring of
-partitioning elements, of random width around a random center, and is worth what the
-size and the sample promise, times a random appreciation.
+mechanism, size and sampling rate are uniformly distributed. Each reads a range on a
+ring of partitioning elements, of random width around a random center; its utility is
+that of the size and the sample, times a random appreciation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from modicum.workloads.random_draws import (
 )
 from modicum.workloads.request_types import RequestType, types_of
 
-#: What utility may mean.
+#: The definitions of utility.
 OBJECTIVES = ("utility", "requests")
 #: Requests are worth so much on average.
 UTILITY_MEAN = 1000
@@ -40,7 +40,7 @@ ROUNDS_MAX = 10_000
 _MICROSECOND = 10**6
 _GAP = 20 * 60 * _MICROSECOND
 _WEEK = 7 * 24 * 60 * 60 * _MICROSECOND
-# Rows of uniform numbers that are drawn at once.
+# Number of rows of uniform numbers drawn at once.
 _BLOCK = 4096
 
 #: The mechanisms of each mix, each with the distribution of its widths.
@@ -64,7 +64,7 @@ MIXES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-#: What the mixes are also called.
+#: Aliases of the mixes.
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"gm": "w1", "basic": "w2", "mix": "w2", "ml": "w3", "mixed": "w4", "all": "w4"}
 )
@@ -72,7 +72,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Recipe(Ingredients):
-    """What a workload is made from."""
+    """The parameters of a workload."""
 
     def stream(self, role: str) -> np.random.Generator:
         """Return the generator of one role."""
@@ -83,13 +83,13 @@ def cohere(name: str, recipe: Recipe | None = None) -> Workload:
     """Return a workload of the evaluation.
 
     The same recipe gives the same workload everywhere. Seed and repetition alone
-    decide who arrives when, and the appreciation of each; the sampling rates decide
-    nothing but themselves, and what follows for the utility. Fewer rounds are the
-    beginning of more, but for the scale of utilities.
+    determine the arrivals, and the appreciation of each; the sampling rates determine
+    only themselves, and the resulting utility. Fewer rounds are a prefix of more,
+    except for the scale of utilities.
 
     Args:
         name: ``w1`` to ``w4``, or a key of `ALIASES`.
-        recipe: The rest; that of the paper, with seed 0, if left out.
+        recipe: The other parameters; those of the paper, with seed 0, by default.
 
     Raises:
         InputError: If the name or something in the recipe is unknown or out of range.
@@ -234,7 +234,7 @@ def widths_of(share: Reals, domain: int) -> Integers:
 def _utilities(
     recipe: Recipe, types: tuple[RequestType, ...], kinds: Integers
 ) -> Integers:
-    """Return what each request is worth; about `UTILITY_MEAN` on average."""
+    """Return the utility of each request; about `UTILITY_MEAN` on average."""
     count = len(kinds)
     if recipe.objective == "requests":
         return np.ones(count, dtype=np.int64)
@@ -246,12 +246,12 @@ def _utilities(
 
 
 def promised(kind: RequestType, types: tuple[RequestType, ...]) -> Fraction:
-    """Return how much a type of request promises, before it is appreciated.
+    """Return the utility of a type of request, without appreciation.
 
     Args:
         kind: The type.
-        types: The types of the workload: cheap mechanisms are given the epsilon of
-            the most expensive one of their size.
+        types: The types of the workload: cheap mechanisms get the epsilon of the most
+            expensive one of their size.
     """
     eps = max(other.eps for other in types if other.size == kind.size)
     return eps * eps * kind.sampling

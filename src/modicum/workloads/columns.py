@@ -1,6 +1,6 @@
-"""Columns of requests as they come from a file: checked, and turned into arrays.
+"""Columns of requests from a file: checked, and converted to arrays.
 
-A mistake is told with its row. Rows are counted from 1, as people count.
+A mistake is reported with its row, counted from 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from modicum.workloads.random_draws import Booleans, Integers
 #: The columns of labels, in the order of files.
 LABELS = ("black_box", "month", "attributes")
 
-# What stands in a column before anybody looked at it.
+# The unchecked contents of a column.
 _Values: TypeAlias = "list[object] | NDArray[Any]"
 
 _MOST = 2**63 - 1
@@ -28,10 +28,10 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the values of columns may be.
+    """The valid values of columns.
 
     Attributes:
-        types: How many types there are.
+        types: The number of types.
         rounds: The rounds that may have requests.
         domain: How many elements the ring has.
     """
@@ -59,14 +59,13 @@ def read_columns(
     """Return columns as arrays.
 
     Args:
-        allowed: What their values may be.
+        allowed: Their valid values.
         requests: The columns of requests, as lists or arrays.
         labels: Those of labels, if there are any.
 
     Raises:
         InputError: If a column is missing, unknown, or of another length; if a value
-            is of another type, or out of its range; if a number of a request stands
-            twice.
+            has another type, or is out of range; if a number of a request is repeated.
     """
     _check_names("requests", requests, COLUMNS)
     found = {
@@ -117,7 +116,7 @@ def _check_different(ids: Integers) -> None:
 
 
 def _check_rising(starts: Integers, attributes: Integers, row_of: Integers) -> None:
-    """Refuse attributes of one request that do not rise, or stand twice."""
+    """Refuse attributes of one request that are unsorted or repeated."""
     falls = np.flatnonzero(np.diff(attributes) <= 0) + 1
     wrong = falls[~np.isin(falls, starts)]
     if len(wrong):
@@ -169,12 +168,12 @@ def _whole_numbers(
     bounds: tuple[int, int],
     row_of: Integers | None = None,
 ) -> Integers:
-    """Return a column of whole numbers.
+    """Return a column of integers.
 
     Args:
         column: Its name.
         given: Its values.
-        bounds: The least and the largest that they may be.
+        bounds: Their minimum and maximum.
         row_of: The row of each value; None if every row has one.
     """
     values = _sequence(column, given, "integers")
@@ -211,7 +210,7 @@ def _truths(column: str, given: object) -> Booleans:
     return np.array(values, dtype=np.bool_)
 
 
-#: Of each type, what it is called, and which arrays hold it.
+#: By type, its name, and the arrays that hold it.
 _KINDS = {int: ("integers", "iu"), bool: ("true or false", "b")}
 
 

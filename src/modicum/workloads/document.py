@@ -1,7 +1,7 @@
-"""A workload as plain data, and back: what files of every kind hold.
+"""A workload as plain data, and back: the contents of all file formats.
 
-A head says what the workload is; columns hold the requests. Files may come from
-anywhere, so that everything is checked.
+A head describes the workload; columns contain the requests. Files are untrusted, so
+everything is checked.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def _labels_to_plain(labels: Labels) -> Plain:
 
 
 def whole_numbers(data: bytes) -> object:
-    """Return what JSON says that has no other numbers than whole ones.
+    """Return the value of JSON whose numbers are all integers.
 
     Raises:
-        InputError: If a key stands twice.
+        InputError: If a key is repeated.
         ValueError: If it is not JSON, or has other numbers.
         RecursionError: If it is nested too deeply.
     """
@@ -154,7 +154,7 @@ def workload_of(
     """Return the workload of a head and of columns.
 
     Args:
-        head: What `head` returns, or anything else.
+        head: The result of `head`, or anything else.
         requests: The columns of the requests, as lists or arrays.
         labels: Those of their labels, if they have any.
 
@@ -232,7 +232,7 @@ def _some(node: Node, what: str) -> tuple[Node, ...]:
 
 
 def _type(node: Node, number: int) -> RequestType:
-    """Return a type; its number, from 1, tells where a mistake is."""
+    """Return a type; its number, from 1, is for error messages."""
     what = f"type {number}"
     fields = Fields(node, what)
     mechanism = text(fields.take("mechanism"), f"the mechanism of {what}")

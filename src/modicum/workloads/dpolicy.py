@@ -4,9 +4,9 @@ Which attributes belong to which categories was drawn there, and is drawn here, 
 seed of our own. The example policies and the workloads are made from the same schema.
 
 Requests are those of W4, in twenty rounds. In S1, most models only answer queries: a
-context of its own. In S2, requests read some of 150 attributes in ten categories. In
-S3, they read the rows of some month, and half of them an attribute with a limit for
-each month. The example policies `dpolicy-s1` to `dpolicy-s3` are the rules.
+separate context. In S2, requests read some of 150 attributes in ten categories. In S3,
+they read the rows of some month, and half of them an attribute with a limit for each
+month. The example policies `dpolicy-s1` to `dpolicy-s3` are the rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def all_memberships() -> tuple[dict[int, str], ...]:
 
 
 def memberships(random: Random) -> dict[int, str]:
-    """Return the categories of an attribute: member of one, and what else it joins.
+    """Return the categories of an attribute: member of one, and further ones.
 
     Args:
         random: Decides; only its `random()` is used, which is the same everywhere.
@@ -80,13 +80,13 @@ def _drawn(random: Random) -> Iterator[int]:
 
 #: The names of the scenarios.
 SCENARIOS = ("s1", "s2", "s3")
-#: How many rounds the evaluation has.
+#: Number of rounds of the evaluation.
 ROUNDS = 20
 #: The probability that a model only answers queries.
 BLACK_BOX = 0.8
 #: After each attribute, a request reads another one with this probability.
 ANOTHER_ATTRIBUTE = 0.75
-#: A month has so many rounds.
+#: Number of rounds per month.
 ROUNDS_PER_MONTH = 4
 
 _MODELS = ("dp-sgd", "pate")
@@ -97,11 +97,11 @@ _RACERS = 2048  # Requests whose attributes are drawn at once.
 
 
 def dpolicy(name: str, recipe: Recipe | None = None) -> Workload:
-    """Return a workload whose requests carry labels.
+    """Return a workload whose requests have labels.
 
     Args:
         name: ``s1`` to ``s3``.
-        recipe: What the base is made from; twenty rounds with seed 0, if left out.
+        recipe: The parameters of the base; twenty rounds with seed 0, by default.
 
     Raises:
         InputError: If the name or something in the recipe is unknown or out of range.
@@ -205,7 +205,7 @@ def _counts(uniforms: Reals) -> Integers:
 
 
 def _first(counts: Integers, width: int) -> Booleans:
-    """Return rows in which so many of the first places are marked."""
+    """Return rows with this many of the first places marked."""
     marked: Booleans = np.arange(width) < counts[:, None]
     return marked
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: The sampling rate of the samples: one in so many.
+#: The inverse sampling rate of the samples.
 ONE_IN = 4
 
 #: The coordinates of the loss, by mechanism and size.

@@ -1,7 +1,7 @@
 """The six mechanisms of the workloads, calibrated by our own accounting.
 
 Each comes in three sizes, by the epsilon that it is calibrated to at delta 1e-9.
-Finding the noise takes seconds, so it stands here; a test finds it again.
+Computing the noise takes seconds, so it is stored here; a test recomputes it.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ from modicum.core.rationals import number_text
 
 #: The sizes of requests, the cheapest first.
 SIZES = ("mouse", "hare", "elephant")
-#: The delta at which a size's epsilon holds.
+#: The delta of a size's epsilon.
 DELTA = Fraction(1, 10**9)
-#: Each step of DP-SGD samples so many of the instances, on average.
+#: Average number of instances sampled by each step of DP-SGD.
 STEP_RATE = Fraction(5, 1000)
-#: How many steps DP-SGD makes.
+#: Number of steps of DP-SGD.
 STEPS = 1000
-#: How many answers the teachers of PATE give.
+#: Number of answers of the teachers of PATE.
 VOTES = 5000
-#: After so many positive answers, the sparse vector technique stops.
+#: Number of positive answers after which the sparse vector technique stops.
 POSITIVES = 5
 
 _ONE = Fraction(1)
 # Together, the votes move counts by sqrt(2 * VOTES) in the L2 norm.
 _VOTES_NORM = 100
 
-#: What describes a mechanism in a release, but for its attributes.
+#: The description of a mechanism in a release, except for its attributes.
 Description = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """One of the mechanisms, with its noise left open.
+    """One of the mechanisms, with free noise.
 
     Attributes:
         name: As it is written in files.
         eps: The epsilon of each size, at `DELTA`.
-        parameter: What its noise is called.
-        noise: The noise of each size: what `calibrated` finds.
-        curve: From the noise to what it costs on all instances.
+        parameter: The name of its noise parameter.
+        noise: The noise of each size: the result of `calibrated`.
+        curve: Maps the noise to the cost on all instances.
         sampled: From the noise and a rate to the best bound on a Poisson sample.
         exact: Whether the published bound on a sample is the exact one, and not that
             for any mechanism.
-        described: From the unit and the noise to what a release says of it; None
+        described: Maps the unit and the noise to the description in a release; None
             where a release can only declare its cost.
     """
 
@@ -94,7 +94,7 @@ class Mechanism:
         return calibrate(family, ApproxBudget(eps, DELTA))
 
 
-# --- what each costs --------------------------------------------------------------
+# --- the cost of each -------------------------------------------------------------
 
 
 def _gaussian(sigma: Fraction) -> Curve:
@@ -117,8 +117,8 @@ def _sparse_vector(scale: Fraction) -> Curve:
     """Return the curve for a threshold's noise of this scale, drawn once.
 
     The noise of the queries has twice the scale. Given the threshold, five positive
-    answers cost as much in all as one that has five times the epsilon, and negative
-    ones nothing: so this is the curve of one positive answer at that epsilon.
+    answers cost together as much as one with five times the epsilon, and negative ones
+    nothing: so this is the curve of one positive answer at that epsilon.
     """
     return sparse_vector(
         eps_threshold=1 / scale, eps_queries=POSITIVES / scale, positives=1
@@ -134,9 +134,9 @@ def _dp_sgd(noise: Fraction) -> Curve:
 
 
 def _dp_sgd_sampled(noise: Fraction, rate: Fraction) -> Curve:
-    """Return the curve of steps that each draw from everybody, at a lower rate.
+    """Return the curve of steps that each sample from everybody, at a lower rate.
 
-    This is not a sample that is drawn once and trained on: who is in it is in it for
+    This is not a sample that is drawn once and trained on: its members are in it for
     all steps. That costs more, and its bound is the published one.
     """
     step = poisson_gaussian(sampling_rate=STEP_RATE * rate, noise_multiplier=noise)
@@ -160,11 +160,11 @@ def _by_curve(curve: Callable[[Fraction], Curve]) -> Callable[..., Curve]:
     return sampled
 
 
-# --- what a release says of them ----------------------------------------------------
+# --- descriptions in a release ------------------------------------------------------
 
 
 def written(value: Fraction) -> Decimal:
-    """Return a finite decimal as what stands in a file."""
+    """Return a finite decimal as written in a file."""
     return Decimal(number_text(value))
 
 

@@ -11,24 +11,24 @@ from modicum.core.errors import check
 from modicum.workloads.random_draws import Booleans, Integers
 from modicum.workloads.request_types import EVERYBODY, RequestType
 
-#: The partitioning attribute has so many elements, on a ring.
+#: Number of elements of the partitioning attribute, on a ring.
 DOMAIN = 204_800
 #: The sampling rates of the original, equally likely.
 SAMPLING = (Fraction(1, 4), EVERYBODY)
-#: A user group is active for so many rounds.
+#: Number of active rounds of a user group.
 WINDOW = 12
-#: How many rounds are planned.
+#: Number of planned rounds.
 ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """What rules may ask about requests besides their part of the data.
+    """The properties of requests that rules may use besides their part of the data.
 
     Attributes:
         black_box: Whether only a model that answers queries is published.
         month: The month whose rows are read.
-        starts: Where each request's attributes begin in `attributes`, and the end.
+        starts: The start of each request's attributes in `attributes`, and the end.
         attributes: Numbers of the attributes that are read, rising in each request.
     """
 
@@ -74,17 +74,17 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """Requests in columns; all arrays have one entry for each and cannot be written.
+    """Requests in columns; all arrays have one entry for each and are read-only.
 
     Attributes:
         types: The types that occur.
-        id: Numbers that tell requests apart; the order of arrival.
+        id: Unique numbers of the requests; the order of arrival.
         round: When a request arrives, and is planned.
         type: Which one of `types` it is.
         first: The first element of the ring that it reads.
         width: How many elements it reads, on over the end of the ring to its start.
-        utility: What it is worth.
-        labels: What rules may ask about, in scenarios that have rules.
+        utility: Its utility.
+        labels: The properties that rules use, in scenarios with rules.
     """
 
     types: tuple[RequestType, ...]
@@ -134,13 +134,13 @@ COLUMNS = ("id", "round", "type", "first", "width", "utility")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ingredients:
-    """What a workload is made from.
+    """The parameters of a workload.
 
     Attributes:
-        seed: What all random choices are drawn from, at least 0.
+        seed: The seed of all random choices, at least 0.
         repetition: Which one of several workloads of this seed, at least 0.
         rounds: How many rounds have requests.
-        objective: What utility means: ``utility``, what the paper promises, or
+        objective: The definition of utility: ``utility``, that of the paper, or
             ``requests``, 1 for each.
         sampling: The sampling rates, equally likely.
         domain: How many elements the ring has.
@@ -156,7 +156,7 @@ class Ingredients:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Workload(Ingredients):
-    """Requests of some rounds, and what they were made from.
+    """Requests of some rounds, and their parameters.
 
     Attributes:
         name: The mix of mechanisms and the labels: ``w1`` to ``w4``, ``s1`` to ``s3``.

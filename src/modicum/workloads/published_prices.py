@@ -27,7 +27,7 @@ ORDERS = (
     *(Fraction(order) for order in (8, 16, 32, 64, 10**6, 10**10)),
 )
 
-# The two orders above this stand for infinity.
+# The two orders above this represent infinity.
 _WHOLE_MAX = 64
 
 
@@ -63,14 +63,14 @@ def at_whole_orders(curve: Curve) -> Curve:
 
 
 def of_any_mechanism(base: Curve, rate: Fraction) -> Curve:
-    """Return what the original took for a mechanism on a Poisson sample.
+    """Return the original's curve for a mechanism on a Poisson sample.
 
     The exact sum for adding an instance, in which exp((k - 1) D(k)), from k = 3 on,
     is replaced by the larger exp(k D(k + 1)).
 
     It differs from the theorem that is proven for any mechanism (Zhu & Wang 2019, Thm
-    5), which has a factor 3 instead. So it may be asked for those only of which
-    something smaller is proven: pure mechanisms, and DP-SGD that samples in each step.
+    5), which has a factor 3 instead. So it may be used only where something smaller is
+    proven: pure mechanisms, and DP-SGD that samples in each step.
 
     Args:
         base: The mechanism on all instances, under add/remove.

@@ -1,12 +1,12 @@
 """Random draws that are the same on every machine.
 
-A workload draws its arrivals, its types, its widths and so on from streams of their
-own, so that another choice of one leaves all others as they are. A stream is read from
-its beginning, request by request: more rounds add requests and change none.
+A workload draws its arrivals, its types, its widths and so on from separate streams, so
+that another choice of one leaves all others unchanged. A stream is read from its
+beginning, request by request: more rounds add requests and change none.
 
-Only uniform numbers are taken from the generator, and turned into others by rounded
-arithmetic alone, which no library or processor does in its own way; but for one
-logarithm, whose result is rounded much more coarsely than it errs.
+Only uniform numbers are taken from the generator, and transformed by correctly rounded
+arithmetic alone, which is the same in every library and processor; except for one
+logarithm, whose result is rounded much more coarsely than its error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reals: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
 
-#: Every width takes so many uniform numbers, whatever its distribution.
+#: Number of uniform numbers per width, whatever its distribution.
 UNIFORMS_PER_WIDTH = 10
 
 #: Seeds and repetitions are at most this.
@@ -40,10 +40,10 @@ def stream(seed: int, repetition: int, role: str) -> np.random.Generator:
     Args:
         seed: From 0 to `SEED_MAX`.
         repetition: Which one of several workloads of this seed, as far.
-        role: What is drawn.
+        role: The drawn quantity.
 
     Raises:
-        InputError: If a number is out of its range.
+        InputError: If a number is out of range.
 
     Examples:
         >>> first, again = (stream(1, 0, "widths").random() for _ in range(2))
@@ -119,7 +119,7 @@ def beta_quarters(generator: np.random.Generator, count: int) -> Reals:
     """Return numbers with the distribution Beta(1/4, 1/4).
 
     Args:
-        generator: What they are drawn from; more numbers begin with fewer.
+        generator: Their generator; fewer numbers are a prefix of more.
         count: How many.
 
     Source:

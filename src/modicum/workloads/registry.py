@@ -8,7 +8,7 @@ from modicum.workloads.dpolicy import ROUNDS as SCENARIO_ROUNDS
 from modicum.workloads.dpolicy import SCENARIOS, dpolicy
 from modicum.workloads.model import ROUNDS, Workload
 
-#: What workloads are called.
+#: The names of workloads.
 NAMES = (*MIXES, *ALIASES, *SCENARIOS)
 
 
@@ -17,7 +17,7 @@ def generated(name: str, recipe: Recipe | None = None) -> Workload:
 
     Args:
         name: One of `NAMES`, in capitals or not.
-        recipe: What it is made from; as published, with seed 0, if left out.
+        recipe: Its parameters; as published, with seed 0, by default.
 
     Raises:
         InputError: If the name or something in the recipe is unknown or out of range.

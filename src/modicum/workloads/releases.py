@@ -1,4 +1,4 @@
-"""Requests as releases: what an analyst would hand in for each."""
+"""Requests as releases: the submission of an analyst for each."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def release_of(
         workload: The workload.
         index: Which one of its requests.
         unit: The privacy unit whose instances are counted, under add-remove.
-        partition: The partitioning attribute whose elements are the ring, a range
-            from 0; if empty, the release says nothing of its part of the data.
+        partition: The partitioning attribute whose elements are the ring, a range from
+            0; if empty, the release has no part of the data.
         pricing: How a cost is computed that is declared.
 
     Returns:
         A release of one mechanism with its utility, which reads the attributes `a0`,
         `a1` and so on of its labels. The context of S1 is the label `ml`. The month of
-        S3 is not said: it has no place in a calendar.
+        S3 is omitted: it has no place in a calendar.
     """
     requests = workload.requests
     labels = requests.labels
@@ -97,7 +97,7 @@ def batch_of(
 
     Args:
         workload: The workload.
-        number: The round; the first one that has requests, if left out.
+        number: The round; by default the first one with requests.
         unit: As for `release_of`.
         partition: As for `release_of`.
         pricing: As for `release_of`.

@@ -17,23 +17,23 @@ from modicum.workloads import published_prices
 from modicum.workloads.known_losses import LOSSES, ONE_IN
 from modicum.workloads.mechanisms import MECHANISMS, SIZES, Mechanism, written
 
-#: How a type is priced: by the best bound we can prove, or as the original did.
+#: The pricing of types: by the best proven bound, or as in the original.
 Pricing: TypeAlias = Literal["tight", "as-published"]
 PRICINGS: tuple[Pricing, ...] = get_args(Pricing)
 
-#: The sampling rate of what reads everybody.
+#: The sampling rate of requests that read everybody.
 EVERYBODY = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RequestType:
-    """What a request asks for, but for the part of the data.
+    """The type of a request, without its part of the data.
 
     Attributes:
         mechanism: A key of `MECHANISMS`.
         size: One of `SIZES`.
-        sampling: The probability that a user is read, above 0, at most 1. One draw is
-            made for the request; DP-SGD has no draw of its own, its steps sample
+        sampling: The probability that a user is read, above 0, at most 1. One sample is
+            drawn for the request; DP-SGD draws no separate one, its steps sample
             everybody at a rate that is lower by this factor.
     """
 
@@ -56,7 +56,7 @@ class RequestType:
 
     @property
     def name(self) -> str:
-        """What it is called: ``laplace hare``, with ``1/4`` behind it if sampled."""
+        """Return its name: ``laplace hare``, with ``1/4`` after it if sampled."""
         sample = "" if self.sampling == 1 else f" {brief(self.sampling)}"
         return f"{self.mechanism} {self.size}{sample}"
 
@@ -75,7 +75,7 @@ class RequestType:
         return RequestType(self.mechanism, self.size)
 
     def loss(self, pricing: Pricing = "tight") -> Loss:
-        """Return what it costs a user who is in the part of the data.
+        """Return the cost for a user in the part of the data.
 
         Args:
             pricing: By the best bound we can prove, or as the original computed it.
@@ -89,16 +89,16 @@ class RequestType:
     def described(
         self, unit: str, attributes: Iterable[str] = (), pricing: Pricing = "tight"
     ) -> dict[str, object]:
-        """Return the mechanism as it stands in a release.
+        """Return the mechanism as in a release.
 
         Args:
             unit: The privacy unit whose instances it is calibrated for, under
                 add-remove.
-            attributes: What it reads.
+            attributes: The attributes that it reads.
             pricing: How a declared cost is computed.
 
         Returns:
-            The mechanism with its noise where a release can say that; else
+            The mechanism with its noise where a release can describe it; else
             `declared`, with the finite divergences of `loss(pricing)` as its cost.
         """
         own = _mechanism(self).described
@@ -127,7 +127,7 @@ def types_of(
         sampling: The rates, which vary fastest; sizes vary next.
 
     Raises:
-        InputError: If there is no such mechanism, or a rate is out of its range.
+        InputError: If a mechanism is unknown, or a rate is out of range.
     """
     return tuple(
         RequestType(mechanism, size, rate)
@@ -138,7 +138,7 @@ def types_of(
 
 
 def pricing_named(name: str) -> Pricing:
-    """Return a way of pricing by its name.
+    """Return a pricing method by its name.
 
     Args:
         name: One of `PRICINGS`.
@@ -154,7 +154,7 @@ def pricing_named(name: str) -> Pricing:
 
 @lru_cache(maxsize=1024)
 def curve_of(kind: RequestType, pricing: Pricing) -> Curve:
-    """Return what a type costs, before it is rounded.
+    """Return the cost of a type, before it is rounded.
 
     Args:
         kind: The type.

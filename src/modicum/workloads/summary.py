@@ -1,4 +1,4 @@
-"""What a workload consists of, in a few numbers."""
+"""A summary of a workload in a few numbers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from modicum.workloads.request_types import RequestType
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of a workload some of its requests are.
+    """The share of a workload that some of its requests make up.
 
     Attributes:
         requests: How many.
         width: How many elements of the ring they read, added up.
-        utility: What they are worth, added up.
+        utility: Their total utility.
     """
 
     requests: int
@@ -27,7 +27,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a workload consists of.
+    """The summary of a workload.
 
     Attributes:
         all: All of it.
@@ -45,7 +45,7 @@ class Summary:
 
 
 def summary(workload: Workload) -> Summary:
-    """Return what a workload consists of."""
+    """Return the summary of a workload."""
     requests, types = workload.requests, workload.types
     columns = np.stack((np.ones(len(requests), int), requests.width, requests.utility))
     sums = np.zeros((len(types), 3), dtype=np.int64)

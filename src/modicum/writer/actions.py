@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Serving(Protocol):
-    """What governing needs of a decider; see there."""
+    """The decider operations that governance needs; see there."""
 
     def turn(
         self,
@@ -27,11 +27,11 @@ class Serving(Protocol):
         actor: str = "",
         once: IdempotencyKey | None = None,
     ) -> T:
-        """Return what some work in a turn returns."""
+        """Return the result of some work in a turn."""
         ...
 
     def check(self, release: Node, *, actor: str = "") -> Decision:
-        """Return what `submit` would answer now."""
+        """Return the decision that `submit` would make now."""
         ...
 
     def submit(self, release: Node, *, actor: str = "") -> Decision:
@@ -43,7 +43,7 @@ class Serving(Protocol):
         ...
 
     def publish(self, release: str, *, actor: str = "") -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         ...
 
     def cancel(self, release: str, *, reason: str, actor: str = "") -> Standing:
@@ -53,13 +53,13 @@ class Serving(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """The ledger of a decider, for one person and one thread.
+    """The ledger of a decider, for one actor and one thread.
 
     Attributes:
         decider: Decides.
-        view: A view of its own.
-        actor: Who acts.
-        once: What makes a turn one that is done once; for verbs that take one turn.
+        view: A view for this thread.
+        actor: The actor.
+        once: The idempotency key of the turn; for methods that take one turn.
     """
 
     decider: Serving
@@ -68,7 +68,7 @@ class Governed:
     once: IdempotencyKey | None = None
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
-        """Return what some work in a turn returns; its events are durable."""
+        """Return the result of some work in a turn; its events are durable."""
         return self.decider.turn(work, actor=self.actor, once=self.once)
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
@@ -82,7 +82,7 @@ class Governed:
     # --- releases ---
 
     def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now."""
+        """Return the decision that `submit` would make now."""
         return self.decider.check(release, actor=self.actor)
 
     def submit(self, release: Node) -> Decision:
@@ -98,5 +98,5 @@ class Governed:
         return self.decider.start(release, actor=self.actor)
 
     def publish(self, release: str) -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         return self.decider.publish(release, actor=self.actor)

@@ -21,18 +21,17 @@ def open_decider(
     limits: Limits | None = None,
     from_beginning: bool = False,
 ) -> Decider:
-    """Open a ledger for many clients at once; close it, or use it in a `with` block.
+    """Open a ledger for many clients; close it, or use it in a `with` block.
 
     Args:
         ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy, whichever that is when a release is decided.
-        actor: Who asks, where a client does not say so; None for `MODICUM_ACTOR` or
-            the login name.
+        actor: The default actor; None for `MODICUM_ACTOR` or the login name.
         clock: The time of day; None for the machine's clock.
-        limits: How much it takes on.
-        from_beginning: Whether what is decided goes by the log alone, from its first
-            entry, whatever a snapshot says; for an escrow.
+        limits: The limits on its load.
+        from_beginning: Whether decisions are based on the log alone, from its first
+            entry, and never on a snapshot; for an escrow.
 
     Raises:
         InputError: If the policy is malformed.

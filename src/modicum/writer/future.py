@@ -1,7 +1,7 @@
-"""Answers to come: the writer gives them, the client only waits for them.
+"""Futures: results that the writer sets and clients wait for.
 
-A `Reply` is for a client who waits where it asked, and costs little; a `Deferred` is a
-future, for a client who goes on meanwhile.
+A `Reply` is cheap, for a client that blocks; a `Deferred` is a future, for a client
+that continues meanwhile.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ T = TypeVar("T")
 
 
 class Reply(Generic[T]):
-    """An answer that one client waits for.
+    """A result that one client waits for.
 
-    There are two locks and nothing else to wake: one belongs to whoever comes first,
-    the writer who begins or the client who gives up; the other one is held until there
-    is an answer.
+    It consists of two locks: one is taken by the first of the writer who starts and the
+    client who cancels; the other is held until there is a result.
     """
 
     __slots__ = ("_answer", "_claim", "_is_given", "_mistake", "_until_given")
@@ -38,7 +37,7 @@ class Reply(Generic[T]):
     # --- the writer's side ---
 
     def begin(self) -> bool:
-        """Return whether it is to be given; from now on it cannot be cancelled."""
+        """Return whether to compute the result; it can no longer be cancelled."""
         return self._claim.acquire(blocking=False)
 
     def keep(self, answer: T) -> None:
@@ -64,7 +63,7 @@ class Reply(Generic[T]):
         return self._is_given
 
     def cancel(self) -> bool:
-        """Return whether it is given up; it is too late once the writer began."""
+        """Return whether it was cancelled; it is too late once the writer started."""
         return self._claim.acquire(blocking=False)
 
     def result(self, timeout: float | None = None) -> T:
@@ -78,15 +77,14 @@ class Reply(Generic[T]):
         try:
             raise self._mistake
         finally:
-            del self  # The mistake knows this frame: else neither would be let go of.
+            del self  # The error refers to this frame: a cycle would keep both alive.
 
 
 class Deferred(Future[T]):
     """A future that only the writer completes.
 
-    A client may read it, wait for it and, until it is begun, cancel it. Whatever a
-    client does to its own promise, and whatever it lets itself be called back for,
-    harms nobody else's.
+    A client may read it, wait for it and, until it starts, cancel it. Nothing that a
+    client does to its own future, or in its callbacks, affects another's.
     """
 
     # --- the writer's side ---
@@ -111,7 +109,7 @@ class Deferred(Future[T]):
     # --- the client's side ---
 
     def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
-        """Call something back once there is an answer; what it raises is only logged.
+        """Register a callback for the result; its exceptions are only logged.
 
         Args:
             fn: Is called with the promise. It must not wait for the writer, in whose
@@ -128,7 +126,7 @@ class Deferred(Future[T]):
         raise _not_yours()
 
     def set_running_or_notify_cancel(self) -> NoReturn:
-        """Refuse: the writer says when it is begun."""
+        """Refuse: only the writer starts it."""
         raise _not_yours()
 
 

@@ -1,9 +1,9 @@
-"""The writer: one thread that does what many ask for, in few turns of the ledger.
+"""The writer: one thread that combines many requests in few turns of the ledger.
 
-It takes whoever waits, does all of it in one turn, and answers once that is durable.
-Who comes while the turn is waited for, or while others are decided in it, is served in
-it, too; who comes during its commit is in the next batch. So the busier it is, the
-larger the batches. It never waits for more to come.
+It takes all waiting requests, executes them in one turn, and responds once that is
+durable. Requests that arrive while it waits for the turn, or decides others in it, join
+the turn; those that arrive during its commit are in the next batch. So batches grow
+with load. It never waits for more requests.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from modicum.writer.queue import Queue, QueuedRequest, closed, gave_up, made, un
 #: After a failure the next turn is tried after so long, and longer each time.
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 1.0
-#: A snapshot is written once so many entries are in none: when the line is closed;
-#: when nobody asked for anything for so many seconds; however busy it is.
+#: A snapshot is written after this many new entries: when the queue is closed; after
+#: this many idle seconds; and at this many entries under load.
 SNAPSHOT_AT_CLOSE = 1_000
 SNAPSHOT_WHEN_IDLE = SNAPSHOT_EVERY
 IDLE_SECONDS = 1.0
@@ -47,7 +47,7 @@ POLICY_TRIES = 3
 
 
 class Writer:
-    """Does what those in a line ask for; runs in one thread, and owns the ledger.
+    """Executes queued requests; runs in one thread, and owns the ledger.
 
     Args:
         ledger: The ledger, read up to its head; it saves no snapshots on its own.
@@ -75,7 +75,7 @@ class Writer:
         self.policy = policy or ledger.book.active()
 
     def run(self) -> None:
-        """Serve until the line is closed and nobody waits."""
+        """Serve until the queue is closed and empty."""
         why = "its writer failed"
         try:
             self._ledger.follow_in_idle_time()
@@ -87,7 +87,7 @@ class Writer:
             refuse(self._line.close(why, drain=False), why)
 
     def _next(self) -> list[QueuedRequest]:
-        """Return who is served next; nobody if the line is closed."""
+        """Return the next requests; none if the queue is closed."""
         if self._ledger.unsaved < SNAPSHOT_WHEN_IDLE:
             return self._line.take(self._batch_max)
         batch = self._line.take(self._batch_max, IDLE_SECONDS)
@@ -102,12 +102,12 @@ class Writer:
             _read(batch)
             self._do(batch, self._batch_max)
         except BaseException:
-            self._fail(batch, unknown())  # Whoever was answered hears nothing more.
+            self._fail(batch, unknown())  # Requests with a response get no second one.
             raise
         self._save_snapshot(SNAPSHOT_AT_LAST)
 
     def _do(self, batch: list[QueuedRequest], size_max: int) -> None:
-        """Do what is asked for, and answer."""
+        """Execute requests, and respond."""
         tries = POLICY_TRIES
         while batch:
             try:
@@ -136,9 +136,9 @@ class Writer:
     def _works(
         self, entry: Entry, batch: list[QueuedRequest], size_max: int
     ) -> Iterator[Work]:
-        """Yield what each in a batch asks for, and who comes while they are served.
+        """Yield the work of each request in a batch, and of those that arrive later.
 
-        What is added to the entry meanwhile is signed by whoever asked for it.
+        Events added to the entry meanwhile are signed by the requester.
         """
         answered = Answered(entry)
         answered.look_up((one.once, one.actor) for one in batch)
@@ -147,12 +147,12 @@ class Writer:
             yield answered.once(one.work, one.once, one.actor)
             if one is batch[-1] and len(self._line) and len(batch) < size_max:
                 more = _begun(self._line.take(size_max - len(batch), 0))
-                batch += more  # First of all: whatever happens, they hear of it.
+                batch += more  # First of all: they get a response whatever happens.
                 _read(more)
                 answered.look_up((one.once, one.actor) for one in more)
 
     def _isolate(self, batch: Sequence[QueuedRequest], error: Exception) -> None:
-        """Do each by itself after a mistake that anybody may have caused."""
+        """Execute each request separately after an error that any may have caused."""
         if len(batch) == 1:
             self._fail(batch, error)
             return
@@ -162,7 +162,7 @@ class Writer:
     def _tell(
         self, batch: Sequence[QueuedRequest], answers: Sequence[Any], *, is_last: bool
     ) -> list[QueuedRequest]:
-        """Tell each its answer; return those to be decided by a new policy."""
+        """Respond to each request; return those to decide again under a new policy."""
         again: list[QueuedRequest] = []
         for one, answer in zip(batch, answers, strict=True):
             if isinstance(answer, StaleError) and not is_last and self._renew(one):
@@ -174,11 +174,10 @@ class Writer:
         return again
 
     def _renew(self, one: QueuedRequest) -> bool:
-        """Make somebody's work anew under the active policy, if that is what they mean.
+        """Rebuild a request's work under the active policy, if it follows that.
 
         Returns:
-            Whether it is to be done again. A mistake that it has under that policy
-            is what it returns then.
+            Whether to execute it again. An error under that policy is its result then.
         """
         if one.again is None or self.policy is None:
             return False
@@ -200,7 +199,7 @@ class Writer:
         self._failures = min(self._failures + 1, 10)
 
     def _save_snapshot(self, unsaved: int) -> None:
-        """Write a snapshot if so many entries are in none."""
+        """Write a snapshot after enough new entries."""
         if self._ledger.unsaved >= unsaved:
             with suppress(Exception):  # It is a cache; a later one may succeed.
                 self._ledger.save_snapshot()
@@ -212,13 +211,13 @@ def _begun(ones: Iterable[QueuedRequest]) -> list[QueuedRequest]:
 
 
 def _read(ones: Iterable[QueuedRequest]) -> None:
-    """Read what some ask for, where that was left to the writer."""
+    """Parse the requests whose parsing was left to the writer."""
     for one in ones:
         one.read()
 
 
 def refuse(ones: Sequence[QueuedRequest], why: str) -> None:
-    """Tell those who wait that nothing will be done."""
+    """Reject waiting requests: nothing will be done."""
     for one in ones:
         if one.answer.begin():
             one.answer.fail(closed(why))
@@ -228,7 +227,7 @@ T = TypeVar("T")
 
 
 class GroupCommit:
-    """A line, and a thread that serves it; any thread may stand in line.
+    """A queue and its writer thread; any thread may enqueue requests.
 
     Args:
         ledger: The ledger, read up to its head; the writer's from now on.
@@ -259,7 +258,7 @@ class GroupCommit:
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """The number of waiting requests."""
         return len(self._line)
 
     @property
@@ -279,15 +278,15 @@ class GroupCommit:
             )
 
     def join(self, waiting: QueuedRequest) -> Future[Any]:
-        """Stand in line, and return the promise of an answer."""
+        """Enqueue a request, and return a future of its result."""
         waiting.answer = promise = Deferred[Any]()
         self._line.join([waiting])
         return promise
 
     def ask(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
-        """Stand in line, and return the answer, or raise the mistake."""
+        """Enqueue a request, and return its result, or raise its error."""
         self._clients_only()
-        if timeout is not None:  # What cannot be waited for is found before joining.
+        if timeout is not None:  # An invalid timeout is detected before joining.
             timeout = min(float(timeout), threading.TIMEOUT_MAX)
         self._line.join([waiting])
         return outcome(waiting, timeout)
@@ -295,7 +294,7 @@ class GroupCommit:
     def submit_together(
         self, asked: Sequence[T], waiting: Callable[[T], QueuedRequest]
     ) -> list[Any]:
-        """Stand in line together, and return each answer or mistake."""
+        """Enqueue requests together, and return each result or error."""
         self._clients_only()
         ready: list[QueuedRequest | ModicumError] = []
         for one in asked:
@@ -307,14 +306,14 @@ class GroupCommit:
         return [one if isinstance(one, ModicumError) else _answer(one) for one in ready]
 
     def close(self, *, drain: bool) -> None:
-        """Let nobody join any more, and end the writer; again, it does nothing."""
+        """Close the queue, and stop the writer; repeating does nothing."""
         self._clients_only()
         why = "it was closed"
         refuse(self._line.close(why, drain=drain), why)
         self._thread.join()
 
     def _clients_only(self) -> None:
-        """Refuse whoever is called back by the writer, and would wait for it."""
+        """Refuse a call from the writer's callbacks, which would deadlock."""
         if threading.current_thread() is self._thread:
             raise UsageError(
                 Problem(
@@ -326,7 +325,7 @@ class GroupCommit:
 
 
 def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:
-    """Return the answer to somebody in a line, or raise the mistake."""
+    """Return the result of a queued request, or raise its error."""
     try:
         return waiting.answer.result(timeout)
     except TimeoutError:

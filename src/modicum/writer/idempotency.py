@@ -1,9 +1,9 @@
-"""Doing a request once, however often it is sent.
+"""Idempotency: executing a request once, however often it is sent.
 
-A client that heard no answer sends its request again, under the same key. The answer to
-it is kept in the same transaction as what it added to the log: so either it is done and
-its answer is known, or it is not done. Work that added nothing keeps nothing: to do it
-again is harmless.
+A client without a response sends its request again, under the same key. The response is
+stored in the same transaction as the events: so either the request is done and its
+response is known, or it is not done. Work without events stores nothing: repeating it
+is harmless.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from modicum.api.local.balances import Entry
 from modicum.api.ports.storage import StoredAnswer
 from modicum.core.errors import Code, InputError, Problem
 
-#: What somebody asks for, to be done in a turn; it may return a mistake.
+#: Work for a turn; it may return an error.
 Work: TypeAlias = Callable[[Entry], Any]
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -27,15 +27,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """What makes a request one that is done once.
+    """The identification of a request that is executed once.
 
     Attributes:
         key: The key that the client chose, 1 to 255 visible characters of ASCII. Two
             clients with different names, `actor`, may choose the same key.
-        digest: The SHA-256 of all that was asked for, in hexadecimal. The server puts
-            into it whatever tells two requests apart: method, path and body.
-        render: Returns what is kept of an answer, and sent again later. It is called by
-            the writer, which holds everybody up; if it raises, nothing is done.
+        digest: The SHA-256 of the request, in hexadecimal. The server includes all that
+            distinguishes two requests: method, path and body.
+        render: Returns the response to store and send again later. It is called by the
+            writer, which blocks all others; if it raises, nothing is done.
 
     Raises:
         InputError: If the key or the digest is malformed.
@@ -53,10 +53,10 @@ class IdempotencyKey:
 
 
 class Replayed(Exception):  # noqa: N818 - it is no mistake, but what was asked for
-    """A request was done before; it is raised to whoever sent it again.
+    """Raised for a request that was executed before.
 
     Attributes:
-        answer: What was answered then.
+        answer: The stored response.
     """
 
     def __init__(self, answer: bytes) -> None:
@@ -65,7 +65,7 @@ class Replayed(Exception):  # noqa: N818 - it is no mistake, but what was asked 
 
 
 class Answered:
-    """The answers that are known in one turn: kept before it, or to be kept with it.
+    """The responses known in one turn: stored before it, or to be stored with it.
 
     Args:
         entry: The turn.
@@ -76,7 +76,7 @@ class Answered:
         self._known: dict[str, StoredAnswer] = {}
 
     def look_up(self, asked: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
-        """Look up answers that were kept before, all at once."""
+        """Look up stored responses, all at once."""
         keys = {_key(once, actor) for once, actor in asked if once is not None}
         if keys:
             self._known |= self._entry.answered(keys)
@@ -86,7 +86,7 @@ class Answered:
         return work if once is None else partial(self._do, work, once, actor)
 
     def _do(self, work: Work, once: IdempotencyKey, actor: str, entry: Entry) -> Any:
-        """Return what some work returns, its mistake, or what it answered before."""
+        """Return the result of some work, its error, or its stored response."""
         key = _key(once, actor)
         known = self._known.get(key)
         if known is not None:
@@ -103,7 +103,7 @@ class Answered:
 
 
 def _key(once: IdempotencyKey, actor: str) -> str:
-    """Return what tells a request from all others; the key has no space."""
+    """Return the unique key of a request; the key contains no space."""
     return f"{actor} {once.key}"
 
 

@@ -1,6 +1,6 @@
-"""A head that is known from elsewhere: no server begins on a ledger that is behind it.
+"""A head known from elsewhere: no server starts on a ledger that is behind it.
 
-Decision 0043 says what this shows, and what it leaves open.
+Decision 0043 describes what this proves, and what it leaves open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from modicum.ledger import Record
 from modicum.ops.files.documents import read_bytes
 from modicum.system.files import write_whole
 
-#: The file is written at most once in so many seconds.
+#: Minimum interval between writes of the file, in seconds.
 PAUSE_SECONDS = 1.0
 _KNOWN = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{12,64})")
 
@@ -43,7 +43,7 @@ class KnownHead(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> KnownHead | None:
-        """Return what `SEQ:HASH` stands for; None if the text is none."""
+        """Parse `SEQ:HASH`; return None for any other text."""
         found = _KNOWN.fullmatch(text.strip().lower())
         return cls(int(found[1]), found[2]) if found else None
 
@@ -80,7 +80,7 @@ class HeadFile:
         except FileNotFoundError:
             return None
         except OSError:
-            pass  # Reading says why.
+            pass  # The read reports the cause.
         found = KnownHead.read(read_bytes(self._path).decode("utf-8", "replace"))
         if found is None:
             raise _behind(

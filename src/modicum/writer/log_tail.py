@@ -1,8 +1,8 @@
-"""The latest records of a log in memory, for those who follow it in this process.
+"""The latest records of a log in memory, for readers in this process.
 
 The writer's store feeds them as its turns end. Another store hands them to a reader,
-who then needs neither the file nor its locks; it asks the real store for what is not
-in memory, and now and then for what other processes added.
+which then needs neither the file nor its locks; it reads the real store for what is not
+in memory, and periodically for records of other processes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from modicum.core.errors import VerificationError
 from modicum.ledger import Record
 from modicum.storage.read_only import ReadOnlyStore
 
-#: At least so many of the latest records are kept in memory.
+#: Minimum number of latest records kept in memory.
 RECORDS_KEPT = 5_000
-#: But no more than about twice so many bytes of them, or the latest record alone.
+#: But at most about twice this many bytes, or the latest record alone.
 BYTES_KEPT = 32 * 2**20
-#: What other processes added is seen after so many seconds at most.
+#: Maximum delay until records of other processes are seen, in seconds.
 FRESH_SECONDS = 0.5
 
 
@@ -47,14 +47,14 @@ class LogTail:
     """The latest records of one log; any thread may use it.
 
     Args:
-        records_kept: At least so many records are kept, and twice as many at most;
-        bytes_kept: fewer if they are large: twice so many bytes at most. The latest
+        records_kept: The minimum number of records kept, and half the maximum;
+        bytes_kept: fewer if they are large: at most twice this many bytes. The latest
             one is always kept.
-        clock: Tells seconds, from any beginning.
+        clock: Returns seconds, from any origin.
 
     Attributes:
         is_broken: Whether the log was found to contradict itself, or what was read
-            before. Nothing is answered from memory then.
+            before. Nothing is served from memory then.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LogTail:
         self._clock = clock
         self._looked_at = float("-inf")
         self.is_broken = False
-        #: Notes a contradiction that is found in its block, for all readers.
+        #: Records a contradiction found in its block, for all readers.
         self.watching = _Watching(self)
 
     def add(self, records: Iterable[Record]) -> None:
@@ -104,15 +104,15 @@ class LogTail:
         return None
 
     def note_refresh(self) -> None:
-        """Note that all records were taken in that the log holds now."""
+        """Record that all present records of the log were read."""
         self._looked_at = self._clock()
 
     def force_refresh(self) -> None:
-        """Let whoever follows look at the log next, however fresh this is."""
+        """Make the next reader read the log, however fresh this is."""
         self._looked_at = float("-inf")
 
     def is_fresh(self, seconds: float) -> bool:
-        """Return whether the log was looked at within so many seconds."""
+        """Return whether the log was read within this many seconds."""
         return bool(self._records) and self._clock() - self._looked_at <= seconds
 
     def since(self, after: int) -> Sequence[Record] | None:
@@ -144,7 +144,7 @@ class LogTail:
         self._bytes = 0
 
     def _let_go(self) -> None:
-        """Let go of the oldest if there are too many: seldom, and of many at once."""
+        """Drop the oldest if there are too many: rarely, and many at once."""
         records = self._records
         if len(records) > 2 * self._records_kept or self._bytes > 2 * self._bytes_kept:
             del records[: -self._count_kept()]
@@ -164,8 +164,8 @@ class FeedingStore:
     """The writer's store: what is read and appended through it is fed, once durable.
 
     Args:
-        store: Where the log lives.
-        feed: Takes it in.
+        store: The store of the log.
+        feed: The tail to feed.
     """
 
     def __init__(self, store: EventStore, feed: LogTail) -> None:
@@ -174,7 +174,7 @@ class FeedingStore:
 
     @property
     def name(self) -> str:
-        """What people call the log."""
+        """Return the display name of the log."""
         return self._store.name
 
     def exists(self) -> bool:
@@ -191,7 +191,7 @@ class FeedingStore:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Hold the store's turn, and feed what it brings."""
+        """Hold the store's turn, and feed its records."""
         with self._feed.watching, self._store.turn() as turn:
             noting = _NotingTurn(self._store, turn, self._feed)
             yield noting
@@ -199,17 +199,17 @@ class FeedingStore:
         self._feed.note_refresh()
 
     def while_waiting(self, chore: Callable[[], bool]) -> None:
-        """Let this thread do something while it waits for a turn, if the store can."""
+        """Let this thread do some work while it waits for a turn, if possible."""
         if isinstance(self._store, Patient):
             self._store.while_waiting(chore)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._store.close()
 
 
 class _NotingTurn:
-    """A turn that feeds what others stored, and keeps what it appends itself."""
+    """A turn that feeds the records of others, and collects its own."""
 
     def __init__(self, store: EventStore, turn: Turn, feed: LogTail) -> None:
         self._store = store
@@ -235,12 +235,12 @@ class _NotingTurn:
 
 
 class FollowingStore:
-    """A reader's store: what the writer fed, and else what the log says.
+    """A reader's store: the fed records, and otherwise the log.
 
     Args:
-        store: Where the log lives.
-        feed: What is in memory.
-        fresh_seconds: What others added is seen after so many seconds at most.
+        store: The store of the log.
+        feed: The tail in memory.
+        fresh_seconds: The maximum delay until records of others are seen.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class FollowingStore:
 
     @property
     def name(self) -> str:
-        """What people call the log."""
+        """Return the display name of the log."""
         return self._store.name
 
     def exists(self) -> bool:
@@ -275,15 +275,15 @@ class FollowingStore:
         return next(iter(self.read(seq - 1, 1)), None)
 
     def refresh_now(self) -> None:
-        """Look at the log next, for what others added a moment ago."""
+        """Read the log next, for records that others have just added."""
         self._feed.force_refresh()
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """Wait for the store's turn; what it brings is not fed."""
+        """Wait for the store's turn; its records are not fed."""
         return self._store.turn()
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._store.close()
 
     def _is_fresh(self) -> bool:
@@ -346,10 +346,10 @@ def _other(seq: int) -> str:
 
 
 class ReadLog(ReadOnlyStore):
-    """A log, with the checkpoints beside it; what is appended later is there, too.
+    """A log and its checkpoints; records appended later appear, too.
 
     Args:
-        store: Where it lies; it stays open.
+        store: The store; it stays open.
     """
 
     def __init__(self, store: Store) -> None:

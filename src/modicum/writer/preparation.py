@@ -1,7 +1,7 @@
-"""The clerk of a decider: makes of what a client asks for what stands in line.
+"""Preparation of requests for the queue.
 
-It works in the thread of the client, so that reading and pricing a release holds up
-nobody else. Only what is quick is left to the writer (see `familiar`).
+It runs in the thread of the client, so that reading and pricing a release blocks nobody
+else. Only fast requests are left to the writer (see `familiar`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from modicum.writer.queue import QueuedRequest, not_read
 
 
 class SubmitOptions(TypedDict):
-    """How a release is submitted; see `Decider.submit`."""
+    """The options of a submission; see `Decider.submit`."""
 
     publish: bool
     reserve_seconds: int
@@ -35,14 +35,14 @@ class SubmitOptions(TypedDict):
 
 
 class Preparation:
-    """Takes down what clients ask for; any thread may ask.
+    """Prepares the requests of clients; any thread may use it.
 
     Args:
-        desk: Where they will stand in line; it knows the policy that decides.
-        ledger: What people call the ledger.
+        desk: The queue; it knows the deciding policy.
+        ledger: The display name of the ledger.
         clock: The time of day.
         policy: The policy that the clients mean; None for the active one.
-        actor: Who asks, where a client does not say so.
+        actor: The default actor.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""Releases whose like was priced before: to read and price them again is quick.
+"""A cache of prices: releases similar to priced ones are fast to read and price.
 
-What is quick is best done by the writer. It does one release after the other, and what
-it needs is at hand each time; a thread that wakes for one release, maybe on another
-processor, takes about twice as long for the same. What is slow is done by the client,
-so that nobody waits for it.
+Fast requests are best left to the writer. It executes one release after the other with
+warm caches; a thread that wakes for one release, maybe on another processor, takes
+about twice as long. Slow ones are prepared by the client, so that nobody waits for
+them.
 
-A release is handed over as bytes. So the writer runs nothing of the client's, and what
-the client changes afterwards changes nothing.
+A release is handed over as bytes. So the writer runs no code of the client, and later
+changes by the client have no effect.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from modicum.policy import CompiledPolicy
 from modicum.release import ReleaseDraft
 from modicum.release.memo import Memo
 
-#: So many lists of mechanisms are known at most: fewer than there are prices kept.
+#: Maximum number of cached lists of mechanisms: fewer than cached prices.
 KNOWN_MAX = 512
-#: So many parts of the data are known at most: fewer than there are headings kept.
+#: Maximum number of cached parts of the data: fewer than cached headings.
 PARTS_MAX = 2048
 #: Longer descriptions are read by their clients.
 BYTES_MAX = 4_000
-# The last format that writes equal values alike, whatever else refers to them.
+# The last format that writes equal values alike, independent of shared references.
 _FORMAT = 2
 _PART = ("where", "periods", "groups")
 
@@ -35,8 +35,8 @@ class Plain(NamedTuple):
 
     Attributes:
         text: All of it.
-        kind: What tells its mechanisms from others.
-        part: What tells the part of the data that it names from others.
+        kind: The key of its mechanisms.
+        part: The key of its part of the data.
     """
 
     text: bytes
@@ -56,7 +56,7 @@ class Plain(NamedTuple):
                 return None
             mechanisms = marshal.dumps(release.get("mechanisms"), _FORMAT)
             part = marshal.dumps([release.get(name) for name in _PART], _FORMAT)
-        except ValueError:  # It holds what is no data.
+        except ValueError:  # It is not plain data.
             return None
         return cls(text, hash(mechanisms), hash(part))
 
@@ -67,10 +67,10 @@ class Plain(NamedTuple):
 
 
 class PriceCache:
-    """What was read and priced before, under one policy; any thread may ask.
+    """The releases read and priced before, under one policy; for any thread.
 
-    It is a guess of how long it takes to do that again, and of nothing else. A part of
-    the data may take longer than all the rest, above all if it is misspelt.
+    It only predicts the time to do that again. A part of the data may take longer than
+    all the rest, above all if it is misspelt.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The line of those who wait for the writer: first come, first served, and bounded."""
+"""The queue of requests for the writer: first come, first served, and bounded."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from modicum.writer.idempotency import IdempotencyKey, Work
 
 @dataclass(slots=True)
 class QueuedRequest:
-    """Somebody who waits for an answer.
+    """A queued request.
 
     Attributes:
-        work: What is asked for.
-        actor: Who asks.
-        again: Returns the same work under another policy, for whoever means the
-            active one; None for whoever means one policy.
-        unread: Returns the work, where the writer is to read what is asked for.
-        once: What makes it one that is done once; None if it may be done again.
-        answer: The answer, once it is durable.
+        work: The work.
+        actor: The actor.
+        again: Returns the same work under another policy, for a request that follows
+            the active one; None for a request with a fixed policy.
+        unread: Returns the work, where the writer is to parse the request.
+        once: Its idempotency key; None if it may be repeated.
+        answer: The result, once it is durable.
     """
 
     work: Work
@@ -38,16 +38,16 @@ class QueuedRequest:
     answer: Reply[Any] | Deferred[Any] = field(default_factory=Reply)
 
     def read(self) -> None:
-        """Read what is asked for, if the client left that to the writer.
+        """Parse the request, if the client left that to the writer.
 
-        A mistake in it is what the work returns.
+        A parse error is its result.
         """
         if self.unread is not None:
             self.work = made(self.unread)
 
 
 def made(make: Callable[..., Work], *given: Any) -> Work:
-    """Return work that is made now; what goes wrong is what it returns."""
+    """Return the work of a factory called now; its error becomes the result."""
     try:
         return make(*given)
     except Exception as mistake:  # noqa: BLE001 - told to whoever caused it
@@ -55,7 +55,7 @@ def made(make: Callable[..., Work], *given: Any) -> Work:
 
 
 def not_read(_: Entry) -> NoReturn:
-    """Raise: what is left to the writer is read before it is done."""
+    """Raise: an unparsed request must be parsed before execution."""
     raise InvariantError(Problem(Code.INTERNAL, "a request was not read"))
 
 
@@ -64,10 +64,10 @@ def _return(mistake: Exception, _: Entry) -> Exception:
 
 
 class Queue:
-    """The line; any thread may join it, one thread takes from it.
+    """The queue; any thread may join it, one thread takes from it.
 
-    Whoever takes waits for a bell, which is a lock: it is held, but for the moment
-    between whoever comes, who lets go of it, and the one who waits, who takes it again.
+    The taker waits for a lock as a bell: it is held, except for the moment between the
+    release by an arriving request and the acquisition by the waiting taker.
 
     Args:
         length_max: How many may wait.
@@ -88,11 +88,11 @@ class Queue:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody can join any more."""
+        """Whether the queue is closed."""
         return bool(self._closed)
 
     def join(self, ones: Sequence[QueuedRequest]) -> None:
-        """Stand at the end of the line, all together or not at all."""
+        """Join the end of the queue, all together or not at all."""
         with self._guard:
             if self._closed:
                 raise closed(self._closed)
@@ -103,11 +103,11 @@ class Queue:
                 self._ring()
 
     def take(self, count_max: int, seconds: float | None = None) -> list[QueuedRequest]:
-        """Return the first of the line as soon as there is one; none if it is closed.
+        """Return the first requests as soon as there is one; none if it is closed.
 
         Args:
             count_max: How many at most.
-            seconds: How long to wait for the first; None for as long as it takes.
+            seconds: The maximum wait for the first; None for no limit.
         """
         with self._guard:
             if self._waiting or self._closed or seconds == 0:
@@ -115,7 +115,7 @@ class Queue:
             self._is_listening = True
         rang = self._bell.acquire(timeout=-1 if seconds is None else seconds)
         with self._guard:
-            if self._is_listening:  # The time was over before somebody came.
+            if self._is_listening:  # The timeout came before a request.
                 self._is_listening = False
             elif not rang:
                 self._bell.acquire()  # It rang just when the time was over.
@@ -126,7 +126,7 @@ class Queue:
         self._closing.wait(seconds)
 
     def close(self, why: str, *, drain: bool) -> list[QueuedRequest]:
-        """Let nobody join any more."""
+        """Close the queue."""
         with self._guard:
             self._closed = self._closed or why
             refused = [] if drain else list(self._waiting)
@@ -147,7 +147,7 @@ class Queue:
 
 
 def closed(why: str) -> UnavailableError:
-    """Return the mistake of asking a decider that does not serve any more."""
+    """Return the error for a request to a stopped decider."""
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
@@ -172,7 +172,7 @@ def too_long(length: int) -> UnavailableError:
 
 
 def unknown() -> UnavailableError:
-    """Return the mistake of work that was begun, and nobody knows how it ended."""
+    """Return the error for started work with an unknown outcome."""
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,

@@ -17,7 +17,7 @@ from modicum.writer.log_tail import FollowingStore
 
 T = TypeVar("T")
 
-#: What is said of something that the ledger does not know, or not yet.
+#: The note on an object that the ledger does not know, or not yet.
 _NOT_THERE = frozenset(
     {
         Code.RELEASE_UNKNOWN,
@@ -30,14 +30,14 @@ _NOT_THERE = frozenset(
 
 
 class ReadSide:
-    """Answers what may be asked of a ledger; any thread may ask.
+    """Serves reads of a ledger; any thread may use it.
 
-    It follows the log with a book of its own, when somebody asks.
+    It follows the log with its own book, on demand.
 
     Args:
-        store: What is followed.
+        store: The store to follow.
         clock: The time of day.
-        snapshots: Where snapshots for a fast start are kept.
+        snapshots: The store of snapshots for a fast start.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class ReadSide:
         self._digest = ""
 
     def check(self, one: Submission, actor: str) -> Decision:
-        """Return what would be decided now."""
+        """Return the decision as of now."""
         with self._guard:
             return self._following(one.compiled).check_prepared(one, actor=actor)
 
     def standing(self, release: str, compiled: CompiledPolicy) -> Standing:
-        """Return where a release stands now."""
+        """Return the status of a release."""
         return self.look(lambda view: view.standing(release), compiled)
 
     def look(self, looking: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
-        """Return what somebody finds who looks at the ledger."""
+        """Return the result of a read of the ledger."""
         with self._guard:
             view = self._following(compiled)
             try:
@@ -68,17 +68,17 @@ class ReadSide:
             except InputError as mistake:
                 if mistake.code not in _NOT_THERE:
                     raise
-            # It may have come in by another process a moment ago.
+            # Another process may have just recorded it.
             self._store.refresh_now()
             return looking(view)
 
     def must_exist(self) -> None:
         """Refuse to go on if there is no ledger."""
         if not self._store.exists():
-            self.view(None).look()  # It says what is missing.
+            self.view(None).look()  # It reports what is missing.
 
     def view(self, compiled: CompiledPolicy | None) -> LedgerView:
-        """Return a view of its own, for one thread."""
+        """Return a separate view, for one thread."""
         return LedgerView(
             self._store, self._clock, policy=compiled, snapshots=self._snapshots
         )

@@ -1,9 +1,9 @@
 """The decider: one ledger, served to many clients of one process at once.
 
-A release is read and priced in the thread of the client (see `clerk`), unless its like
-was priced before (see `familiar`). One thread, the writer, decides what waits in one
-turn of the ledger, and answers once that is durable (see `writer`). `check` is answered
-beside it, from memory (see `feed`).
+A release is read and priced in the thread of the client (see `clerk`), unless a similar
+one was priced before (see `familiar`). One thread, the writer, decides all waiting
+releases in one turn of the ledger, and responds once that is durable (see `writer`).
+`check` is served in parallel, from memory (see `feed`).
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from modicum.writer.read_side import ReadSide
 
 T = TypeVar("T")
 
-#: So many requests are decided in one turn at most.
+#: Maximum number of requests decided in one turn.
 BATCH_MAX = 256
-#: So many requests may wait.
+#: Maximum number of waiting requests.
 QUEUE_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a decider takes on.
+    """The limits on the load of a decider.
 
     Attributes:
         batch: How many requests are decided in one turn at most.
-        queue: How many may wait; more are refused at once.
+        queue: Maximum number of waiting requests; more are refused at once.
     """
 
     batch: int = BATCH_MAX
@@ -71,14 +71,14 @@ class Decider:
     one cannot use it.
 
     Args:
-        store: Where the log and its snapshots live; it is closed with the decider.
+        store: The store of the log and its snapshots; it is closed with the decider.
         clock: The time of day.
         policy: The policy that the clients mean; None for the ledger's active one,
             whichever that is.
-        actor: Who asks, where a client does not say so.
-        limits: How much it takes on.
-        from_beginning: Whether what is decided goes by the log alone, from its first
-            entry, whatever a snapshot says.
+        actor: The default actor.
+        limits: The limits on its load.
+        from_beginning: Whether decisions are based on the log alone, from its first
+            entry, and never on a snapshot.
 
     Raises:
         UsageError: If there is neither a policy nor a ledger with one.
@@ -104,9 +104,9 @@ class Decider:
         self._batch_max = min(limits.batch, limits.queue)
         following = FollowingStore(store, feed)
         self._checker = ReadSide(following, clock, store)
-        # What takes long to look at holds up no check: it has a book of its own.
+        # Slow reads do not delay checks: they use a separate book.
         self._onlooker = ReadSide(following, clock, store)
-        # Nor does what takes longest hold up who only looks something up.
+        # Nor do the slowest reads delay lookups.
         self._scholar = ReadSide(following, clock, store)
         ledger = LiveLedger(
             FeedingStore(store, feed),
@@ -114,7 +114,7 @@ class Decider:
             policy=policy,
             actor=actor,
             snapshots=Witness(store) if from_beginning else store,
-            snapshot_every=sys.maxsize,  # The writer says when.
+            snapshot_every=sys.maxsize,  # The writer decides when.
         )
         ledger.read(deciding=True)
         self._desk = GroupCommit(ledger, policy, limits.batch, limits.queue)
@@ -129,16 +129,16 @@ class Decider:
         actor: str = "",
         bound: ReservationBound | None = None,
     ) -> Decision:
-        """Return what `submit` would answer now. Writes nothing, waits for no turn.
+        """Return the decision that `submit` would make. Writes nothing, takes no turn.
 
         Args:
             release: The release.
-            actor: Who asks; by default the decider's own.
-            bound: What one identity may hold reserved, besides what the policy says.
+            actor: The actor; by default the decider's own.
+            bound: The limit on one actor's reservations, besides the policy's.
 
         Raises:
             InputError: If the release is malformed.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id is in use with other contents, or was canceled.
         """
         one = prepared(release, self._clerk.compiled(), bound=bound)
         return self._checker.check(one, self._clerk.signed(actor))
@@ -159,23 +159,23 @@ class Decider:
 
         Args:
             release: The release.
-            publish: Also start and publish it, for a release that is already out.
-            reserve_seconds: How long its reservation stands if it is not started.
-            actor: Who asks; by default the decider's own.
-            timeout: How many seconds to wait; None for as long as it takes. A
-                request that was not begun by then is dropped.
-            once: What makes it a request that is done once; it is `Replayed` if it was
-                done before. By default it may be done again.
+            publish: Also start and publish it, for a release that is already published.
+            reserve_seconds: The lifetime of its reservation if it is not started.
+            actor: The actor; by default the decider's own.
+            timeout: The maximum wait in seconds; None for no limit. A request that has
+                not started by then is dropped.
+            once: Its idempotency key; `Replayed` is raised if it was executed before.
+                By default it may be repeated.
 
         Raises:
             InputError: If the release is malformed, or the key of `once` was used for
                 another request; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id is in use with other contents, or was canceled.
             StaleError: If the ledger's active policy is not the one given.
             ApprovalError: If people must agree first; nothing is written.
-            UnavailableError: If too many wait, the ledger cannot be reached, or the
-                time is over; the same release may be submitted again.
-            Replayed: If it was done before under the key of `once`.
+            UnavailableError: If the queue is full, the ledger cannot be reached, or the
+                timeout has passed; the same release may be submitted again.
+            Replayed: If it was executed before under the key of `once`.
         """
         how = SubmitOptions(
             publish=publish, reserve_seconds=reserve_seconds, bound=None
@@ -188,7 +188,7 @@ class Decider:
         except InputError:
             if waiting.unread is None:
                 raise
-        # Who wrote it reads it, too: a mistake is found where it was made.
+        # The submitter's thread reads it: a mistake is reported where it was made.
         waiting = self._clerk.submission(release, actor, **how)
         waiting.once = once
         if timeout is not None:
@@ -205,11 +205,11 @@ class Decider:
         once: IdempotencyKey | None = None,
         bound: ReservationBound | None = None,
     ) -> Future[Decision]:
-        """Return a promise of what `submit` returns or raises.
+        """Return a future of the result of `submit`.
 
-        It can be cancelled until the writer begins. What is called back when it is
-        done is called by the writer, and holds everybody up: it may look, and stand
-        in line with `submit_soon`, but not wait for an answer.
+        It can be cancelled until the writer starts. Callbacks run in the writer, which
+        blocks all others: they may read, and enqueue with `submit_soon`, but not wait
+        for a result.
 
         Args:
             release: The release.
@@ -217,7 +217,7 @@ class Decider:
             reserve_seconds: As for `submit`.
             actor: As for `submit`.
             once: As for `submit`.
-            bound: What one identity may hold reserved, besides what the policy says.
+            bound: The limit on one actor's reservations, besides the policy's.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
@@ -253,8 +253,8 @@ class Decider:
             For each its decision, or the mistake that `submit` would raise.
 
         Raises:
-            UnavailableError: If too many wait already; nothing was done. Once some
-                were decided, it is the answer to the others instead.
+            UnavailableError: If the queue is already full; nothing was done. Once some
+                were decided, it is the result of the others instead.
         """
 
         def waiting(one: Description) -> QueuedRequest:
@@ -281,17 +281,17 @@ class Decider:
         timeout: float | None = None,
         once: IdempotencyKey | None = None,
     ) -> Decision:
-        """Count a release that happened before. See `Workspace.backfill`.
+        """Record a past release. See `Workspace.backfill`.
 
         Args:
-            release: The release; what is not known is assumed to be the worst.
+            release: The release; unknown properties are assumed to be the worst case.
             actor: As for `submit`.
             timeout: As for `submit`.
             once: As for `submit`.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
-            ConflictError: If the id stands already with other contents.
+            ConflictError: If the id is already in use with other contents.
             StaleError: If the ledger's active policy is not the one given.
             UnavailableError: As for `submit`.
         """
@@ -304,7 +304,7 @@ class Decider:
     def start(
         self, release: str, *, actor: str = "", once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note that rows are about to be read. See `Workspace.start`.
+        """Mark a release as started. See `Workspace.start`.
 
         Args:
             release: The id.
@@ -313,7 +313,7 @@ class Decider:
 
         Raises:
             InputError: If the ledger knows no such release.
-            ConflictError: If it is not reserved, or its reservation ran out.
+            ConflictError: If it is not reserved, or its reservation expired.
             UnavailableError: As for `submit`.
         """
         return self._step(ReleaseStarted(release), actor, once)
@@ -321,7 +321,7 @@ class Decider:
     def publish(
         self, release: str, *, actor: str = "", once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note that a started release is out. See `Workspace.publish`.
+        """Mark a started release as published. See `Workspace.publish`.
 
         Args:
             release: The id.
@@ -343,7 +343,7 @@ class Decider:
         actor: str = "",
         once: IdempotencyKey | None = None,
     ) -> Standing:
-        """Give up a reservation that was not started. See `Workspace.cancel`.
+        """Cancel a reservation that was not started. See `Workspace.cancel`.
 
         Args:
             release: The id.
@@ -352,7 +352,7 @@ class Decider:
             once: As for `submit`.
 
         Raises:
-            InputError: If the ledger knows no such release, or no reason is given.
+            InputError: If the ledger has no such release, or the reason is missing.
             ConflictError: If it is not reserved any more.
             UnavailableError: As for `submit`.
         """
@@ -361,7 +361,7 @@ class Decider:
     # --- the ledger ---
 
     def standing(self, release: str) -> Standing:
-        """Return where a release stands now. Writes nothing, waits for no turn.
+        """Return the status of a release. Writes nothing, takes no turn.
 
         Args:
             release: The id.
@@ -372,20 +372,20 @@ class Decider:
         return self._checker.standing(release, self._clerk.compiled())
 
     def look(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who looks at the ledger. Writes nothing.
+        """Return the result of a read of the ledger. Writes nothing.
 
         One looks at a time; neither the writer nor a check waits for it.
 
         Args:
-            looking: Looks; it keeps nothing of the view, and takes no turn.
+            looking: The read; it keeps no reference to the view, and takes no turn.
         """
         return self._onlooker.look(looking, self._clerk.compiled())
 
     def study(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who studies the ledger. Writes nothing.
+        """Return the result of a slow read of the ledger. Writes nothing.
 
-        One studies at a time; neither the writer nor a check nor a look waits for it.
-        Its book is made when it is first asked.
+        One slow read runs at a time; neither the writer nor a check nor another read
+        waits for it. Its book is built on first use.
 
         Args:
             looking: As for `look`; it may read the whole log, and try releases.
@@ -393,7 +393,7 @@ class Decider:
         return self._scholar.look(looking, self._clerk.compiled())
 
     def glance(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds at a glance: it holds up checks for its time.
+        """Return the result of a fast read: it delays checks while it runs.
 
         Args:
             looking: As for `look`; it reads a record or two, and is quick.
@@ -401,7 +401,7 @@ class Decider:
         return self._checker.look(looking, self._clerk.compiled())
 
     def must_be_sound(self) -> None:
-        """Look at the log as it is now, and refuse one that cannot be decided on.
+        """Read the present log, and refuse one that decisions cannot be based on.
 
         Raises:
             VerificationError: If it contradicts itself, or what was read before.
@@ -422,17 +422,17 @@ class Decider:
         return self._feed.is_broken
 
     def governed(self, looking: Callable[[Governance], T], *, quick: bool = False) -> T:
-        """Return what somebody finds who looks at approvals. Writes nothing.
+        """Return the result of a read of approvals. Writes nothing.
 
         Args:
             looking: As for `look`.
-            quick: Whether it is found at a glance.
+            quick: Whether it is a fast read.
         """
         look = self.glance if quick else self.look
         return look(lambda view: looking(self._office(view)))
 
     def studied(self, looking: Callable[[Governance], T]) -> T:
-        """Return what somebody finds who studies what governs the ledger.
+        """Return the result of a slow read of governance state.
 
         Args:
             looking: As for `study`.
@@ -445,27 +445,27 @@ class Decider:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for the writer."""
+        """The number of requests that wait for the writer."""
         return self._desk.waiting
 
     def governance(
         self, actor: str = "", *, once: IdempotencyKey | None = None
     ) -> Governance:
-        """Return what somebody may do who governs the ledger; for one thread.
+        """Return the governance operations of an actor; for one thread.
 
         Args:
-            actor: Who; by default the decider's own.
-            once: As for `submit`, for the one verb that is used.
+            actor: The actor; by default the decider's own.
+            once: As for `submit`, for the one method that is used.
         """
         ledger = self._governed(actor, once)
         return Governance(ledger, ledger.actor)
 
     def rounds(self, actor: str = "", *, once: IdempotencyKey | None = None) -> Rounds:
-        """Return what somebody may do who plans rounds; for one thread.
+        """Return the planning operations of an actor; for one thread.
 
         Args:
-            actor: Who; by default the decider's own.
-            once: As for `submit`, for the one verb that is used.
+            actor: The actor; by default the decider's own.
+            once: As for `submit`, for the one method that is used.
         """
         ledger = self._governed(actor, once)
         return Rounds(ledger, self._clock, ledger.actor)
@@ -478,12 +478,12 @@ class Decider:
         once: IdempotencyKey | None = None,
         among: Collection[str] | None = None,
     ) -> EscrowActions:
-        """Return what somebody may do in the escrow; for one thread.
+        """Return the escrow operations of an actor; for one thread.
 
         Args:
             tools: The vault, sandboxes and engines; None for none.
-            actor: Who; by default the decider's own.
-            once: As for `submit`, for one verb that takes one turn.
+            actor: The actor; by default the decider's own.
+            once: As for `submit`, for one method that takes one turn.
             among: The data sets that they know of; None for all.
         """
         ledger = self._governed(actor, once)
@@ -500,7 +500,7 @@ class Decider:
         actor: str = "",
         once: IdempotencyKey | None = None,
     ) -> T:
-        """Return what some work in a turn returns; its events are durable.
+        """Return the result of some work in a turn; its events are durable.
 
         Args:
             work: Adds events; it decides nothing about releases.
@@ -520,11 +520,11 @@ class Decider:
     # --- the end ---
 
     def close(self, *, drain: bool = True) -> None:
-        """End the writer and close the store; again, it does nothing.
+        """Stop the writer and close the store; repeating does nothing.
 
         Args:
-            drain: Whether those who wait are still served; else they are told that
-                nothing was done.
+            drain: Whether waiting requests are still served; otherwise they are
+                refused, with nothing done.
         """
         if self._desk.is_ours:
             self._desk.close(drain=drain)
@@ -544,7 +544,7 @@ class Decider:
     # --- inside ---
 
     def _office(self, view: LedgerView) -> Governance:
-        """Return the office of nobody, to look at what waits there."""
+        """Return governance operations without an actor, for reads."""
         return Governance(Governed(self, view, ""), "unknown")
 
     def _governed(self, actor: str, once: IdempotencyKey | None) -> Governed:

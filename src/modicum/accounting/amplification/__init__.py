@@ -1,9 +1,9 @@
-"""Privacy amplification: what a mechanism costs when it runs on a secret sample.
+"""Privacy amplification: the cost of a mechanism on a secret sample.
 
 Three conditions, without which nothing is amplified. The sample stays secret. It is
-drawn afresh for what is charged: mechanisms that read one sample are composed first
-and amplified once (`shared_sample`). And it is drawn as stated: a shuffled batch is
-neither a Poisson sample nor one without replacement.
+drawn anew for what is charged: mechanisms that read one sample are composed first and
+amplified once (`shared_sample`). And it is drawn as stated: a shuffled batch is neither
+a Poisson sample nor one without replacement.
 """
 
 from typing import TYPE_CHECKING

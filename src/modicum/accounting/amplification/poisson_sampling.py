@@ -35,7 +35,7 @@ from modicum.accounting.argument_ranges import (
 from modicum.accounting.curves import EPS_LARGE, Curve, composed
 from modicum.accounting.decimals import precise, to_decimal
 
-# A rate whose exact digits would be longer is rounded up to so many.
+# Maximum number of digits of a rate, beyond which it is rounded up.
 _RATE_BITS = 256
 _RATE_DIGITS = Decimal("1e-40")
 
@@ -78,8 +78,8 @@ def poisson(base: Curve, *, sampling_rate: Fraction) -> Curve:
 def _on_poisson_sample(base: Curve, rate: Fraction, *, removal: int) -> Curve:
     """Return the sampled curve; `removal` covers the direction that is not a sum.
 
-    Zhu & Wang's theorem has the factor 3 on all powers from 3 on. It is 1 for
-    mirrored pairs only, and nobody but `laplace.poisson_laplace` asks for that.
+    Zhu & Wang's theorem has the factor 3 on all powers from 3 on. It is 1 for mirrored
+    pairs only, which only `laplace.poisson_laplace` uses.
     """
     require_probability("the sampling rate", rate)
 
@@ -126,9 +126,9 @@ def shared_sample(
 ) -> Curve:
     """Return the curve of several mechanisms that read one Poisson sample.
 
-    They are composed first and amplified once. To amplify each and add up would be
-    wrong: whoever sees that an instance is in the sample for one answer knows that
-    it is in for all.
+    They are composed first and amplified once. Amplifying each and adding up would be
+    wrong: once one answer reveals that an instance is in the sample, it is known to be
+    in it for all.
 
     Args:
         parts: Curves under add/remove, each with a count >= 0.
@@ -155,12 +155,12 @@ def shared_sample(
 
 @precise
 def unit_level_rate(*, row_rate: Fraction, rows: int) -> Fraction:
-    """Return the probability that a sample of rows holds any row of one unit.
+    """Return the probability that a sample of rows contains any row of one unit.
 
-    A sample of rows is not a Poisson sample of units: it may hold several rows of
+    A sample of rows is not a Poisson sample of units: it may contain several rows of
     one unit. The loss of one row, amplified at this rate or at that of the rows,
-    says nothing about the unit. What may be amplified at this rate is a loss proven
-    for any rows of the unit, up to all of them.
+    says nothing about the unit. Amplify at this rate only a loss proven for any rows
+    of the unit, up to all of them.
 
     Args:
         row_rate: Probability that a row is in the sample, each independently.

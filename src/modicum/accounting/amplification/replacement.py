@@ -36,7 +36,7 @@ def poisson_substitute(
     eps_substitute: Fraction,
     sampling_rate: Fraction,
 ) -> Curve:
-    """Return the curve for changing an instance that a Poisson sample may hold.
+    """Return the curve for changing an instance that a Poisson sample may contain.
 
     Args:
         eps_add_remove: The mechanism's pure eps for adding or removing the sampled
@@ -47,10 +47,10 @@ def poisson_substitute(
         sampling_rate: Probability that the instance is in the sample.
 
     Returns:
-        The curve of any mechanism with eps = ln((1 - q + q exp(u)) / (1 - q +
-        q exp(u - b))), for u the first and b the second eps. Without the first,
-        nothing is amplified: the mechanism may tell that the instance is in the
-        sample, and then b is lost.
+        The curve of any mechanism with eps = ln((1 - q + q exp(u)) / (1 - q + q exp(u -
+        b))), for u the first and b the second eps. Without the first, nothing is
+        amplified: the mechanism may reveal that the instance is in the sample, and then
+        b is lost.
 
     Raises:
         InputError: If an eps is negative or the rate is not a probability.

@@ -20,7 +20,7 @@ from modicum.accounting.argument_ranges import (
 from modicum.accounting.curves import NOTHING, Curve, concentrated
 from modicum.accounting.decimals import pi, precise, to_decimal
 
-# The powers of Gaussian noise are cheap: its sums may have so many terms.
+# The powers of Gaussian noise are cheap: the maximum number of terms of its sums.
 _ORDER_MAX = 4096
 # More points than this cost more than they are worth.
 _POINTS_MAX = 1200
@@ -48,7 +48,7 @@ def poisson_gaussian(*, sampling_rate: Fraction, noise_multiplier: Fraction) -> 
         (limit theorems about composed steps are no bounds). Pure eps is infinite.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
         Add/remove of one whole instance of the unit that is sampled.

@@ -20,7 +20,7 @@ def mean_loss(counts: Mapping[Fraction, int]) -> Decimal:
     """Return the sum of eps * tanh(eps/2), the mean loss of truthful answers.
 
     Args:
-        counts: How often each epsilon is used.
+        counts: The number of uses of each epsilon.
 
     Examples:
         >>> f"{mean_loss({Fraction(1): 10}):.6f}"  # of at most 10
@@ -38,15 +38,15 @@ def advanced_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fractio
     """Return epsilon of pure guarantees together, by advanced composition.
 
     Args:
-        counts: How often each epsilon is used; fixed before the first output.
-        delta: Strictly between 0 and 1, what the mechanisms' own deltas leave.
+        counts: The number of uses of each epsilon; fixed before the first output.
+        delta: Strictly between 0 and 1, the remainder after the mechanisms' own deltas.
 
     Returns:
         sqrt(2 ln(1/delta) * sum eps**2) + sum eps*tanh(eps/2), a multiple of 1e-12,
         rounded up.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Neighboring relation:
         The one that all guarantees hold under.
@@ -66,11 +66,11 @@ def advanced_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fractio
 
 @precise
 def adaptive_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fraction:
-    """Return what a filter of advanced composition charges for pure guarantees.
+    """Return the charge of pure guarantees in a filter of advanced composition.
 
     Args:
-        counts: How often each epsilon was used; each may have been chosen after
-            seeing what came before.
+        counts: The number of uses of each epsilon; each may have been chosen after
+            seeing earlier answers.
         delta: Strictly between 0 and 1, fixed before the start.
 
     Returns:
@@ -79,7 +79,7 @@ def adaptive_epsilon(counts: Mapping[Fraction, int], delta: Fraction) -> Fractio
         start, was never exceeded.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Neighboring relation:
         The one that all guarantees hold under.

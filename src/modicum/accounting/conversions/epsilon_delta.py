@@ -1,11 +1,11 @@
-"""The best epsilon or delta that is proven of a curve, or of a composed loss.
+"""The best epsilon or delta that is proven for a curve, or for a composed loss.
 
 As with `decimals.lowest`, the callers evaluate a bound that is valid at every point: a
 point that is not quite the best costs a little tightness and never soundness.
 
-Every way is a complete guarantee, so the least of them is one too: pure epsilon, zCDP,
-the exact Gaussian profile of mu, and the Renyi curve at its best real order. All are
-valid for parameters fixed in advance; for an adaptive history they are information,
+Every method is a complete guarantee, so the least of them is one too: pure epsilon,
+zCDP, the exact Gaussian profile of mu, and the Renyi curve at its best real order. All
+are valid for parameters fixed in advance; for an adaptive history they are information,
 and the filter decides (see `modicum.accounting.filters.budget`).
 """
 
@@ -56,17 +56,17 @@ def bottom_of_valley(
     least: Decimal,
     within: Decimal,
 ) -> Decimal:
-    """Return where a function with one valley is (nearly) least, in few evaluations.
+    """Return an approximate minimum of a unimodal function, in few evaluations.
 
     Each parabola through the three lowest points proposes the next point; where that
     is no progress, the longer side is divided.
 
     Args:
-        bound: Falls, then rises; may be infinite.
+        bound: Decreasing, then increasing; may be infinite.
         around: A low end, a point where the function is less than at either end, and
             a high end.
         least: The function at that point.
-        within: How close the ends come before the search stops.
+        within: The distance of the ends at which the search stops.
 
     Examples:
         >>> around = Decimal(0), Decimal(1), Decimal(9)
@@ -120,8 +120,8 @@ def _vertex(points: list[tuple[Decimal, Decimal]]) -> Decimal | None:
 # alpha - 1 is searched from e^-40 to e^45 where a formula is cheap.
 _SEARCH_LOW = Decimal(-40)
 _SEARCH_HIGH = Decimal(45)
-# Between two orders of the grid, ln(alpha - 1) is found so closely; the bound is flat
-# at its bottom, so that it is missed by the square of this.
+# Precision of ln(alpha - 1) between two orders of the grid; the bound is flat at its
+# minimum, so that the error is the square of this.
 _WITHIN = Decimal("1e-5")
 _ORDER_DIGITS = 6
 
@@ -141,23 +141,23 @@ class Delta(Struct, frozen=True):
     method: str
 
 
-# --- the best of all ways -------------------------------------------------------
+# --- the best of all methods ----------------------------------------------------
 
 
 @precise
 def curve_epsilon(curve: Curve, delta: Fraction) -> Epsilon:
-    """Return the least epsilon that a curve is known to have at `delta`.
+    """Return the least epsilon that is proven for a curve at `delta`.
 
     Args:
         curve: Bounds under one neighboring relation, of parameters fixed in advance.
-        delta: Strictly between 0 and 1; the curve's own delta is taken from it.
+        delta: Strictly between 0 and 1; the curve's own delta is subtracted from it.
 
     Returns:
         The least of ``pure``, ``zcdp``, ``gaussian-exact`` and ``rdp(order)``, the
         order being the best real one that was found.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Neighboring relation:
         That of the curve.
@@ -203,14 +203,14 @@ def _renyi_epsilon(curve: Curve, delta: Fraction) -> Epsilon:
 
 @precise
 def curve_delta(curve: Curve, eps: Fraction) -> Delta:
-    """Return the least delta that a curve is known to have at `eps`.
+    """Return the least delta that is proven for a curve at `eps`.
 
     Args:
         curve: Bounds under one neighboring relation, of parameters fixed in advance.
         eps: >= 0.
 
     Returns:
-        The least of the same ways as `curve_epsilon`, and the curve's own delta on
+        The least of the same methods as `curve_epsilon`, and the curve's own delta on
         top of it.
 
     Raises:
@@ -325,7 +325,7 @@ def _order_at(u: Decimal) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def best_epsilon(total: Total, delta: Fraction) -> Epsilon:
-    """Return the least epsilon that a composed loss is known to have at `delta`.
+    """Return the least epsilon that is proven for a composed loss at `delta`.
 
     Valid as a guarantee when the parameters of all mechanisms were fixed before the
     first output (sequential composition), and whatever the neighboring relation under
@@ -333,15 +333,15 @@ def best_epsilon(total: Total, delta: Fraction) -> Epsilon:
 
     Args:
         total: The composed loss.
-        delta: The whole delta, strictly between 0 and 1; the mechanisms' own deltas
-            are taken from it.
+        delta: The whole delta, strictly between 0 and 1; the mechanisms' own deltas are
+            subtracted from it.
 
     Returns:
         As `curve_epsilon`; between two orders of the grid, (order - 1) * divergence
         is bounded by the line between the stored values.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Source:
         As for `curve_epsilon`. mu**2 adds up (Dong, Roth & Su 2022, Cor. 3.3), so
@@ -379,7 +379,7 @@ def best_delta(total: Total, eps: Fraction) -> Delta:
 
 
 def curve_of(total: Total) -> Curve:
-    """Return what a composed loss bounds, as a curve.
+    """Return the bounds of a composed loss, as a curve.
 
     Between two orders of the grid, (order - 1) * divergence is below the line
     between its values there.

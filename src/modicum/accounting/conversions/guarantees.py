@@ -1,4 +1,4 @@
-"""Single guarantees, and what may be asked of them: the words of named conversions."""
+"""Single guarantees and targets: the terms of named conversions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from modicum.accounting.amounts import ZERO, Amount
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 
-#: What a guarantee may be stated in; ``eps-delta`` is epsilon with a delta above 0.
+#: The measures of a guarantee; ``eps-delta`` is epsilon with a delta above 0.
 Measure: TypeAlias = Literal["eps", "eps-delta", "rho", "mu", "rdp"]
-#: What may be asked; ``pure`` is epsilon without any delta.
+#: The measures of a target; ``pure`` is epsilon without any delta.
 Wanted: TypeAlias = Literal["pure", "eps", "delta", "rho", "mu", "rdp"]
 
-#: How each measure is called in a sentence.
+#: The name of each measure in a sentence.
 WORDS = {
     "eps": "pure epsilon",
     "eps-delta": "(epsilon, delta)",
@@ -33,11 +33,11 @@ class Guarantee:
     """One guarantee, of a mechanism that runs some number of times.
 
     Attributes:
-        measure: What it is stated in.
+        measure: Its measure.
         value: epsilon, rho or mu, >= 0; unused for ``rdp``.
         delta: Above 0 for ``eps-delta``, else 0.
         points: For ``rdp``, orders above 1, rising, and the divergence at each.
-        times: How often the mechanism runs, >= 1, all parameters fixed in advance.
+        times: The number of runs, >= 1, all parameters fixed in advance.
     """
 
     measure: Measure
@@ -72,10 +72,10 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked of a guarantee.
+    """The target of a conversion.
 
     Attributes:
-        measure: What the answer is stated in.
+        measure: The measure of the result.
         at: For ``eps`` the delta, for ``delta`` the epsilon, for ``rdp`` the order;
             0 for the others.
     """
@@ -101,21 +101,21 @@ class Target:
             )
 
 
-#: A guarantee, and what it is asked at, to a bound of the answer.
+#: Maps a guarantee and a target parameter to a bound of the result.
 Formula: TypeAlias = Callable[[Guarantee, Fraction], Amount]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A named way from one measure to another.
+    """A named conversion from one measure to another.
 
     Attributes:
         name: Unique among the conversions between the same two measures.
         sources: The measures it begins with.
         target: The measure of the answer.
-        compute: The formula; its answer is never below what is true.
-        condition: When it holds, beyond what the measures themselves say.
-        reference: Who proved it.
+        compute: The formula; its result is never below the true value.
+        condition: When it holds, beyond what the measures themselves imply.
+        reference: The source of the proof.
     """
 
     name: str

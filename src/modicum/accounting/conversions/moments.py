@@ -55,7 +55,7 @@ class Epsilon(Struct, frozen=True):
 @lru_cache(maxsize=65536)
 @precise
 def renyi_offset(order: Fraction | Decimal, delta: Fraction) -> Decimal:
-    """Return what to add to a Renyi divergence to get epsilon at `delta`.
+    """Return the term to add to a Renyi divergence to get epsilon at `delta`.
 
     Args:
         order: The order alpha, > 1.
@@ -109,7 +109,7 @@ def zcdp_epsilon(rho_units: int, delta: Fraction) -> int:
 
 @precise
 def zcdp_rational(rho: Fraction, delta: Fraction) -> Decimal:
-    """Return what `zcdp_epsilon` does for any rational rho > 0, before it is rounded.
+    """Return the result of `zcdp_epsilon` for any rational rho > 0, before rounding.
 
     It may be negative where epsilon is 0.
 
@@ -198,7 +198,7 @@ def renyi_epsilon(order: Fraction, units: int, delta: Fraction) -> int:
 
 
 def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
-    """Return the least epsilon that a composed loss is known to have at `delta`.
+    """Return the least epsilon that is proven for a composed loss at `delta`.
 
     Valid as a guarantee when the parameters of all mechanisms were fixed before
     the first output (sequential composition), and whatever the neighboring
@@ -206,7 +206,7 @@ def tightest_epsilon(total: Total, delta: Fraction) -> Epsilon:
 
     Args:
         total: The composed loss.
-        delta: The whole delta, > 0; the mechanisms' own deltas are taken from it.
+        delta: The whole delta, > 0; the mechanisms' own deltas are subtracted from it.
 
     Returns:
         The least of pure, zCDP (over real orders) and Renyi (over the grid).

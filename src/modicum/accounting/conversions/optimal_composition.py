@@ -32,10 +32,10 @@ WORK_MAX = 500_000
 #: The largest single epsilon: beyond it, e**-eps is 0 in every digit that is kept.
 EPS_MAX = 10**6
 
-#: What a sum of at most `WORK_MAX` positive terms of 60 digits may err by, relatively.
+#: Relative error of a sum of at most `WORK_MAX` positive terms of 60 digits.
 _SUM_ERROR = Decimal("1e-45")
 
-# So many factors are multiplied exactly.
+# Maximum number of factors multiplied exactly.
 _EXACT_FACTORS = 1000
 
 _NOT_ENOUGH = "no delta is left for epsilon"
@@ -47,8 +47,8 @@ class _Losses:
 
     Attributes:
         values: The losses that are possible, rising.
-        above: For each index, the probability of this loss or a greater one; one
-            more entry, 0, stands at the end.
+        above: For each index, the probability of this loss or a greater one; one more
+            entry, 0, is at the end.
         weighed: The same sums, each term multiplied by e**-loss.
     """
 
@@ -95,7 +95,7 @@ def _losses(counts: tuple[tuple[Fraction, int], ...]) -> _Losses:
 
 
 def _repeated(eps: Fraction, count: int) -> list[tuple[Fraction, Decimal]]:
-    """Return the losses of equal truthful answers, and how likely each is."""
+    """Return the losses of equal truthful answers, and their probabilities."""
     odds = to_decimal(eps).exp()
     chance = (1 + odds) ** -count
     found = []
@@ -166,7 +166,7 @@ def optimal_pure_delta(
     """Return the least delta of guarantees together, at an epsilon.
 
     Args:
-        counts: How often each epsilon is used; parameters fixed before the first
+        counts: The number of uses of each epsilon; parameters fixed before the first
             output.
         eps: The epsilon of the whole, >= 0.
         deltas: How often each of the mechanisms' own deltas is used, if any.
@@ -176,7 +176,7 @@ def optimal_pure_delta(
         significant digits, rounded up.
 
     Raises:
-        InputError: If an argument is out of its range, or the losses are too many.
+        InputError: If an argument is out of range, or the losses are too many.
 
     Neighboring relation:
         The one that all guarantees hold under.
@@ -207,7 +207,7 @@ def optimal_pure_epsilon(
     """Return the least epsilon of guarantees together, at a delta.
 
     Args:
-        counts: How often each epsilon is used; parameters fixed before the first
+        counts: The number of uses of each epsilon; parameters fixed before the first
             output.
         delta: The delta of the whole, strictly between 0 and 1.
         deltas: How often each of the mechanisms' own deltas is used, if any.
@@ -217,8 +217,8 @@ def optimal_pure_epsilon(
         `optimal_pure_delta` there is at most `delta`.
 
     Raises:
-        InputError: If an argument is out of its range, the losses are too many, or
-            the mechanisms' own deltas exceed `delta`.
+        InputError: If an argument is out of range, the losses are too many, or the
+            mechanisms' own deltas exceed `delta`.
 
     Neighboring relation:
         The one that all guarantees hold under.

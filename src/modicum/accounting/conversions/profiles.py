@@ -26,7 +26,7 @@ from modicum.accounting.grid import INFINITE
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief
 
-#: What the two tails of a Gaussian profile may err by, relative to the larger one:
+#: Relative error of the two tails of a Gaussian profile, to the larger one:
 #: `normal_tail` and `mills_ratio` have 40 digits.
 _TAIL_ERROR = Decimal("1e-38")
 #: A delta that is not 0 is at least this: exact numbers below it would have more digits
@@ -55,7 +55,7 @@ def delta_above(value: Decimal | Fraction) -> Fraction:
 def loss_above(value: Decimal) -> Fraction:
     """Return a computed loss as a multiple of 1e-12, rounded up, at least 0.
 
-    Unlike a coordinate of the ledger it may be of any size: nothing is cut off.
+    Unlike a coordinate of the ledger it may have any size: nothing is cut off.
 
     Examples:
         >>> loss_above(Decimal("0.1"))
@@ -131,7 +131,7 @@ def gaussian_delta(mu2: Fraction, eps: Fraction) -> Fraction:
         InputError: If `eps` is negative.
 
     Neighboring relation:
-        The one that mu holds under.
+        That of mu.
 
     Source:
         Balle & Wang 2018, Thm 8 (arXiv:1805.06530); Dong, Roth & Su 2022, Cor. 2.13
@@ -173,10 +173,10 @@ def gaussian_epsilon(mu2: Fraction, delta: Fraction) -> Fraction:
         `delta`.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Neighboring relation:
-        The one that mu holds under.
+        That of mu.
 
     Source:
         The inverse of `gaussian_delta`.
@@ -240,10 +240,10 @@ def gaussian_mu2_cap(eps: Fraction, delta: Fraction) -> int:
         `gaussian_delta` there is at most `delta`.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
-        The one that mu holds under.
+        That of mu.
 
     Source:
         The inverse of `gaussian_delta`, which rises with mu.
@@ -277,10 +277,10 @@ def gaussian_sigma_for(
         `gaussian_delta` there is at most `delta`.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
-        The one that `sensitivity` holds under.
+        That of `sensitivity`.
 
     Source:
         Balle & Wang 2018, Alg. 1 (arXiv:1805.06530).
@@ -354,7 +354,7 @@ def laplace_delta(eps_of_laplace: Fraction, eps: Fraction) -> Fraction:
         InputError: If `eps` is negative.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         Balle, Barthe & Gaboardi 2018, Thm 3 (arXiv:1807.01647).
@@ -384,10 +384,10 @@ def laplace_epsilon(eps_of_laplace: Fraction, delta: Fraction) -> Fraction:
         up, and never more than the pure epsilon.
 
     Raises:
-        InputError: If `delta` is out of its range.
+        InputError: If `delta` is out of range.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         The inverse of `laplace_delta`.

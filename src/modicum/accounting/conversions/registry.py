@@ -1,7 +1,7 @@
 """Conversions of one guarantee to another measure, each by name and with its source.
 
-What no proof allows is refused, with the reason. In particular, zCDP never licenses the
-profile of Gaussian noise.
+Anything that no proof allows is refused, with the reason. In particular, zCDP never
+implies the profile of Gaussian noise.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def convert(
     """Return a guarantee in another measure, never understated.
 
     Args:
-        guarantee: What is proven.
-        target: What is asked.
+        guarantee: The proven guarantee.
+        target: The target.
         method: The name of a conversion; without one, whichever gives least.
 
     Returns:
@@ -48,7 +48,8 @@ def convert(
         significant digits, rounded up, at most 1.
 
     Raises:
-        InputError: If no conversion exists, this one does not, or it says nothing.
+        InputError: If no conversion exists, this one does not, or its result is
+            vacuous.
 
     Neighboring relation:
         That of the guarantee.
@@ -147,7 +148,7 @@ def _refusal(measure: Measure, target: Target) -> InputError:
     )
 
 
-#: What an answer is called.
+#: The name of a result.
 WORDS_OF = {
     "pure": "pure epsilon",
     "eps": "epsilon at a delta",

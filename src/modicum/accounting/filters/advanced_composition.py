@@ -1,4 +1,4 @@
-"""The filter of advanced composition, whose losses may be chosen as one goes."""
+"""The filter of advanced composition, for adaptively chosen losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AdvancedCompositionFilter:
     """Advanced composition with parameters chosen from earlier answers.
 
     While every loss was admitted, all answers together are (eps, delta_slack +
-    delta_sum)-differentially private, at any time one may stop.
+    delta_sum)-differentially private, at any stopping time.
 
     Neighboring relation:
         The one the losses hold under, the same for all.
@@ -28,11 +28,12 @@ class AdvancedCompositionFilter:
 
     Attributes:
         eps: The limit, fixed before the first answer, > 0.
-        delta_slack: What the conversion may use, strictly between 0 and 1.
+        delta_slack: The delta of the conversion, strictly between 0 and 1.
         delta_sum: The most that the mechanisms' own deltas may sum to, >= 0.
         squares: The sum of the squares of eps so far, in units of 1e-24.
         deltas: The sum of deltas so far, in units of 1e-18.
-        infinite: Whether a loss without a finite eps was taken in; then it is over.
+        infinite: Whether a loss without a finite eps was added; then it no longer
+            holds.
 
     Examples:
         >>> from modicum.accounting.mechanisms import declared_pure
@@ -50,7 +51,7 @@ class AdvancedCompositionFilter:
     deltas: int = 0
     infinite: bool = False
 
-    #: What makes it sound, and under which conditions.
+    #: The theorem that makes it sound, and its conditions.
     THEOREM = (
         "Whitehouse et al. 2023, Thm 1: sqrt(2 ln(1/delta_slack) sum eps_i^2)"
         " + sum eps_i^2 / 2 <= eps and sum delta_i <= delta_sum; eps, delta_slack and"
@@ -72,7 +73,7 @@ class AdvancedCompositionFilter:
 
     @property
     def theorem(self) -> str:
-        """What makes it sound, and under which conditions."""
+        """The theorem that makes it sound, and its conditions."""
         return self.THEOREM
 
     @property
@@ -82,7 +83,7 @@ class AdvancedCompositionFilter:
 
     @property
     def holds(self) -> bool:
-        """Whether everything taken in so far is within the limits."""
+        """Whether everything added so far is within the limits."""
         within = self.deltas <= floor_units(self.delta_sum, DELTA_UNIT)
         return within and self.spent <= min(floor_units(self.eps), INFINITE - 1)
 
@@ -91,7 +92,7 @@ class AdvancedCompositionFilter:
         return self.after(loss).holds
 
     def after(self, loss: Loss) -> AdvancedCompositionFilter:
-        """Return the filter with one more loss taken in, admitted or not."""
+        """Return the filter with one more loss added, admitted or not."""
         eps = loss.coordinates[EPS]
         return replace(
             self,

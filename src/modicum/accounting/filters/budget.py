@@ -1,14 +1,14 @@
 """Privacy filters: how much may be spent adaptively under a budget.
 
-An (eps, delta) budget becomes several *coordinates*, each with a cap and a fixed
-share of delta. The filter holds while at least one coordinate's sum is within its
-cap. Partition the transcripts by the first coordinate that holds at the end: the
-run, stopped when that coordinate would overflow, satisfies that coordinate's bound
-(Feldman & Zrnic 2021 for one Renyi order; Whitehouse et al. 2023 for zCDP; Smith &
-Thakurta 2022 and Koskela, Tobaben & Honkela 2023 for Gaussian DP; basic composition
-for pure eps), and the shares of delta add up. Which coordinates and shares a filter
-has is a constant of its name, so a looser budget never admits less. The filter
-`as-published` pays in another way: see `modicum.accounting.filters.prototype`.
+An (eps, delta) budget becomes several *coordinates*, each with a cap and a fixed share
+of delta. The filter holds while at least one coordinate's sum is within its cap.
+Partition the transcripts by the first coordinate that holds at the end: the run,
+stopped when that coordinate would overflow, satisfies that coordinate's bound (Feldman
+& Zrnic 2021 for one Renyi order; Whitehouse et al. 2023 for zCDP; Smith & Thakurta 2022
+and Koskela, Tobaben & Honkela 2023 for Gaussian DP; basic composition for pure eps),
+and the shares of delta add up. The coordinates and shares of a filter are constants of
+its name, so a looser budget never admits less. The filter `as-published` pays
+differently: see `modicum.accounting.filters.prototype`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from modicum.core.rationals import DELTA_UNIT, floor_units, number_text
 
 
 class Shares(Struct, frozen=True):
-    """How a named filter divides the delta of a budget; the shares sum to at most 1.
+    """The division of a budget's delta in a named filter; the shares sum to at most 1.
 
     Attributes:
-        mechanisms: For the deltas that mechanisms bring along.
+        mechanisms: For the mechanisms' own deltas.
         rho: For the zCDP coordinate; 0 if the filter has none.
         orders: For each Renyi order it watches.
         mu2: For the Gaussian coordinate; 0 if the filter has none.
@@ -135,7 +135,7 @@ FILTERS: Mapping[str, Shares | MironovFilter] = MappingProxyType(
 
 
 class Filter(Struct, frozen=True):
-    """What a budget admits, in ledger units.
+    """The limits of a budget, in ledger units.
 
     Attributes:
         caps: Coordinates and their caps. Empty if nothing is enforced.
@@ -159,7 +159,7 @@ class Filter(Struct, frozen=True):
         )
 
     def unlocked(self, share: Fraction) -> Filter:
-        """Return what is admitted while only a part of the budget may be used.
+        """Return the limits while only a fraction of the budget is unlocked.
 
         Args:
             share: The part, from 0 to 1. Caps are rounded down.
@@ -293,7 +293,7 @@ def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
 
 
 def figure(budget: Budget, name: str, total: Total) -> int:
-    """Return what a total weighs on the filter's own scale, in ledger units.
+    """Return the size of a total on the filter's own scale, in ledger units.
 
     For an (eps, delta) budget this is the least eps for which the filter, with its
     fixed shares of delta, would admit the total. For a Renyi budget it is the order
@@ -357,7 +357,7 @@ def limit(budget: Budget) -> int:
 
 
 def fixed_figure(budget: Budget, total: Total) -> int:
-    """Return what one release weighs when its parameters are fixed beforehand.
+    """Return the size of one release whose parameters are fixed beforehand.
 
     A single release is a batch known before its first output, so each complete
     guarantee may use the whole delta and the best one counts; no shares are

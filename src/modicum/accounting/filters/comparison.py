@@ -1,9 +1,9 @@
-"""Which of two filters is tighter, for every history that there can be.
+"""Which of two filters is tighter, for every possible history.
 
 A filter is compared by what it admits: it is no looser than another one if the other
-admits every total that it admits. Coordinates are taken to be free of each other.
-Whoever proves pure eps proves as much rho; but a stored loss may state less of eps
-than of rho, where both are upper bounds, so no total is ruled out here.
+admits every total that it admits. Coordinates are assumed to be independent. A proof of
+pure eps also proves a rho; but a stored loss may state less of eps than of rho, where
+both are upper bounds, so no total is ruled out here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def no_looser(first: Filter, second: Filter) -> bool:
         index for index, cap in tight.caps if index in allowed and cap <= allowed[index]
     ]
     if tight.every:
-        # All caps hold at once, and what has no cap may be infinite.
+        # All caps hold at once, and a coordinate without a cap may be infinite.
         return len(within) == len(allowed) if loose.every else bool(within)
     # Within one cap, all other coordinates may be infinite; several caps that must
     # all hold are then not met.
@@ -93,7 +93,7 @@ def no_looser_alone(first: Budget, second: Budget) -> bool:
     Returns:
         True within one measure if each parameter, delta too, is at most the other's;
         and for pure eps within an (eps, delta) of at least that eps. Nothing else is
-        taken for granted.
+        assumed.
 
     Examples:
         >>> from fractions import Fraction
@@ -108,11 +108,11 @@ def no_looser_alone(first: Budget, second: Budget) -> bool:
 
 
 def filters_alone(budgets: Iterable[Budget]) -> tuple[Filter, ...]:
-    """Return filters of which `no_looser` says what holds of budgets for one release.
+    """Return filters for which `no_looser` compares budgets for one release.
 
     They are for comparing only. An (eps, delta) budget is met by pure eps, or by the
-    tightest eps at its own delta; that is a coordinate of its own, `ALONE`, and the
-    place of its delta among all of them stands for the delta.
+    tightest eps at its own delta; that is a separate coordinate, `ALONE`, and the rank
+    of its delta among all of them represents the delta.
 
     Args:
         budgets: All budgets that are to be compared with each other.

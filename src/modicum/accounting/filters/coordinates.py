@@ -1,8 +1,7 @@
 """Filters of one coordinate, each by one theorem, as plain values.
 
-A limit that was there before the first answer; for each further loss, whether the
-limit still holds. Budgets are turned into filters of the same kind by
-`budget_filters`.
+A limit fixed before the first answer; for each further loss, whether the limit still
+holds. `budget_filters` converts budgets to filters of the same kind.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class CoordinateFilter:
         index: Which coordinate of a loss.
         cap: The most that it may sum to, in units of 1e-12.
         delta_cap: The most that the mechanisms' own deltas may sum to, in 1e-18.
-        theorem: What makes it sound, and under which conditions.
-        total: What was taken in so far.
+        theorem: The theorem that makes it sound, and its conditions.
+        total: The sum so far.
     """
 
     index: int
@@ -52,7 +51,7 @@ class CoordinateFilter:
 
     @property
     def holds(self) -> bool:
-        """Whether everything taken in so far is within the limits."""
+        """Whether everything added so far is within the limits."""
         within = self.total.units(DELTA) <= self.delta_cap
         return within and self.spent <= min(self.cap, INFINITE - 1)
 
@@ -61,7 +60,7 @@ class CoordinateFilter:
         return self.after(loss).holds
 
     def after(self, loss: Loss) -> CoordinateFilter:
-        """Return the filter with one more loss taken in, admitted or not."""
+        """Return the filter with one more loss added, admitted or not."""
         return replace(self, total=self.total.plus(loss))
 
 
@@ -76,7 +75,7 @@ def basic_filter(*, eps: Fraction, delta: Fraction = Fraction(0)) -> CoordinateF
         A filter whose answers together are (eps, delta)-differentially private.
 
     Raises:
-        InputError: If a number is out of its range.
+        InputError: If a number is out of range.
 
     Neighboring relation:
         The one the losses hold under.
@@ -107,7 +106,7 @@ def zcdp_filter(*, rho: Fraction, delta: Fraction = Fraction(0)) -> CoordinateFi
         A filter whose answers together are delta-approximately rho-zCDP.
 
     Raises:
-        InputError: If a number is out of its range.
+        InputError: If a number is out of range.
 
     Neighboring relation:
         The one the losses hold under.
@@ -229,7 +228,7 @@ class OrderFilter:
     Attributes:
         order: The order, above 1.
         cap: The most that they may sum to, in ledger units.
-        spent: What they sum to.
+        spent: Their sum.
 
     Neighboring relation:
         That of the curves, the same for all.
@@ -244,7 +243,7 @@ class OrderFilter:
     spent: int = 0
 
     def after(self, curve: Curve, times: int = 1) -> OrderFilter:
-        """Return the filter with a mechanism charged, run so many times."""
+        """Return the filter with a mechanism charged for this many runs."""
         cost = _cost(curve, self.order)
         total = INFINITE if cost >= INFINITE else self.spent + times * cost
         return replace(self, spent=min(INFINITE, total) if times else self.spent)
@@ -255,13 +254,13 @@ class OrderFilter:
         return charged.spent < INFINITE and charged.holds()
 
     def holds(self) -> bool:
-        """Return whether what was spent is within the cap."""
+        """Return whether the sum is within the cap."""
         return self.spent <= min(self.cap, INFINITE - 1)
 
 
 @precise
 def _cost(curve: Curve, order: Fraction) -> int:
-    # A mechanism with a delta of its own is not within any divergence.
+    # A mechanism with a delta has no finite divergence.
     return INFINITE if curve.delta else units(curve.at(order))
 
 

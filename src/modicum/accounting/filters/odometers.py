@@ -1,10 +1,10 @@
-"""Odometers: what was lost by a time that may depend on the answers.
+"""Odometers: the loss by a time that may depend on the answers.
 
-A *filter* has a limit that was there before the first answer, and says for each
-further loss whether the limit still holds. An *odometer* has no limit: it says, at a
-time that may itself depend on the answers, how much was lost by then. Converting the
-sums of an adaptively chosen history to the tightest (eps, delta) is neither: the best
-order, and the moment to look, were chosen with the answers in view.
+A *filter* has a limit fixed before the first answer, and decides for each further loss
+whether the limit still holds. An *odometer* has no limit: it returns, at a time that
+may itself depend on the answers, the loss until then. Converting the sums of an
+adaptively chosen history to the tightest (eps, delta) is neither: the best order, and
+the moment to look, were chosen with the answers in view.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from modicum.accounting.losses import Total
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief
 
-# How many orders the zCDP odometer watches. A constant, as the shares of delta are:
-# 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.
+# The number of orders that the zCDP odometer watches. A constant, as the shares of
+# delta are: 6 delta / (pi k)^2 for k = 1, 2, ... sums to less than delta.
 _WATCHED_MAX = 60
 
 
 def pure_odometer(total: Total) -> Epsilon:
-    """Return the privacy loss so far, whatever was chosen and whenever one looks.
+    """Return the privacy loss so far, for any choices and stopping times.
 
     Returns:
-        The sum of eps. It bounds the privacy loss of every sequence of answers, so
-        it needs no delta; infinite if a mechanism has a delta of its own.
+        The sum of eps. It bounds the privacy loss of every sequence of answers, so it
+        needs no delta; infinite if a mechanism has a delta.
 
     Neighboring relation:
         The one the losses hold under.
@@ -60,8 +60,8 @@ def renyi_odometer(total: Total, *, order: Fraction, delta: Fraction) -> Epsilon
         delta: Strictly between 0 and 1.
 
     Returns:
-        The sum of divergences plus ln(1/delta)/(order - 1), rounded up; infinite if
-        a mechanism has a delta of its own.
+        The sum of divergences plus ln(1/delta)/(order - 1), rounded up; infinite if a
+        mechanism has a delta.
 
     Raises:
         InputError: If the order is not on the grid or delta is out of range.
@@ -98,8 +98,8 @@ def _at_order(units: int, order: Fraction, delta: Fraction) -> int:
 def zcdp_odometer(total: Total, *, start: Fraction, delta: Fraction) -> Epsilon:
     """Return a bound of the privacy loss so far that holds at all times at once.
 
-    It watches many orders, one for each doubling of rho from `start` on, and has
-    paid for each of them with a share of delta, so that the least may be taken.
+    It watches many orders, one for each doubling of rho from `start` on, and has paid
+    for each of them with a share of delta, so that the least may be used.
 
     Args:
         total: The losses so far.
@@ -108,9 +108,9 @@ def zcdp_odometer(total: Total, *, start: Fraction, delta: Fraction) -> Epsilon:
         delta: Strictly between 0 and 1.
 
     Returns:
-        min over k of a_k * rho + ln(1/delta_k)/(a_k - 1), where delta_k is
-        6 delta/(pi k)^2 and a_k is best for rho = start * 2^(k-1), rounded up;
-        infinite if a mechanism has a delta of its own.
+        min over k of a_k * rho + ln(1/delta_k)/(a_k - 1), where delta_k is 6 delta/(pi
+        k)^2 and a_k is best for rho = start * 2^(k-1), rounded up; infinite if a
+        mechanism has a delta.
 
     Raises:
         InputError: If `start` or delta is out of range.

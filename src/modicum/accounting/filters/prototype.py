@@ -1,9 +1,9 @@
 """The filter of the published prototypes, and when it is proven.
 
-The prototypes give each Renyi order the cap that Mironov's conversion leaves of eps
-at the *whole* delta, and admit a release while any order is within its cap. That is
-not proven as it stands: whoever picks an order after the fact must have paid for it.
-But Mironov's conversion is not tight, and what it wastes can pay:
+The prototypes give each Renyi order the cap that Mironov's conversion leaves of eps at
+the *whole* delta, and admit a release while any order is within its cap. That is not
+proven as it is: choosing an order after the fact must be paid for. But Mironov's
+conversion is not tight, and its slack can pay:
 
     eps - ln(1/delta)/(alpha-1)  =  eps - offset(alpha, delta * s(alpha)),
     s(alpha) = (alpha-1)^(alpha-1) / alpha^alpha,
@@ -143,7 +143,7 @@ def mironov_cap(order: Fraction, eps: Fraction, delta: Fraction) -> int:
         order can admit nothing.
 
     Neighboring relation:
-        The one the divergence holds under.
+        That of the divergence.
 
     Source:
         Mironov 2017, Prop. 3 (arXiv:1702.07476).
@@ -170,7 +170,7 @@ def mironov_epsilon(order: Fraction, units: int, delta: Fraction) -> int:
         `mironov_cap`. `INFINITE` if the divergence is.
 
     Neighboring relation:
-        The one the divergence holds under.
+        That of the divergence.
 
     Source:
         Mironov 2017, Prop. 3 (arXiv:1702.07476).

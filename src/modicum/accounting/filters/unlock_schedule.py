@@ -1,10 +1,11 @@
 """Unlocking: how much of its budget a group may have used by a certain age.
 
-A group of users is active for `rounds` rounds. If its budget were open from the first
-round on, the first requests could use it up, and nothing would be left for later ones.
-So it is opened step by step. The *slack* moves some of it forward: each step of the
-first half is larger by this part of an even step, each step of the second half smaller.
-What an older group did not use can then be used together with a younger one.
+A group of users is active for `rounds` rounds. If its budget were unlocked from the
+first round on, the first requests could use it up, and nothing would be left for later
+ones. So it is unlocked step by step. The *slack* moves some of it forward: each step of
+the first half is larger by this part of an even step, each step of the second half
+smaller. The unused budget of an older group can then be used together with that of a
+younger one.
 
 Shares are exact. Every limit in ledger units is rounded down.
 """
@@ -19,13 +20,13 @@ from itertools import pairwise
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
 
-#: A group is active for so many rounds at most: twenty years of weeks.
+#: Maximum number of active rounds of a group: twenty years of weeks.
 ROUNDS_MAX = 1040
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(ABC):
-    """What part of a group's budget is unlocked at each age.
+    """The unlocked fraction of a group's budget at each age.
 
     The share never falls with age, and it is 1 from age `rounds` on.
 
@@ -80,18 +81,18 @@ class Schedule(ABC):
         return total * share.numerator // share.denominator
 
     def steps(self) -> tuple[Fraction, ...]:
-        """Return what is unlocked anew in each round of a group's life."""
+        """Return the newly unlocked fraction in each round of a group's life."""
         shares = (self.share(age) for age in range(self.rounds + 1))
         return tuple(now - before for before, now in pairwise(shares))
 
     @property
     def least(self) -> Fraction:
-        """The share that is available in every round, whatever was used before."""
+        """The fraction available in every round, whatever was used before."""
         return min(self.steps())
 
     @property
     def most(self) -> Fraction:
-        """The share beyond which no round goes: all that the newest group has."""
+        """The fraction that no round exceeds: that of the newest group."""
         return self.share(1)
 
 
@@ -144,7 +145,7 @@ class AtOnce(Schedule):
 
 
 def out_of_range(message: str, remedy: str) -> InputError:
-    """Return the error of a number that is out of its range.
+    """Return the error of a number that is out of range.
 
     Examples:
         >>> str(out_of_range("the slack is 2", "it is from 0 to 1"))

@@ -1,7 +1,8 @@
-"""What single mechanisms cost: every measure that a proof exists for.
+"""The costs of single mechanisms: every measure that a proof exists for.
 
-Each mechanism has a module: its curve, its parameters, and how a release describes it.
-`_TABLE` lists them, and what else knows kinds of mechanisms follows from it.
+Each mechanism has a module: its curve, its parameters, and its description in a
+release. `_TABLE` lists them, and everything else about kinds of mechanisms follows from
+it.
 
 Each function takes exact rationals and returns a `Curve`. A measure without a proof
 is infinite. The result holds under the neighboring relation for which the sensitivity
@@ -74,9 +75,9 @@ _TABLE: Final = (
     ("gdp", "declared", "account"),
 )
 
-#: What `modicum account` knows.
+#: The kinds of `modicum account`.
 ACCOUNT_KINDS: Final = Kinds(_TABLE, "account")
-#: What a release can be made of.
+#: The kinds of releases.
 RELEASE_KINDS: Final = Kinds(_TABLE, "release")
 #: Kinds that releases know and this version does not price there.
 PLANNED_KINDS: Final = Kinds(_TABLE, "policy")

@@ -1,4 +1,4 @@
-"""Guarantees without a mechanism: what a declared number proves of anything."""
+"""Guarantees without a mechanism: the implications of a declared number."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def declared_pure(*, eps: Fraction, delta: Fraction = Fraction(0)) -> Curve:
 
     Args:
         eps: >= 0.
-        delta: At least 0 and below 1; kept as a coordinate of its own.
+        delta: At least 0 and below 1; kept as a separate coordinate.
 
     Returns:
         The curve of binary randomized response, which every eps-DP mechanism is a
-        post-processing of; with delta > 0, that holds but for an event of
+        post-processing of; with delta > 0, that holds except for an event of
         probability delta, which is why delta adds up separately.
 
     Neighboring relation:
-        The one the guarantee holds under.
+        That of the guarantee.
 
     Source:
         Kairouz, Oh & Viswanath 2015 (arXiv:1311.0776) and Murtagh & Vadhan 2016
@@ -77,7 +77,7 @@ def declared_zcdp(*, rho: Fraction) -> Curve:
         rho and alpha*rho; eps and mu are infinite, since zCDP implies neither.
 
     Neighboring relation:
-        The one the guarantee holds under.
+        That of the guarantee.
 
     Source:
         Bun & Steinke 2016, Def. 1.1 (arXiv:1605.02065).
@@ -100,7 +100,7 @@ def declared_gdp(*, mu: Fraction) -> Curve:
         mu**2, rho = mu**2/2 and alpha*rho; pure eps is infinite.
 
     Neighboring relation:
-        The one the guarantee holds under.
+        That of the guarantee.
 
     Source:
         Dong, Roth & Su 2022, Cor. B.6 (arXiv:1905.02383).
@@ -129,7 +129,7 @@ def declared_renyi(
         divergences at some orders imply neither.
 
     Raises:
-        InputError: If there are no points, or one is out of its range.
+        InputError: If there are no points, or one is out of range.
 
     Neighboring relation:
         The one the divergences hold under.
@@ -170,7 +170,7 @@ def curve_of_guarantee(budget: Budget) -> Curve:
         InputError: If it is unlimited.
 
     Neighboring relation:
-        The one the guarantee holds under.
+        That of the guarantee.
 
     Source:
         As for the function of its measure.

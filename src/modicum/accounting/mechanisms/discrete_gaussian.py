@@ -35,7 +35,7 @@ def discrete_gaussian(*, sensitivity_l2: Fraction, sigma: Fraction) -> Curve:
         InputError: If the sensitivity is negative or sigma is not above 0.
 
     Neighboring relation:
-        The one the L2 sensitivity holds under.
+        That of the L2 sensitivity.
 
     Source:
         Canonne, Kamath & Steinke 2020, Thm 4 (arXiv:2004.00010), for any integer

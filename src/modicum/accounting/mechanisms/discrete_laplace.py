@@ -16,7 +16,7 @@ from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.kind import Kind, Noise, noise_size, whole_number
 from modicum.accounting.mechanisms.laplace import SLIPS
 
-# 1 - exp(-1/scale) loses as many digits as the scale has; so many are paid for.
+# 1 - exp(-1/scale) loses as many digits as the scale has; this many are added.
 _DIGITS_MAX = 500
 
 
@@ -38,7 +38,7 @@ def discrete_laplace(*, sensitivity_l1: int, scale: Fraction) -> Curve:
         InputError: If the sensitivity is negative or the scale is not above 0.
 
     Neighboring relation:
-        The one `sensitivity_l1` holds under.
+        That of `sensitivity_l1`.
 
     Source:
         Ghosh, Roughgarden & Sundararajan 2009 (arXiv:0811.2841) for the mechanism.

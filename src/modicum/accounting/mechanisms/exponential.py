@@ -42,7 +42,7 @@ def exponential(*, eps: Fraction) -> Curve:
         InputError: If eps is negative.
 
     Neighboring relation:
-        The one the score's sensitivity holds under.
+        That of the score's sensitivity.
 
     Source:
         McSherry & Talwar 2007 for eps. The mechanism has bounded range: Durfee &

@@ -28,7 +28,7 @@ def gaussian(*, rho: Fraction) -> Curve:
         rho, mu**2 = 2 rho and alpha*rho at each order; pure eps is infinite.
 
     Neighboring relation:
-        The one the L2 sensitivity holds under.
+        That of the L2 sensitivity.
 
     Source:
         Bun & Steinke 2016, Prop. 1.6 (arXiv:1605.02065); Mironov 2017, Prop. 7
@@ -96,7 +96,7 @@ def _on_sample(values: Values, rate: Fraction) -> Curve:
     return poisson_gaussian(sampling_rate=rate, noise_multiplier=noise)
 
 
-#: What people write instead of the sigma of Gaussian noise.
+#: Common mistakes for the sigma of Gaussian noise.
 SLIPS = dict.fromkeys(
     ("epsilon", "scale", "std", "stddev"),
     "its noise is `sigma`; or write `eps` and `delta`, and `sigma` follows",

@@ -17,7 +17,7 @@ from modicum.core.reader import count, placed, positive, probability
 #: Parameters by name.
 Values = Mapping[str, Fraction]
 
-#: Relations that whoever states the parameters chooses.
+#: Relations chosen by those who state the parameters.
 OF_SENSITIVITY = "that of the sensitivity"
 OF_GUARANTEE = "that of the guarantee"
 #: Larger whole parameters are refused in a release.
@@ -29,9 +29,9 @@ class Parameter(Struct, frozen=True):
 
     Attributes:
         name: As it is typed.
-        meaning: What it is, in a few words.
+        meaning: Its meaning, in brief.
         rising: Whether the loss rises with it; that of noise falls.
-        default: What it is if not given; None if it must be.
+        default: Its default; None if it is required.
         least: It is at least this, or above it if `open_below`.
         most: It is at most this, if there is a bound.
         whole: Whether it is an integer.
@@ -50,7 +50,7 @@ class Parameter(Struct, frozen=True):
     least_by: Callable[[Values], Fraction] | None = None
 
     def check(self, value: Fraction) -> None:
-        """Refuse a value that is out of its range.
+        """Refuse a value that is out of range.
 
         Raises:
             InputError: If it is.
@@ -74,7 +74,7 @@ class Parameter(Struct, frozen=True):
         """Return its value in a release file: no probability is 0 or 1 there.
 
         Raises:
-            InputError: If it is no number, or out of its range.
+            InputError: If it is no number, or out of range.
         """
         if self.whole:
             least = int(self.least)
@@ -127,14 +127,14 @@ def change(norm: str) -> Parameter:
 
 
 class Noise(Struct, frozen=True):
-    """How modicum itself draws the noise of a kind, on whole numbers.
+    """How modicum itself samples the noise of a kind, on integers.
 
     Attributes:
-        law: What is drawn around 0: discrete `laplace` or `gaussian` noise.
+        law: The distribution around 0: discrete `laplace` or `gaussian` noise.
         scale: The parameter that is its scale.
-        made: From independent draws, as many as it takes, and the parameters to the
-            noise of one number; None if that is one draw. Its scale is then drawn
-            exactly, and not rounded up: more of it may cost more.
+        made: Maps independent draws, as many as needed, and the parameters to the noise
+            of one number; None if that is one draw. Its scale is then drawn exactly,
+            and not rounded up: more of it may cost more.
     """
 
     law: str
@@ -145,10 +145,10 @@ class Noise(Struct, frozen=True):
 class Kind(Struct, frozen=True):
     """A kind of mechanism.
 
-    With all its parameters it has a curve; with one of them left open it is a family,
-    whose open parameter can be calibrated to a budget. In a release, the sensitivity
-    stands by unit. A kind without one is a local randomizer: each instance answers
-    for itself, and a contribution bound says how often.
+    With all its parameters it has a curve; with a free one it is a family, whose free
+    parameter can be calibrated to a budget. In a release, the sensitivity is given by
+    unit. A kind without one is a local randomizer: each instance answers for itself,
+    and a contribution bound limits the number of answers.
 
     Attributes:
         name: As it is typed.
@@ -159,7 +159,7 @@ class Kind(Struct, frozen=True):
         measure: The measure in which a cost may be declared beside parameters.
         repeats: The parameter that counts independent runs, if there is one.
         target: The parameter that `eps` and `delta` find in a release, if one is.
-        slips: What people write instead of its parameters, each with the remedy.
+        slips: Common mistakes for its parameters, each with the remedy.
         of_rho: From a rho that is declared of such noise to its curve, if that is
             more than the curve of any rho-zCDP mechanism.
         on_sample: From all parameters and a rate to the curve on a Poisson sample, if
@@ -193,7 +193,7 @@ class Kind(Struct, frozen=True):
 
     @property
     def defaults(self) -> Values:
-        """The parameters that may be left out."""
+        """The optional parameters."""
         return {p.name: p.default for p in self.parameters if p.default is not None}
 
     @property
@@ -203,12 +203,12 @@ class Kind(Struct, frozen=True):
 
     @property
     def open_relation(self) -> bool:
-        """Whether whoever states the parameters chooses the neighbors."""
+        """Whether those who state the parameters choose the neighbors."""
         return self.relation in {OF_SENSITIVITY, OF_GUARANTEE}
 
 
 class Kinds(Mapping[str, Kind]):
-    """Kinds by name, each read from its module when it is first asked for.
+    """Kinds by name, each imported from its module on first use.
 
     Args:
         table: Names, modules of this package, and where each can be named.
@@ -243,7 +243,7 @@ def description(
     more: Mapping[str, object],
     **given: object,
 ) -> dict[str, object]:
-    """Return a mechanism as it stands in a release file; what is None is left out.
+    """Return a mechanism as in a release file; None values are left out.
 
     Examples:
         >>> description("laplace", ["age"], {"name": "n"}, scale=2, sensitivity=None)

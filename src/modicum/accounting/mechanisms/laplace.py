@@ -27,7 +27,7 @@ def laplace(*, sensitivity_l1: Fraction, scale: Fraction) -> Curve:
         Every measure; delta is 0.
 
     Neighboring relation:
-        The one `sensitivity_l1` holds under.
+        That of `sensitivity_l1`.
 
     Source:
         Mironov 2017, Prop. 6 (arXiv:1702.07476) for the Renyi curve; its limit at
@@ -82,8 +82,8 @@ def poisson_laplace(
         Add/remove, before and after.
 
     Source:
-        Zhu & Wang 2019, Thm 6 (ICML, PMLR 97); mirrored pairs have a proof of their
-        own, at the top of `amplification.poisson_sampling`.
+        Zhu & Wang 2019, Thm 6 (ICML, PMLR 97); mirrored pairs have a separate proof, at
+        the top of `amplification.poisson_sampling`.
 
     Examples:
         >>> curve = poisson_laplace(
@@ -127,7 +127,7 @@ def describe_laplace(
     return description(kind, attributes, more, sensitivity=sensitivity, scale=scale)
 
 
-#: What people write instead of the scale of Laplace noise.
+#: Common mistakes for the scale of Laplace noise.
 SLIPS = dict.fromkeys(
     ("eps", "epsilon", "sigma", "b"),
     "its noise is `scale`: the l1 sensitivity divided by epsilon",

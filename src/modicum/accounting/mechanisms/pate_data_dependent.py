@@ -1,4 +1,4 @@
-"""What votes revealed as they fell: for study, never for a ledger.
+"""The data-dependent loss of votes: for study, never for a ledger.
 
 The value depends on how the teachers voted, which is private. To publish it, to
 store it or to decide by it would reveal the votes. That is why nothing here returns
@@ -22,7 +22,7 @@ from modicum.accounting.decimals import precise, to_decimal
 def pate_gnmax_data_dependent(
     *, q: Fraction, sigma: Fraction, order: Fraction
 ) -> Decimal:
-    """Return the Renyi divergence of one noisy vote, given how the votes fell.
+    """Return the Renyi divergence of one noisy vote, given the votes.
 
     Private like the votes themselves: it must not enter a ledger, a report or a
     decision. Use `pate_gnmax` for these.
@@ -37,7 +37,7 @@ def pate_gnmax_data_dependent(
         The lesser of the bound by the votes, where it applies, and order/sigma**2.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
         A change of everything that one teacher was trained on.

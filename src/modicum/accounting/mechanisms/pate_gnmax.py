@@ -13,7 +13,7 @@ from modicum.accounting.mechanisms.kind import Kind, noise_size
 
 @lru_cache(maxsize=4096)
 def pate_gnmax(*, sigma: Fraction) -> Curve:
-    """Return the curve of naming the class with most votes under Gaussian noise.
+    """Return the curve of releasing the class with most votes under Gaussian noise.
 
     Args:
         sigma: Standard deviation of the noise on each class's count, in votes, > 0.

@@ -28,13 +28,13 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
         truth: Probability of the true value, at least 1/values and below 1; each
             other value has (1 - truth)/(values - 1).
         values: Number of possible values k, >= 2.
-        answers: How many independent answers one instance of the unit gives, >= 1.
+        answers: The number of independent answers of one instance of the unit, >= 1.
 
     Returns:
         Every measure; delta is 0: `answers` times the loss of one.
 
     Raises:
-        InputError: If `truth` is out of its range.
+        InputError: If `truth` is out of range.
 
     Neighboring relation:
         A change of the unit's own values. That is also add/remove when everybody
@@ -70,7 +70,7 @@ def randomized_response(*, truth: Fraction, values: int, answers: int) -> Curve:
     rest = (values - 2) * q
 
     def rdp(alpha: Fraction) -> Decimal:
-        # ln(p^a q^(1-a) + q^a p^(1-a) + (k-2) q), with e^((a-1) eps) taken out so
+        # ln(p^a q^(1-a) + q^a p^(1-a) + (k-2) q), with e^((a-1) eps) factored out so
         # that nothing overflows; p = q e^eps.
         less_one = to_decimal(alpha - 1)
         shrink = (-less_one * eps).exp()
@@ -102,8 +102,8 @@ def describe_randomized_response(
     Args:
         attributes: Attributes of the data it reads.
         truth: Probability of answering truthfully, at least 1/values, below 1.
-        values: Number of possible values, 2 if left out.
-        contribution_bound: By unit, how many answers one instance gives at most.
+        values: Number of possible values, 2 by default.
+        contribution_bound: By unit, the maximum number of answers of one instance.
         public_frame: Whether everybody on a public list answers.
         more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
             keys of the release format.

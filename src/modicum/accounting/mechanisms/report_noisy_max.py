@@ -17,7 +17,7 @@ from modicum.core.errors import Code, InputError, Problem
 def report_noisy_max(
     *, eps: Fraction, noise: Literal["gumbel", "exponential", "laplace"]
 ) -> Curve:
-    """Return the curve of naming the candidate with the largest noisy score.
+    """Return the curve of releasing the candidate with the largest noisy score.
 
     Args:
         eps: The noise has scale 2 * (sensitivity of one score) / eps; >= 0.
@@ -31,7 +31,7 @@ def report_noisy_max(
         InputError: If eps is negative or the noise is none of these.
 
     Neighboring relation:
-        The one the scores' sensitivity holds under.
+        That of the scores' sensitivity.
 
     Source:
         Durfee & Rogers 2019 (arXiv:1905.04273) for Gumbel noise; McKenna & Sheldon

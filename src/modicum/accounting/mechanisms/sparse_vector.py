@@ -25,8 +25,8 @@ def sparse_vector(
             sensitivity / eps_threshold, drawn anew after each positive; > 0.
         eps_queries: The queries' noise is Laplace of scale
             2 * sensitivity / eps_queries; > 0.
-        positives: The largest number of positive answers before it stops, >= 1. All
-            of them are charged, whether they come or not.
+        positives: The largest number of positive answers before it stops, >= 1. All of
+            them are charged, whether or not they occur.
 
     Returns:
         `positives` times the loss up to the first positive; delta is 0. Negative
@@ -36,7 +36,7 @@ def sparse_vector(
         InputError: If an argument is not above 0.
 
     Neighboring relation:
-        The one each query's sensitivity holds under.
+        That of each query's sensitivity.
 
     Source:
         Lyu, Su & Li 2017, Thm 4 (arXiv:1603.01699), for pure eps. Renyi: shifting
@@ -84,7 +84,7 @@ def sparse_vector_one_threshold(
         InputError: If an argument is not above 0.
 
     Neighboring relation:
-        The one each query's sensitivity holds under.
+        That of each query's sensitivity.
 
     Source:
         Lyu, Su & Li 2017, Thm 4 (arXiv:1603.01699).

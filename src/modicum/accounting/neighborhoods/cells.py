@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modicum.accounting.neighborhoods.regions import Box, Region, Segments
 
-# The tables of boxes by segment may have so many bits for each set that is allowed.
+# Maximum number of bits of the tables of boxes by segment, for each allowed set.
 _BITS_PER_SET = 64
 
 

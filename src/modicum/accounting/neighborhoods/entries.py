@@ -1,4 +1,4 @@
-"""Entries: what was released about which records, and what its loss was proven for."""
+"""Entries: releases, the records that they read, and the relation of their losses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class UserPer:
     length: Fraction
 
 
-#: Whose change a loss was proven for.
+#: The subject of a proven change.
 Unit: TypeAlias = Part | UserPer
 
 
@@ -61,9 +61,9 @@ class Native:
 
     Attributes:
         relation: Which change of an instance.
-        unit: An instance of what.
-        size_public: Whether the proof takes the number of records in the region to
-            be public, so that nothing is proven for a record that enters or leaves.
+        unit: The unit.
+        size_public: Whether the proof assumes the number of records in the region to be
+            public, so that nothing is proven for a record that enters or leaves.
     """
 
     relation: Relation = Relation.ADD_REMOVE
@@ -76,7 +76,7 @@ class RowBound:
     """An enforced bound on the records that one user contributes.
 
     Attributes:
-        rows: At most so many, >= 1.
+        rows: The maximum number, >= 1.
         per: In each block of an axis; in all if None.
     """
 
@@ -90,13 +90,13 @@ class Entry:
 
     Attributes:
         id: Its name.
-        curve: What one native change costs.
+        curve: The cost of one native change.
         region: The records that it reads. The region must not depend on the data.
         reads: The attributes whose values it uses, beyond choosing the region; all
             of them if None.
-        native: What `curve` was proven for.
-        stay: What a record that stays in the region and changes its values costs,
-            if something less than the general rule is proven (0 for a count).
+        native: The relation that `curve` was proven for.
+        stay: The cost of a record that stays in the region and changes its values, if
+            something less than the general rule is proven (0 for a count).
         rows: An enforced bound on a user's records, for losses proven per record.
     """
 
@@ -126,13 +126,13 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
     """Return the releases on one sample as a single entry.
 
     Args:
-        entries: What was released about the sample, each proven for adding or
-            removing a record of it; at least one.
+        entries: The releases on the sample, each proven for adding or removing a record
+            of it; at least one.
         draw: The sample.
 
     Returns:
-        An entry about the population, that reads whatever one of them reads,
-        wherever one of them reads it.
+        An entry about the population, that reads whatever any of them reads, wherever
+        any of them reads it.
 
     Raises:
         InputError: If an entry is proven for something else, for which sampling
@@ -166,7 +166,7 @@ def on_sample(entries: Sequence[Entry], draw: Draw) -> Entry:
     reads = [entry.reads for entry in entries]
     known = [names for names in reads if names is not None]
     if any(entry.region != entries[0].region for entry in entries):
-        # Which of the regions holds a record is something that together they tell.
+        # Together they reveal which of the regions contains a record.
         known.append(
             frozenset(name for entry in entries for box in entry.region for name in box)
         )

@@ -77,14 +77,14 @@ class Joint:
 
 
 class Engine:
-    """Answers how much some releases reveal together.
+    """Computes the joint loss of some releases.
 
     Args:
         entries: The releases, in any order; the engine names them by their number.
         axes: The partitioning attributes. They must be public, immutable, and chosen
             without looking at the data.
         target: The neighboring relation to answer for.
-        effort: How hard to look before an upper bound is given.
+        effort: The effort of the search before an upper bound is returned.
 
     Raises:
         InputError: If a region does not fit the axes, or the target is ill-formed.
@@ -121,7 +121,7 @@ class Engine:
         self._complete = True
         self._scenes: tuple[Scene, ...] = tuple(self._scenes_of(target))
 
-    # --- answers -----------------------------------------------------------------
+    # --- results -----------------------------------------------------------------
 
     def worst(self, index: int) -> Joint:
         """Return the joint loss in one coordinate, such as `EPS` or `RHO`."""
@@ -201,7 +201,7 @@ class Engine:
         names = sorted(target.among if target.among is not None else known | unnamed)
         count = min(target.at_most, len(names))
         if comb(len(names), count) > _CHOICES_MAX:
-            # Whatever changes a few attributes of a record also replaces it.
+            # A change of a few attributes of a record also replaces it.
             self._complete = False
             yield self._records(frozenset(self._axes))
             return
@@ -249,7 +249,7 @@ class Engine:
         return record_steps(entry, counts, size)
 
 
-# What attributes begin with that nobody has named.
+# The prefix of unnamed attributes.
 _UNNAMED = "\0"
-#: How many choices of attributes are tried before any may change.
+#: Maximum number of choices of attributes before all may change.
 _CHOICES_MAX = 2000

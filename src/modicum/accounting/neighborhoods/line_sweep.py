@@ -20,7 +20,7 @@ import numpy as np
 Integers: TypeAlias = np.ndarray[Any, Any]
 
 _INT64_SAFE = 2**62
-# Up to so many numbers a stretch of the line is worked out as one table.
+# Up to this number of values, a range of the line is computed as one table.
 _TABLE_MAX = 1 << 16
 
 
@@ -29,7 +29,7 @@ class Line:
     """Entries on the segments of one axis.
 
     Attributes:
-        segments: How many segments there are, >= 1.
+        segments: The number of segments, >= 1.
         parts: (first segment, segment after the last, entry) of every stretch; the
             stretches of one entry do not overlap.
     """
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A move from one place to another and what it costs.
+    """A move between two places, and its cost.
 
     Attributes:
         cost: The cost.
@@ -66,11 +66,11 @@ def integers(values: Sequence[int], *, bound: int) -> Integers:
 
 
 def depths(line: Line, costs: Sequence[int]) -> Integers:
-    """Return, for every segment, the sum of the costs of the entries that hold it.
+    """Return, for every segment, the sum of the costs of the entries that contain it.
 
     Args:
         line: The entries.
-        costs: One whole number for each entry; it may be negative.
+        costs: One integer for each entry; it may be negative.
 
     Returns:
         One whole number for each segment.
@@ -103,12 +103,12 @@ def deepest(line: Line, costs: Sequence[int]) -> tuple[int, int]:
 
 
 def worst_pair(line: Line, u: Sequence[int], b: Sequence[int]) -> Pair:
-    """Return the costliest move from one place of a line to another, or within one.
+    """Return the costliest move between two places of a line, or within one.
 
     Args:
         line: The entries.
-        u: What each costs when a record comes or goes, >= 0.
-        b: What each costs when a record stays and changes, >= 0.
+        u: The cost of each when a record comes or goes, >= 0.
+        b: The cost of each when a record stays and changes, >= 0.
 
     Returns:
         The exact maximum over all pairs of segments, and a pair that attains it.
@@ -134,7 +134,7 @@ def worst_pair(line: Line, u: Sequence[int], b: Sequence[int]) -> Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Updates:
-    """What changes for the places of x as x' moves to the right.
+    """The changes for the places of x as x' moves to the right.
 
     At segment `time`, `amount` is added for every x from `left` up to `right`.
     """
@@ -190,9 +190,9 @@ def _shared(line: Line, saved: Sequence[int], place: int) -> Integers:
 class _Search:
     """Divide and conquer over the positions of x'.
 
-    A stretch of positions has few updates, and between their ends all x behave
-    alike: only the best x of each group matters. So each level of the recursion
-    handles O(n) numbers, and the smallest stretches are small tables.
+    A range of positions has few updates, and between their ends all x behave alike:
+    only the best x of each group matters. So each level of the recursion handles O(n)
+    numbers, and the smallest ranges are small tables.
     """
 
     def __init__(self, rises: Integers) -> None:
@@ -217,7 +217,7 @@ class _Search:
         values: Integers,
         stretch: tuple[int, int],
     ) -> None:
-        """Find the best x' of a stretch, given each group's value before it."""
+        """Find the best x' of a range, given each group's value before it."""
         first, after = stretch
         if (after - first) * (len(groups) + 1) <= _TABLE_MAX or after - first == 1:
             self._table(updates, groups, values, stretch)
@@ -235,7 +235,7 @@ class _Search:
         values: Integers,
         stretch: tuple[int, int],
     ) -> None:
-        """Work out a stretch: a row for every position, a column for every group."""
+        """Compute a range: a row for every position, a column for every group."""
         first, after = stretch
         changes = np.zeros((after - first, len(groups) + 1), dtype=values.dtype)
         row = updates.time - first
@@ -257,7 +257,7 @@ def _edges(updates: _Updates) -> Integers:
 def _merged(
     updates: _Updates, groups: Integers, values: Integers
 ) -> tuple[Integers, Integers]:
-    """Return the groups that these updates tell apart, each with its best value."""
+    """Return the groups that these updates distinguish, each with its best value."""
     edges = _edges(updates)
     kept = np.searchsorted(groups, edges[edges <= groups[-1]])
     starts = np.union1d(np.zeros(1, dtype=np.int64), kept)
@@ -265,7 +265,7 @@ def _merged(
 
 
 def _steps(updates: _Updates, groups: Integers) -> Integers:
-    """Return what a run of updates adds to each group in all."""
+    """Return the total of a run of updates for each group."""
     changes = np.zeros(len(groups) + 1, dtype=updates.amount.dtype)
     np.add.at(changes, np.searchsorted(groups, updates.left), updates.amount)
     np.subtract.at(changes, np.searchsorted(groups, updates.right), updates.amount)

@@ -29,12 +29,12 @@ from modicum.core.rationals import number_text
 
 @precise
 def stretched(curve: Curve, distance: Fraction) -> Curve:
-    """Return what a distance costs, from what one unit of distance costs.
+    """Return the cost of a distance, from that of one unit of distance.
 
     Args:
-        curve: What is proven: eps for each unit of distance; or, without eps, mu2 or
-            rho for its square. With eps, nothing else is taken from the curve: a rho
-            that follows from eps shrinks more slowly than the square.
+        curve: The proven cost: eps for each unit of distance; or, without eps, mu2 or
+            rho for its square. With eps, nothing else is used of the curve: a rho that
+            follows from eps shrinks more slowly than the square.
         distance: >= 0.
 
     Neighboring relation:

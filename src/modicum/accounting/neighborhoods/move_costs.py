@@ -1,8 +1,8 @@
-"""Steps: what one entry costs for each way that a move can touch it.
+"""Steps: the cost of one entry for each way that a move can affect it.
 
-The rule is always the same. A loss proven for one native change pays once for each
-native change that the move amounts to; a change that no path of native changes
-makes up costs infinity.
+The rule is always the same. A loss proven for one native change is paid once for each
+native change that the move amounts to; a change that no path of native changes composes
+costs infinity.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _NOTHING = Loss((0,) * COORDINATES)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many native changes a move of one record amounts to; None if no number does.
+    """The native changes of a move of one record; None if no number suffices.
 
     Attributes:
         cross: If the record enters or leaves the region.
         stay: If it stays in the region and changes.
-        own_stay: Whether what an entry declares of a record that stays holds here: not
-            if the record may pass from one user's instance to another.
+        own_stay: Whether an entry's declared cost of a record that stays holds here:
+            not if the record may pass from one user's instance to another.
     """
 
     cross: int | None
@@ -40,7 +40,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What an entry costs for a move, in ledger units.
+    """The cost of an entry for a move, in ledger units.
 
     Attributes:
         cross: The record enters or leaves the region.
@@ -52,12 +52,12 @@ class Steps:
 
 
 def record_steps(entry: Entry, counts: Counts, size: int = 1) -> Steps:
-    """Return what a move of one record, or of several alike, costs an entry.
+    """Return the cost of a move of one record, or of several alike, for an entry.
 
     Args:
         entry: The entry.
-        counts: What the move of one record amounts to.
-        size: How many records move in the same way, >= 1.
+        counts: The native changes of the move of one record.
+        size: The number of records that move alike, >= 1.
 
     Examples:
         >>> from fractions import Fraction
@@ -117,7 +117,7 @@ def record_counts(
         blocks = (entry.native.unit, entry.rows.per if entry.rows else None)
         used |= {block.axis for block in blocks if isinstance(block, UserPer)}
         if not used & changed:
-            return Counts(found.cross, 0)  # What it uses of the record is as before.
+            return Counts(found.cross, 0)  # The used part of the record is unchanged.
     of_record = entry.native.unit in {Part.ROW, Part.ATTRIBUTE}
     return replace(found, own_stay=of_record or _same_instance(entry, changed))
 
@@ -142,7 +142,7 @@ def _same_instance(entry: Entry, changed: frozenset[str] | None) -> bool:
 
 
 def _of_rows(entry: Entry, axes: Mapping[str, Axis]) -> Counts:
-    """Removing and adding make up a substitution, but not the other way round.
+    """Removing and adding compose a substitution, but not the other way round.
 
     A substitution into or out of the region can stand for a removal or an addition
     if some record lies outside: it takes the place of the one that is missing.
@@ -171,17 +171,17 @@ def _of_users(entry: Entry, changed: frozenset[str] | None) -> Counts:
     """One record more or less is some change of its user's records.
 
     A record that becomes another may pass from one instance to another, unless the
-    attributes that tell instances apart are known to stay.
+    attributes that distinguish instances are known to stay.
     """
     own = 2 if entry.native.relation is Relation.ADD_REMOVE else 1
     return Counts(own, own if _same_instance(entry, changed) else 2 * own)
 
 
 def cost(curve: Curve, count: int | None, size: int = 1) -> Loss:
-    """Return what a move costs that amounts to so many native changes.
+    """Return the cost of a move that amounts to a number of native changes.
 
-    For several moves the cost is convex in the number of changes, so that no way of
-    sharing them out over different places costs more than all in the worst place.
+    For several moves the cost is convex in the number of changes, so that no
+    distribution of them over different places costs more than all in the worst place.
 
     Args:
         curve: One native change.
@@ -207,7 +207,7 @@ def cost(curve: Curve, count: int | None, size: int = 1) -> Loss:
 
 @lru_cache(maxsize=4096)
 def _convex(curve: Curve, steps: int) -> Loss:
-    """Return a bound for so many steps that is convex in their number.
+    """Return a bound for a number of steps that is convex in their number.
 
     Each step adds at least what the one before added, and enough to reach the bound
     of the group; where those bounds are convex themselves, they stay as they are.

@@ -1,4 +1,4 @@
-"""Moves: the change between two neighbors, and what each entry is charged for it."""
+"""Moves: the change between two neighbors, and the charge of each entry for it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 from modicum.accounting.losses import Loss, Total, total_of
 
-#: A place for people: what a record has on each axis, such as ("day", "[3, 4)").
+#: A place for display: the value of a record on each axis, such as ("day", "[3, 4)").
 Place = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one entry costs in a move.
+    """The cost of one entry in a move.
 
     Attributes:
         entry: The number of the entry.
-        step: In words: how the move touches it.
-        loss: What that costs.
+        step: How the move affects it, as text.
+        loss: The cost.
     """
 
     entry: int
@@ -30,11 +30,11 @@ class Move:
     """A change between neighbors.
 
     Attributes:
-        text: The change in words.
-        before: Where the record was; None if it was not there, or for users.
-        after: Where it is; None if it is gone, or for users.
+        text: The change, as text.
+        before: The former place of the record; None if it was absent, or for users.
+        after: The new place of the record; None if it is gone, or for users.
         changed: Attributes beside the axes that change, if only some may.
-        size: How many records make this move at once.
+        size: The number of records that make this move at once.
         possible: Whether a record can move so. Where a place has a single value and
             nothing else may change, a record that stays there is still the same.
         charges: The entries that it touches.
@@ -49,12 +49,12 @@ class Move:
     charges: tuple[Charge, ...] = field(default=(), repr=False)
 
     def total(self) -> Total:
-        """Return the sum of what the move is charged."""
+        """Return the sum of the move's charges."""
         return total_of(charge.loss for charge in self.charges)
 
 
 def place_text(place: Place) -> str:
-    """Return a place in words.
+    """Return a place as text.
 
     Examples:
         >>> place_text((("day", "[3, 4)"), ("city", "Bern")))

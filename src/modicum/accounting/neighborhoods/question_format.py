@@ -1,4 +1,4 @@
-"""Reading entries: what was released, about which records, proven for what."""
+"""Reading entries: releases, their records, and their proven relations."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read_entry(node: Node, axes: Mapping[str, Axis]) -> tuple[Entry, Draw | None
 
 
 def _check_relation(kind: Kind, entry: Entry, node: Node, *, sampled: bool) -> None:
-    """Refuse to take a mechanism as proven for what its own curve does not hold for."""
+    """Refuse to treat a mechanism as proven for what its curve does not cover."""
     relation = entry.native.relation
     if kind.relation == OF_SENSITIVITY:
         return
@@ -226,7 +226,7 @@ FORMAT = "composition/v1"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an engine is asked.
+    """A question for an engine.
 
     Attributes:
         entries: The releases.
@@ -242,7 +242,7 @@ class Question:
 
 
 def read_question(node: Node) -> Question:
-    """Return the question that a document asks.
+    """Return the question in a document.
 
     Raises:
         InputError: With every mistake, each with its place.

@@ -70,15 +70,15 @@ def worst_pair_of_cells(
 ) -> Pair | None:
     """Return the costliest move between two cells, or within one.
 
-    Cells are taken from the costliest down. Two cells cost no more together than
-    the sum of both, and `over` more where staying costs more than leaving and
-    entering; what cannot beat the best so far is skipped.
+    Cells are visited from the costliest down. Two cells cost no more together than the
+    sum of both, and `over` more where staying costs more than leaving and entering;
+    what cannot beat the best so far is skipped.
 
     Args:
         held: Shape (cells, entries), of 0 and 1; at least one cell.
-        u: What each entry costs when a record comes or goes, >= 0.
-        b: What each costs when a record stays and changes, >= 0.
-        at_most: How many pairs times entries to work out before giving up.
+        u: The cost of each entry when a record comes or goes, >= 0.
+        b: The cost of each when a record stays and changes, >= 0.
+        at_most: The maximum number of pairs times entries before giving up.
 
     Examples:
         >>> cells = membership([Cell(0b01, ()), Cell(0b10, ())], 2)
@@ -119,10 +119,10 @@ _NOT_FOUND = "unknown: there are too many places to try them all"
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to look before an upper bound is given instead of the maximum.
+    """The effort of the search before an upper bound replaces the maximum.
 
     Attributes:
-        cells: How many sets of boxes to tell apart.
+        cells: The maximum number of distinct sets of boxes.
         work: How many pairs of cells, times entries, to try in one measure.
         pairs: How many pairs of cells to compare in all measures together.
     """
@@ -142,7 +142,7 @@ class RecordScene:
     Attributes:
         axes: The axes that regions use, cut.
         regions: The region of every entry.
-        steps: What every entry costs.
+        steps: The cost of every entry.
         free: The axes along which a record may move; None if it comes or goes.
         changed: Attributes that may change, for the explanation.
         other_changes: Whether something beside the axes may change.

@@ -1,7 +1,7 @@
 """Regions: the records that a mechanism reads, as boxes over partitioning attributes.
 
-The values of every axis are cut into *segments* within which no region tells two
-values apart, so that finitely many cells stand for all records.
+The values of every axis are divided into *segments* within which no region
+distinguishes two values, so that finitely many cells represent all records.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Span:
         return f"[{number_text(self.low)}, {number_text(self.high)})"
 
 
-#: What a box allows on one axis: a span of numbers, or a set of values.
+#: The allowed values of a box on one axis: a span of numbers, or a set of values.
 Allowed: TypeAlias = Span | frozenset[str]
 
-#: What a box allows, by axis; an axis that is not named is not restricted.
+#: The allowed values of a box, by axis; other axes are not restricted.
 Box: TypeAlias = Mapping[str, Allowed]
 
 #: A union of boxes. The empty box is everything; no box at all is nothing.
@@ -76,7 +76,7 @@ class Segments:
 
     Attributes:
         axis: The axis.
-        pieces: What each segment holds: disjoint, and together the whole axis.
+        pieces: The contents of each segment: disjoint, and together the whole axis.
     """
 
     axis: Axis
@@ -237,7 +237,8 @@ def has_complement(region: Region, axes: Mapping[str, Axis]) -> bool:
     return not region
 
 
-# Beyond so many distinct sets of boxes a region counts as everything: never cheaper.
+# Beyond this number of distinct sets of boxes a region counts as everything: never
+# cheaper.
 _SETS_MAX = 20_000
 
 
@@ -326,7 +327,7 @@ def _inside(piece: Allowed, side: Allowed | None) -> bool:
 
 
 def described(axes: Sequence[Segments], place: Sequence[int]) -> Place:
-    """Return a place in words, axis by axis.
+    """Return a place as text, axis by axis.
 
     Examples:
         >>> from modicum.accounting.neighborhoods.regions import CategoryAxis, segments
@@ -342,7 +343,7 @@ def described(axes: Sequence[Segments], place: Sequence[int]) -> Place:
 
 
 def piece_text(piece: Allowed) -> str:
-    """Return what a segment holds, in words.
+    """Return a segment as text.
 
     Examples:
         >>> from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What axes and targets must be like."""
+"""Validation of axes and targets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Substitute:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Neighbors differ in at most so many attributes of one record.
+    """Neighbors differ in at most this many attributes of one record.
 
     Attributes:
         at_most: How many, >= 1.
@@ -41,7 +41,7 @@ class Group:
 
     Attributes:
         size: How many changes, from 1 to 100.
-        of: What changes.
+        of: The other target.
     """
 
     size: int
@@ -59,7 +59,7 @@ class Users:
             user's records.
         at_most: How many sub-units of the window a user has records in, if that is
             enforced; None if it is not.
-        change: `ADD_REMOVE` if all the records in the window are there or are not,
+        change: `ADD_REMOVE` if all the records in the window are present or absent,
             `ANY` if they change in any way.
         fixed: Axes on which all records of a user have the same value, for life.
     """
@@ -82,7 +82,7 @@ class Metric:
     This is d-privacy (Chatzikokolakis et al. 2013) for one moving record.
 
     Attributes:
-        points: Where the record may be.
+        points: The possible points of the record.
         distance: How far two points are apart, >= 0; infinity is None.
         within: Only moves of at most this distance count; all finite ones if None.
     """

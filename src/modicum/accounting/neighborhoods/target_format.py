@@ -1,4 +1,4 @@
-"""Reading a target: which neighbors the joint loss is asked for."""
+"""Reading a target: the neighbors of a joint loss."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _form(
 
 
 def _name(node: Node, attributes: Collection[str]) -> str:
-    """Return an attribute that somebody has mentioned: a misspelled one is free."""
+    """Return a known attribute: a misspelled one would cost nothing."""
     name = line(node, "an attribute")
     if name not in attributes:
         raise fail(

@@ -19,9 +19,9 @@ from modicum.accounting.neighborhoods.regions import are_apart_or_equal, merged
 #: Disjoint runs of days, each up to but not including its end.
 Runs: TypeAlias = Sequence[tuple[int, int]]
 
-# Beyond so many steps, the choice of days is bounded instead of solved.
+# Beyond this number of steps, the choice of days is bounded instead of solved.
 _WORK_MAX = 20_000_000
-# So many choices of days are tried for one that reaches a bound.
+# Maximum number of choices of days tried to reach a bound.
 _GUESSES_MAX = 200
 
 
@@ -31,8 +31,8 @@ class Demand:
 
     Attributes:
         runs: Its days: disjoint runs, in order.
-        per: What it costs if 0, 1, 2, ... of its days are chosen; the last holds for
-            any more.
+        per: Its cost if 0, 1, 2, ... of its days are chosen; the last holds for any
+            more.
         even: Whether it costs that whichever of its days they are; else that is an
             upper bound, reached by some.
     """
@@ -42,7 +42,7 @@ class Demand:
     even: bool = True
 
     def cost(self, days: int) -> int:
-        """Return what it costs if so many of its days are chosen."""
+        """Return its cost for a number of its days."""
         return self.per[min(days, len(self.per) - 1)]
 
     def days(self) -> int:
@@ -54,7 +54,7 @@ class Demand:
         return self.per[1] == self.per[-1]
 
     def is_straight(self, at_most: int) -> bool:
-        """Return whether each of so many days adds the same."""
+        """Return whether each day up to a number adds the same."""
         counts = range(min(at_most, self.days()) + 1)
         return all(self.cost(days) == days * self.per[1] for days in counts)
 
@@ -64,7 +64,7 @@ class Chosen:
     """The costliest choice of days.
 
     Attributes:
-        cost: What it costs, or an upper bound.
+        cost: Its cost, or an upper bound.
         runs: The days, as disjoint runs in order; if the cost is a bound, the
             costliest that were found.
         exact: Whether these days cost just that.
@@ -82,7 +82,7 @@ class Chosen:
 
 
 def costliest_days(demands: Sequence[Demand], at_most: int) -> Chosen:
-    """Return what at most so many days cost together, at worst.
+    """Return the maximum joint cost of a number of days.
 
     Exact if the bound on days does not bind; for one day; if every entry costs the
     same for each day; if every entry is one run that costs the same however many of
@@ -91,7 +91,7 @@ def costliest_days(demands: Sequence[Demand], at_most: int) -> Chosen:
 
     Args:
         demands: The entries; those without days may be left out.
-        at_most: How many days may be chosen, >= 1.
+        at_most: The maximum number of days, >= 1.
 
     Examples:
         >>> a, b = Demand(((0, 7),), (0, 1, 4)), Demand(((7, 9),), (0, 2, 8))
@@ -136,7 +136,7 @@ def _corners(demands: Sequence[Demand]) -> tuple[int, ...]:
 
 
 def _depths(demands: Sequence[Demand], corners: Sequence[int]) -> list[int]:
-    """Return what one day at each corner costs, and the days up to the next."""
+    """Return the cost of one day at each corner, and the days up to the next."""
     place = {day: index for index, day in enumerate(corners)}
     changes = [0] * (len(corners) + 1)
     for demand in demands:
@@ -165,11 +165,11 @@ def _deepest_days(demands: Sequence[Demand], at_most: int) -> Chosen:
 
 
 def _filled_windows(demands: Sequence[Demand], at_most: int) -> Chosen:
-    """Windows that do not meet: a knapsack over the days given to each."""
+    """Disjoint windows: a knapsack over the days given to each."""
     windows: dict[tuple[int, int], list[Demand]] = defaultdict(list)
     for demand in demands:
         windows[demand.runs[0]].append(demand)
-    best = [0] + [-1] * at_most  # The most that exactly so many days can cost.
+    best = [0] + [-1] * at_most  # The maximum cost of exactly this many days.
     taken: list[list[int]] = []
     for (left, right), own in sorted(windows.items()):
         counts = range(min(at_most, right - left) + 1)
@@ -231,7 +231,7 @@ def _gains(demands: Sequence[Demand], days: Sequence[int]) -> Integers:
 
 
 def _bounded(demands: Sequence[Demand], at_most: int) -> Chosen:
-    """Let every entry have its own choice of days, or every day all its entries.
+    """Let every entry choose its days separately, or every day all its entries.
 
     The days named are the best of a few guesses; often they reach the bound.
     """
@@ -250,7 +250,7 @@ def _bounded(demands: Sequence[Demand], at_most: int) -> Chosen:
 
 
 def _first_days(runs: Runs, start: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Return so many days of some runs, from a day on."""
+    """Return this many days of some runs, from a day on."""
     found = []
     for left, right in runs:
         first = max(left, start)

@@ -38,13 +38,13 @@ _ALWAYS = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class UserSteps:
-    """How many native changes a change of a user's records amounts to.
+    """The native changes of a change of a user's records.
 
     Attributes:
-        each: So many in each block that has records; None if no number is proven.
+        each: The number in each block that has records; None if no number is proven.
         block: The length of a block; None if there is one block for all.
-        inside: So many if the entry sees nothing of the user outside the window:
-            then all that it sees is there or not.
+        inside: The number if the entry reads nothing of the user outside the window:
+            then all that it reads is present or absent.
         paired: Whether `each` is for leaving and for entering.
     """
 
@@ -62,7 +62,7 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
 
     Args:
         entry: The entry.
-        target: Whose records change, and how.
+        target: The user's records that change, and how.
         axes: The axes by name.
 
     Examples:
@@ -82,7 +82,7 @@ def user_steps(entry: Entry, target: Users, axes: Mapping[str, Axis]) -> UserSte
     if unit is not Part.ROW or entry.rows is None:
         return UserSteps(None)
     if relation is Relation.SUBSTITUTE and not has_complement(entry.region, axes):
-        return UserSteps(None)  # Nothing can stand for a missing record.
+        return UserSteps(None)  # Nothing can replace a missing record.
     return _in_blocks(entry, target, axes, per=entry.rows.per, rows=entry.rows.rows)
 
 
@@ -94,9 +94,9 @@ def _in_blocks(
     per: UserPer | None,
     rows: int,
 ) -> UserSteps:
-    """Return the steps for each block; for all at once if days are not told apart."""
-    # What is only proven to come or go, goes and comes back otherwise; or records
-    # leave, and others take their place.
+    """Return the steps for each block; for all at once if days are not separate."""
+    # Otherwise, where only coming or going is proven, a record goes and comes back; or
+    # records leave, and others take their place.
     both = entry.native.relation is Relation.ADD_REMOVE and not _is_whole(target, per)
     each, inside = (2 * rows if both else rows), rows
     paired = both and target.change is not Relation.ADD_REMOVE
@@ -115,7 +115,7 @@ def _in_blocks(
 
 
 def _is_whole(target: Users, unit: UserPer | None) -> bool:
-    """Return whether the target takes away whole instances of a unit, or none."""
+    """Return whether the target removes whole instances of a unit, or none."""
     if target.change is not Relation.ADD_REMOVE:
         return False
     if target.windows is None:
@@ -136,7 +136,7 @@ class UserScene:
     Attributes:
         entries: The entries.
         axes: The axes by name.
-        target: What changes.
+        target: The target.
     """
 
     entries: tuple[Entry, ...]
@@ -265,7 +265,7 @@ class _Case:
             return INFINITE, unbounded
         found = self._choose(index, infinite=False)
         if self._binds and any(self.steps[n].paired for n in self._in):
-            # A day of one table only costs half of what a day of both does.
+            # A day of one table only costs half as much as a day of both does.
             found = replace(found, exact=False)
         return min(found.cost, INFINITE), found
 
@@ -322,7 +322,7 @@ class _Case:
         return Demand(self.runs[number], tuple(per), even=block in {None, 1})
 
     def _losses(self, number: int) -> tuple[Loss, ...]:
-        """Return what 0, 1, 2, ... days of an entry cost; the last holds for more."""
+        """Return the cost of 0, 1, 2, ... days of an entry; the last holds for more."""
         blocks, each = self._blocks(number), self.steps[number].each
         entry = self.entries[number]
         if each is not None and self._days_max >= self._every_day:
@@ -337,7 +337,7 @@ class _Case:
         return min(self._days_max, _count_blocks(self.runs[number], block))
 
     def move(self, chosen: Chosen) -> Move:
-        """Return the change in words, and what it is charged."""
+        """Return the change as text, and its charges."""
         charges = []
         for number in self._in:
             days = chosen.count_in(self.runs[number])
@@ -365,7 +365,7 @@ class _Case:
 
 @lru_cache(maxsize=1024)
 def _losses_of(entry: Entry, each: int | None, blocks: int) -> tuple[Loss, ...]:
-    """Return what 0, 1, 2, ... blocks cost; never less than fewer of them."""
+    """Return the cost of 0, 1, 2, ... blocks; never less than fewer of them."""
     found = [_NOTHING]
     if each is None:
         return _NOTHING, UNKNOWN.loss()

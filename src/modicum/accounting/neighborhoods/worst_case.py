@@ -1,4 +1,4 @@
-"""What a search for the worst move returns."""
+"""Results of a search for the worst move."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Worst:
 
     Attributes:
         units: The cost, in ledger units; `INFINITE` if it is infinite.
-        move: Makes the costliest move that was found.
+        move: Builds the costliest move that was found.
         exact: Whether the move attains it; else it is an upper bound.
     """
 
@@ -41,7 +41,7 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Moves of which one is the worst, whatever measures are looked at together.
+    """Moves of which one is the worst, for any combination of measures.
 
     Attributes:
         finite: Shape (moves, `COORDINATES`): sums of the finite costs.
@@ -59,7 +59,7 @@ class Candidates:
         return len(self.finite)
 
     def total(self, row: int) -> Total:
-        """Return what a move costs."""
+        """Return the cost of a move."""
         return Total(
             tuple(int(units) for units in self.finite[row]),
             tuple(int(count) for count in self.infinite[row]),
@@ -71,7 +71,7 @@ def split(losses: Sequence[Loss], *, times: int = 1) -> tuple[Integers, Integers
 
     Args:
         losses: The losses.
-        times: How often each may be added up; no such sum overflows.
+        times: The maximum number of additions of each; no such sum overflows.
 
     Returns:
         Two arrays of shape (losses, `COORDINATES`).
@@ -92,7 +92,7 @@ def split(losses: Sequence[Loss], *, times: int = 1) -> tuple[Integers, Integers
     return table.reshape(shape), infinite.reshape(shape)
 
 
-#: How many moves are converted to epsilon before an upper bound is given.
+#: Maximum number of moves converted to epsilon before an upper bound is returned.
 _CONVERSIONS_MAX = 200
 # An amount that makes any offset positive.
 _LARGE = 10**18
@@ -101,8 +101,8 @@ _LARGE = 10**18
 def worst_epsilon(table: Candidates, delta: Fraction) -> tuple[Epsilon, int, bool]:
     """Return the largest epsilon of some moves.
 
-    A quick upper bound sorts them; what is no more than the best so far, or no more
-    than a move that has been converted in every coordinate, need not be converted.
+    A fast upper bound sorts them; a move that is no more than the best so far, or no
+    more than a converted move in every coordinate, need not be converted.
 
     Args:
         table: At least one move.
@@ -148,7 +148,7 @@ def _quick_bounds(table: Candidates, delta: Fraction) -> list[int]:
     own, allowed = table.finite[:, DELTA], floor_units(delta, DELTA_UNIT)
     fits = (own <= allowed) & (table.infinite[:, DELTA] == 0)
     best = np.where(table.infinite[:, EPS] > 0, INFINITE, table.finite[:, EPS])
-    # What the moves' own deltas leave, of those that it can be converted at.
+    # The remainder of delta after the moves' own deltas, where conversion is possible.
     left = delta - Fraction(max(own[fits].tolist(), default=0), DELTA_UNIT)
     if left > 0:
         for index, order in enumerate(ORDERS, FIRST_ORDER):

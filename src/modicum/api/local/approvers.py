@@ -1,4 +1,4 @@
-"""Who is asked about a release, and what they said: from its file, or by its id."""
+"""The approvals of a release and the votes so far, by its file or its id."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from modicum.ledger.log.events import ReleaseDenied
 
 @dataclass(frozen=True, slots=True)
 class Approvers:
-    """Where the approvals of a release stand.
+    """The state of the approvals of a release.
 
     Attributes:
         release: Its id.
         content: SHA-256 of the contents that are weighed.
-        hearings: Where each approval stands; empty if it stands already.
-        spoken: What people said about releases of this id, oldest first.
-        standing: Where it stands already, with whatever contents; None if it does not.
+        hearings: The state of each approval; empty if the release is already accepted.
+        spoken: The votes on releases of this id, oldest first.
+        standing: Its status, with whatever contents; None if the id is not in use.
         exact: Whether its contents are known. If not, every approval of the policy is
             weighed, and it may need fewer.
         corrects: Whether it corrects a past release: then it waits for one more person.
@@ -49,12 +49,12 @@ class Approvers:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody is missing, and nobody refuses."""
+        """Whether all approvals are present and no one has refused."""
         return not self.corrects and all(one.given for one in self.hearings)
 
 
 def approvers(release: Description, view: LedgerView) -> Approvers:
-    """Return who is asked about a release that is there to be read. Writes nothing.
+    """Return the approvals of a release given with its contents. Writes nothing.
 
     Args:
         release: The release.
@@ -79,7 +79,7 @@ def approvers(release: Description, view: LedgerView) -> Approvers:
 
 
 def approvers_of(release: str, view: LedgerView) -> Approvers:
-    """Return who is asked about a release that is requested, or was spoken about.
+    """Return the approvals of a release that is requested or has votes.
 
     Writes nothing.
 
@@ -88,8 +88,8 @@ def approvers_of(release: str, view: LedgerView) -> Approvers:
         view: The ledger.
 
     Raises:
-        InputError: If it does not stand, is not requested, and nobody spoke about it,
-            or they spoke about several that have this id.
+        InputError: If the id is not in use, not requested and has no votes, or has
+            votes on several contents.
         UsageError: If there is no ledger with a policy.
     """
     book, read, now = view.look()
@@ -117,7 +117,7 @@ def _hearings(
 
 
 def _hearings_at_most(content: str, book: LedgerBalances) -> tuple[ApprovalState, ...]:
-    """Return where every approval of the policy would stand that could be asked for."""
+    """Return the state of every approval of the policy that could be required."""
     policy = active_policy(book).policy
     said = book.state.approvals.get(("release", content), ())
     asking = book.state.waiting.requesters.get(content, ())
@@ -125,7 +125,7 @@ def _hearings_at_most(content: str, book: LedgerBalances) -> tuple[ApprovalState
 
 
 def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:
-    """Return what an id stands for, if it was denied with these contents."""
+    """Return the release of an id, if it was denied with these contents."""
     for one in history_of(release, read(0)):
         body = one.event.body
         if isinstance(body, ReleaseDenied) and body.release.content == content:

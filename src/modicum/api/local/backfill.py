@@ -1,7 +1,7 @@
-"""Describing what happened long ago, of which not everything is known any more.
+"""Past releases, of which not everything is known.
 
-What is not known is assumed to be the worst, and every assumption is written down:
-who reads the log later must see what was known and what was not.
+Unknown properties are assumed to be the worst case, and every assumption is recorded:
+readers of the log must see what was known and what was not.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import ReleaseDraft, Vocabulary, read_and_price
 
-#: What stands for every attribute of the data.
+#: The placeholder for every attribute of the data.
 ALL = "all"
-#: Every assumption says this that is about periods.
+#: The common text of assumptions about periods.
 NO_PERIODS = "no `periods` stated"
-#: So many mechanisms are named in one assumption.
+#: Maximum number of mechanisms listed in one assumption.
 _NAMED = 5
 
 
 def price_past(
     release: Description, vocabulary: Vocabulary
 ) -> tuple[RecordedRelease, tuple[str, ...]]:
-    """Return a release that happened before, as the ledger keeps it, and assumptions.
+    """Return a past release, as the ledger stores it, and the assumptions.
 
-    A mechanism may say `attributes: all` where nobody knows what it read. Guards of
-    the policy are not asked: what happened is counted, however it is described.
+    A mechanism may set `attributes: all` where its inputs are unknown. Guards of the
+    policy do not apply: past releases are counted, however they are described.
 
     Args:
         release: The release.
-        vocabulary: The words of the policy that it is counted under.
+        vocabulary: The vocabulary of the policy that it is counted under.
 
     Returns:
-        The release, and what was assumed about it, in words.
+        The release, and the assumptions about it, as text.
 
     Raises:
         InputError: With every mistake found.
@@ -52,17 +52,18 @@ def price_past(
 
 
 def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) -> None:
-    """Refuse a release that says it was out, or read rows, later than it is recorded.
+    """Refuse a release that was published, or read rows, later than it is recorded.
 
-    A day more is let through: somewhere it is tomorrow already.
+    One day of tolerance covers time zones.
 
     Args:
         release: A release that happened before.
         now: The time at which it is recorded.
-        mark: Where its id stands in a file, for the message.
+        mark: The position of its id in a file, for the message.
 
     Raises:
-        InputError: If it was out on a later day, or a mechanism read only later days.
+        InputError: If it was published on a later day, or a mechanism read only later
+            days.
     """
     for one in release.mechanisms:
         first = min((low for low, _ in one.part.periods or ()), default=0)
@@ -81,7 +82,7 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
     said = release.metadata.get("released_on", "")
     try:
         day = date.fromisoformat(said).toordinal()
-    except ValueError:  # Not said, or an older way to say it, which counts for nothing.
+    except ValueError:  # Absent, or in an older format, which is ignored.
         return
     if day > day_of(now) + 1:
         raise InputError(
@@ -115,16 +116,16 @@ def _node(release: Description) -> Node:
     return from_python(release)
 
 
-# --- attributes that nobody knows ---------------------------------------------
+# --- unknown attributes -------------------------------------------------------
 
 
 def _with_every_attribute(
     node: Node, vocabulary: Vocabulary
 ) -> tuple[Node, frozenset[int]]:
-    """Return a release in which `attributes: all` is written out.
+    """Return a release with `attributes: all` expanded.
 
     Returns:
-        The release, and the places of the mechanisms that said so, from 0.
+        The release, and the positions of the mechanisms that used it, from 0.
     """
     found: set[int] = set()
 
@@ -172,7 +173,7 @@ def _changed(node: Node, key: str, change: Callable[[Node], Node]) -> Node:
 def _assumptions(
     release: RecordedRelease, unknown: frozenset[int], vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Yield what is assumed about a release, in words."""
+    """Yield the assumptions about a release, as text."""
     read = _which(release, [p in unknown for p in range(len(release.mechanisms))])
     if read:
         count = len(vocabulary.attributes)
@@ -191,7 +192,7 @@ def _assumptions(
 
 
 def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator[str]:
-    """Yield what is assumed about whose rows were read, and of when."""
+    """Yield the assumptions about the population and the periods read."""
     population, units = vocabulary.population, vocabulary.unit_facts.values()
     parts = [one.part for one in release.mechanisms]
     asked = (
@@ -221,7 +222,7 @@ def _labels_said(one: RecordedMechanism) -> dict[str, object]:
 
 
 def _which(release: RecordedRelease, holds: list[bool]) -> str:
-    """Return which mechanisms something is assumed of, in words; "" for none."""
+    """Return the mechanisms that an assumption covers, as text; "" for none."""
     if not any(holds):
         return ""
     if all(holds):

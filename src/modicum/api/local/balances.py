@@ -53,10 +53,10 @@ from modicum.ledger.replay.snapshot import Snapshot
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 
-#: So many of the releases that came in last are kept as they are.
+#: Number of latest releases cached.
 LATEST_MAX = 1000
 
-#: An answer is kept for so many whole days at least.
+#: Minimum retention of a stored response, in days.
 ANSWER_DAYS = 7
 
 _READ_BEFORE = (
@@ -77,7 +77,7 @@ class LedgerBalances:
     """A state, and the balances of the policy that decides; both follow the log.
 
     Args:
-        snapshot: Where to begin; by default at an empty log.
+        snapshot: The start; by default an empty log.
     """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
@@ -92,10 +92,11 @@ class LedgerBalances:
     # --- following the log ---
 
     def continues_with(self, records: Iterator[Record]) -> bool:
-        """Return whether a log is the one that was read, as far as it was read.
+        """Return whether a log extends the part that was read before.
 
         Args:
-            records: The log, from the record that was folded last; that one is taken.
+            records: The log, from the record that was folded last; that record is
+                consumed.
         """
         if self.state.seq == 0:
             return True
@@ -111,10 +112,10 @@ class LedgerBalances:
             self._follow(*fold(self.state, record))
 
     def apply(self, event: Event, record: Record) -> None:
-        """Fold one event, which was sealed just now, into the state and the balances.
+        """Fold one newly sealed event into the state and the balances.
 
         Raises:
-            ModicumError: If it contradicts what is there; nothing is changed then.
+            ModicumError: If it contradicts the state; nothing is changed then.
         """
         self._follow(event, self.state.apply(event, record.hash))
 
@@ -147,7 +148,7 @@ class LedgerBalances:
             self._followed = Followed(compiled, self.state, balances)
 
     def snapshot(self) -> Snapshot:
-        """Return what is known at the head, for a fast start later."""
+        """Return the state at the head, for a fast start later."""
         if self._followed is None:
             return Snapshot(self.state)
         policy = self._followed.compiled.policy
@@ -164,10 +165,10 @@ class LedgerBalances:
             self._follow_policy()
 
     def _follow_policy(self) -> None:
-        """Follow the words of a policy that was activated, from its beginning.
+        """Adopt the vocabulary of a newly activated policy.
 
-        If something was charged before, the balances are made anew once they are
-        asked for: all of it may have to be told in other words.
+        If anything was charged before, the balances are rebuilt on demand: all charges
+        may have to be re-keyed.
         """
         followed, self._followed = self._followed, None
         awaited, self._awaits_policy = self._awaits_policy, False
@@ -176,7 +177,7 @@ class LedgerBalances:
             if compiled:
                 self._followed = Followed(compiled, self.state)
 
-    # --- what it says ---
+    # --- reading ---
 
     def active(self) -> CompiledPolicy | None:
         """Return the ledger's active policy, compiled; None if there is none.
@@ -203,11 +204,11 @@ class LedgerBalances:
         return active is not None and active.digest == compiled.policy.digest
 
     def followed(self, compiled: CompiledPolicy, read: Reader) -> Followed:
-        """Return what each rule of a policy has been charged; do not change it.
+        """Return the balance of each rule of a policy, without changing it.
 
         Args:
             compiled: The policy.
-            read: Reads the log; asked only if the balances were not followed so far.
+            read: Reads the log; called only if the balances were not followed so far.
         """
         known = self._followed
         if known is None or known.compiled.policy.digest != compiled.policy.digest:
@@ -222,7 +223,7 @@ class LedgerBalances:
     def followed_at(
         self, compiled: CompiledPolicy, read: Reader, now: str
     ) -> Iterator[Followed]:
-        """Lend the balances as if what has run out at `now` had expired already."""
+        """Lend the balances as if reservations due at `now` had already expired."""
         followed = self.followed(compiled, read)
         due = [self._charge_of(self.state.releases[one]) for one in self.state.due(now)]
         self._followed = None  # Should it break off midway, they are made anew.
@@ -247,7 +248,7 @@ class LedgerBalances:
         return LossChange(release, standing.seq, standing.day)
 
     def standing_at(self, release: str, now: str) -> Standing | None:
-        """Return where a release stands as if what has run out had expired already."""
+        """Return the status of a release as if due reservations had already expired."""
         standing = self.state.releases.get(release)
         if (
             standing is not None
@@ -260,15 +261,15 @@ class LedgerBalances:
     def release_of(
         self, standing: Standing, record: Callable[[int], Record | None]
     ) -> RecordedRelease:
-        """Return what a release is and costs.
+        """Return the contents and loss of a release.
 
         Args:
-            standing: Where it stands.
-            record: Reads one record of the log; asked only if the release is neither
-                open nor one of the last that came in.
+            standing: Its status.
+            record: Reads one record of the log; called only if the release is neither
+                open nor cached.
 
         Raises:
-            VerificationError: If its entry is not there, or tells of another one.
+            VerificationError: If its entry is missing, or concerns another release.
         """
         known = self.state.open.get(standing.id) or self._latest.get(standing.id)
         if known is not None:
@@ -285,11 +286,11 @@ class LedgerBalances:
         return body.release
 
     def denied_before(self, denial: Event, read: Reader) -> int | None:
-        """Return the entry that tells of a denial already; None if none does.
+        """Return the entry that already records a denial; None if none does.
 
         Args:
             denial: The denial, as it would be added at the head.
-            read: Reads the log; asked at most once.
+            read: Reads the log; called at most once.
         """
         return self._denials.same(denial, self.state.seq, read)
 
@@ -306,10 +307,10 @@ def is_entry(record: Record | None, head: str) -> bool:
 
 
 def _sealed(event: Event, state: State) -> Record:
-    """Return an event as it is stored, once it is seen that it can be read again.
+    """Return the stored form of an event, after checking that it can be read back.
 
-    One that nobody can read would take all that follows it along. Steps of releases
-    are many, and hold nothing but what was read and priced before.
+    An unreadable event would make all later ones unreadable. Steps of releases are
+    frequent, and contain only data that was read and priced before.
     """
     try:
         record = seal(event, state.seq + 1, state.head)
@@ -331,13 +332,13 @@ def _sealed(event: Event, state: State) -> Record:
 
 
 class Entry:
-    """What one turn adds to the log: folded at once, stored together at the end.
+    """The events of one turn: folded immediately, stored together at the end.
 
     Args:
         book: The book, read up to the head.
         turn: The right to append.
         now: The time of everything that is added.
-        actor: Who asks.
+        actor: The actor.
     """
 
     def __init__(self, book: LedgerBalances, turn: Turn, now: str, actor: str) -> None:
@@ -354,12 +355,12 @@ class Entry:
 
     @property
     def added(self) -> int:
-        """How many events were added."""
+        """The number of added events."""
         return len(self._records)
 
     @property
     def is_ahead_of_store(self) -> bool:
-        """Whether the book holds what is not stored, or not stored yet."""
+        """Whether the book has events that are not stored yet."""
         return self.withdrawn or bool(self._records)
 
     @property
@@ -371,7 +372,7 @@ class Entry:
         """Add an event.
 
         Raises:
-            InputError: If it holds something that no log can hold; nothing changes.
+            InputError: If it contains something that no log can store; nothing changes.
         """
         state = self.book.state
         event = Event(self.now, self.actor, body)
@@ -380,7 +381,7 @@ class Entry:
         self._records.append(record)
 
     def deny(self, body: ReleaseDenied) -> int | None:
-        """Add a denial, unless the log tells of it already.
+        """Add a denial, unless the log already records it.
 
         Returns:
             The number of the entry that does; None if it was added.
@@ -402,15 +403,15 @@ class Entry:
         return own[0] if own else next(iter(self._turn.read(seq - 1)), None)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that were kept for some keys in earlier turns, by key."""
+        """Return the responses stored for some keys in earlier turns, by key."""
         return self._turn.answered(keys)
 
     def keep(self, answer: StoredAnswer) -> None:
-        """Keep an answer with what is added: both are stored, or neither."""
+        """Store a response with the added events, atomically."""
         self._kept.append(answer)
 
     def followed(self, compiled: CompiledPolicy) -> Followed:
-        """Return what each rule of a policy has been charged; do not change it."""
+        """Return the balance of each rule of a policy, without changing it."""
         return self.book.followed(compiled, self.read)
 
     def activate(self, compiled: CompiledPolicy) -> None:
@@ -426,9 +427,9 @@ class Entry:
             raise stale(compiled, self.book.state)
 
     def withdraw_activation(self) -> None:
-        """Store nothing if a policy was activated and nothing came under it.
+        """Store nothing if a policy was activated and nothing followed.
 
-        A ledger is begun by what is written to it, not by a mistake.
+        A mistaken command must not create a ledger.
         """
         if self.book.state.seq == len(self._records) == 1:
             self._records.clear()
@@ -436,7 +437,7 @@ class Entry:
             self.withdrawn = True
 
     def expire_due(self) -> None:
-        """Take back the reservations that have run out."""
+        """Release the reservations that have expired."""
         for identifier in self.book.state.due(self.now):
             self.add(ReleaseExpired(identifier))
 

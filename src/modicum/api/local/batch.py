@@ -1,4 +1,4 @@
-"""Several things done in one turn, each by itself: one's mistake touches no other."""
+"""Several independent operations in one turn: an error affects only its own."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from modicum.core.errors import (
 
 T = TypeVar("T")
 
-#: Mistakes of one request, which say nothing about the others.
+#: Errors of one request, without consequences for the others.
 OWN_MISTAKES = (InputError, ConflictError, UsageError, ApprovalError, StaleError)
 
 
 def attempt(entry: Entry, work: Callable[[Entry], T]) -> T | ModicumError:
-    """Return what some work in a turn returns, or its mistake, which left no trace.
+    """Return the result of an operation, or its error if it added nothing.
 
     Args:
         entry: The turn.
         work: Adds events to it.
 
     Raises:
-        ModicumError: A mistake after something was added: nothing of this turn may
-            be stored then.
+        ModicumError: An error after something was added: nothing of this turn may be
+            stored then.
     """
     before = entry.added
     try:
@@ -44,7 +44,7 @@ def attempt(entry: Entry, work: Callable[[Entry], T]) -> T | ModicumError:
 def each(
     entry: Entry, works: Iterable[Callable[[Entry], T | ModicumError]]
 ) -> list[T | ModicumError]:
-    """Return what each piece of work returns, done in order, or its mistake.
+    """Return the result or the error of each operation, in order.
 
     Args:
         entry: The turn.

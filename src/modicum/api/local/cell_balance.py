@@ -1,4 +1,4 @@
-"""What one cell of a rule was charged, and the releases that take most of it."""
+"""The charge of one cell of a rule, and the releases with the largest shares."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from modicum.release.part_parser import read_part
 
 
 class CellBalance(CellSpent, frozen=True):
-    """What a cell of a rule was charged, and by whom, at an entry of the ledger.
+    """The charge of a cell of a rule, by release, at an entry of the ledger.
 
     Attributes:
-        cells: How many cells lie in the part that was asked for; this is the fullest.
-        nearby: What it was charged on that coordinate, in ledger units, for releases
-            about others, where segments are too many to be told apart.
-        seq: The number of the ledger entry that it was found on.
+        cells: The number of cells in the selected part; this is the fullest.
+        nearby: The charge on that coordinate, in ledger units, for releases about
+            others, where segments are too many to separate.
+        seq: The number of the ledger entry of the result.
         head: The hash of that entry.
     """
 
@@ -54,10 +54,10 @@ class CellBalance(CellSpent, frozen=True):
         return "" if self.loss.allowed else undated_text(self.spenders, 0)
 
     def view(self, most: int) -> RuleBalance:
-        """Return the same, as answers show it.
+        """Return the public form.
 
         Args:
-            most: How many spenders to name.
+            most: The maximum number of spenders.
         """
         found = self.spent
         spent, limit = ordered(found.together, found.limit, found.scale)
@@ -81,12 +81,12 @@ class CellBalance(CellSpent, frozen=True):
 
 
 def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
-    """Return what the fullest cell of a rule within a part was charged, and by whom.
+    """Return the charge of the fullest cell of a rule within a part, by release.
 
     Args:
         look: The ledger.
         rule: A rule over history of its policy.
-        part: Where to look; by default everywhere.
+        part: The part to search; by default everything.
     """
     compiled = look.balances.compiled
     cells = cells_of(look.balances, rule, part, look.day)
@@ -146,7 +146,7 @@ def part_named(
     periods: object = None,
     groups: object = None,
 ) -> Part:
-    """Return the part of the data that somebody names, as in a release.
+    """Return the part of the data selected in the syntax of a release.
 
     Args:
         compiled: The policy.

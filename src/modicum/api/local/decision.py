@@ -24,34 +24,34 @@ from modicum.core.errors import Code, ModicumError, Problem, UsageError
 from modicum.ledger import Verdict
 from modicum.policy.model import Approval
 
-#: Which rules a decision tells of.
+#: The rules to include in a decision.
 LossesTold: TypeAlias = Literal["all", "denying", "none"]
 
 
 def approval_text(approval: Approval) -> str:
-    """Return who must agree, in words."""
+    """Return the required approvers, as text."""
     roles = " or ".join(approval.roles)
     own = "" if approval.requester_may_approve else ", not the requester"
     return f"approval by {approval.need} of {roles}{own}"
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer to a release.
+    """The decision about a release.
 
     Attributes:
         release: The release's id.
-        verdict: What each rule says.
-        status: Where the release stands now: `checked` (nothing was written),
-            `denied`, `reserved`, `started`, `published` or `recorded`.
+        verdict: The decision of each rule.
+        status: The status of the release: `checked` (nothing was written), `denied`,
+            `reserved`, `started`, `published` or `recorded`.
         policy_name: The policy it was decided by.
         policy_digest: Its digest.
         policy_active: Whether that is the ledger's active policy.
         seq: Number of the ledger entry it was decided on.
         head: Hash of that entry.
-        expires_at: When a reservation runs out; empty if there is none.
-        retry: Whether the release stood already and nothing was written.
-        notices: What the reader should know besides.
-        approvals: Who must agree before it may be reserved.
+        expires_at: When the reservation expires; empty if there is none.
+        retry: Whether the release was already accepted and nothing was written.
+        notices: Further notes for the reader.
+        approvals: The approvals needed before reservation.
         again: Looks at the release again, at the ledger's present head; None if it
             was decided in a batch.
     """
@@ -87,7 +87,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def losses(self) -> Mapping[str, schema.Loss]:
-        """What each matching rule says, by rule id, in amounts for people.
+        """The loss of each matching rule, by rule id, in display amounts.
 
         They are computed when they are read; `verdict` has the exact sums.
         """
@@ -111,8 +111,8 @@ class Decision(msgspec.Struct, frozen=True):
         """Return the reasons in plain text, computed from public facts only.
 
         Args:
-            deep: Whether to tell of a denial also who filled the cells, and what
-                would pass; the log is read for that, as far as it is now.
+            deep: Whether to include, for a denial, the largest spenders and allowed
+                variants; this reads the present log.
         """
         found = self.explanation() if deep else None
         added = None if found is None else found.words
@@ -120,7 +120,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> DecisionText:
-        """The decision in words, without what the log tells besides."""
+        """The decision as text, without what the log adds."""
         notes = (f"  note: {notice}" for notice in self._remarks)
         reasons = () if self.retry else self._reasons()
         asked = () if self.retry else map(approval_text, self.approvals)
@@ -142,11 +142,11 @@ class Decision(msgspec.Struct, frozen=True):
         )
 
     def largest_fit(self, vary: str = "noise", mechanism: str | None = None) -> Fit:
-        """Return the closest variant that would pass now, or why there is none.
+        """Return the closest variant that would be allowed now, or why there is none.
 
-        Numbers have four significant digits, rounded such that the variant passes. A
-        search that would take too much work ends early: `ended_early` tells, and it is
-        the closest that was found until then, if any.
+        Numbers have four significant digits, rounded such that the variant is allowed.
+        A search that exceeds its limit ends early: then `ended_early` is set, and the
+        result is the closest variant found so far, if any.
 
         Args:
             vary: `noise` (`sigma` or `scale` alone), `epsilon`, `rho` or `mu` of
@@ -154,21 +154,21 @@ class Decision(msgspec.Struct, frozen=True):
             mechanism: The name of the one mechanism to vary; by default all.
 
         Returns:
-            A value with `release`, to be submitted, and `why`; and the entry of the
-            ledger that it was found on.
+            A value with `release`, to be submitted, and `why`; and the ledger entry of
+            the search.
 
         Raises:
-            InputError: If there is no such thing to vary, or no such mechanism.
+            InputError: If that parameter or that mechanism does not exist.
             UsageError: If the release was decided in a batch.
         """
         return self._again().largest_fit(vary, mechanism)
 
     def options(self) -> Options:
-        """Return the single changes after which it would pass now, each decided.
+        """Return the single changes after which it would be allowed now.
 
         Returns:
-            A tuple; its `ended_early` tells whether the search took too much work, so
-            that some changes were not tried.
+            A tuple; its `ended_early` is set if the search reached its limit, so that
+            some changes were not tried.
 
         Raises:
             UsageError: If the release was decided in a batch.
@@ -188,7 +188,7 @@ class Decision(msgspec.Struct, frozen=True):
         return self.again
 
     def explanation(self) -> Explanation | None:
-        """Return what the log tells about a denial now: who filled the cells.
+        """Return what the log shows about a denial at present: the largest spenders.
 
         Returns:
             None if it is allowed, or the ledger cannot be read now.
@@ -197,7 +197,7 @@ class Decision(msgspec.Struct, frozen=True):
             return None
         try:
             return self.again.explanation()
-        except ModicumError:  # The ledger cannot be read now; the reasons stand.
+        except ModicumError:  # The ledger is unavailable now; the reasons remain valid.
             return None
 
     @property
@@ -215,13 +215,13 @@ class Decision(msgspec.Struct, frozen=True):
     def view(
         self, found: Explanation | None = None, *, losses: LossesTold = "all"
     ) -> schema.Decision:
-        """Return the same, as answers show it.
+        """Return the public form.
 
         Args:
-            found: Why it is denied; None if that was not looked up.
+            found: The explanation of a denial; None if it was not looked up.
             losses: Which rules to include: `all`, those that are `denying`, or `none`.
-                To convert a loss to epsilon takes some hundredths of a second for
-                each rule, and deciding takes none of it.
+                Converting a loss to epsilon takes some hundredths of a second per rule;
+                deciding needs no conversion.
         """
         return schema.Decision(
             decision="allow" if self.allowed else "deny",

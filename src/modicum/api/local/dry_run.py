@@ -1,4 +1,4 @@
-"""A ledger on trial: what is added to it is decided as ever, and stored nowhere."""
+"""A dry run: events are decided as usual and stored nowhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from modicum.ledger import Record
 
 
 def on_trial(workspace: Workspace) -> Workspace:
-    """Return a ledger to try things on: it goes on from another one as it is now.
+    """Return a copy of a ledger for dry runs, starting at its present head.
 
-    Nothing that is done to it reaches the other one. It is read from its beginning.
-    Nothing can be reserved in it: its clock stands still.
+    Changes never reach the original. The log is read from its beginning. Nothing can be
+    reserved in the copy: its clock is fixed.
 
     Args:
         workspace: The ledger that is left as it is.
@@ -31,10 +31,10 @@ def on_trial(workspace: Workspace) -> Workspace:
 
 
 class TrialStore:
-    """A log that goes on in memory from where another one ended.
+    """A log in memory that extends a stored one.
 
     Args:
-        name: What people call it.
+        name: Its display name.
         read: Reads the other log.
         seq: The number of the last entry that it had.
     """
@@ -47,7 +47,7 @@ class TrialStore:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return its display name."""
         return self._name
 
     def exists(self) -> bool:
@@ -59,7 +59,7 @@ class TrialStore:
 
         Args:
             after: A number; 0 for all records.
-            limit: How many records at most; None for all.
+            limit: The maximum number of records; None for all.
         """
         return islice(chain(self._stored(after), self._new(after)), limit)
 
@@ -85,19 +85,19 @@ class TrialStore:
         self._added.extend(records)
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return nothing: nobody waits for an answer of a trial.
+        """Return nothing: no response of a dry run is stored.
 
         Args:
-            keys: Whatever they are.
+            keys: Ignored.
         """
         del keys
         return {}
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep nothing.
+        """Store nothing.
 
         Args:
-            answers: Whatever they are.
+            answers: Ignored.
             forget_before: Whenever it is.
         """
 

@@ -1,4 +1,4 @@
-"""Answers to a release: what the rules say, the first time and again."""
+"""Decisions about a release: new, repeated, or corrected."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from modicum.release.unit_losses import STATED
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
 Description: TypeAlias = "ReleaseDraft | Mapping[str, object] | Node"
 
-#: So many mechanisms are named in one notice.
+#: Maximum number of mechanisms listed in one notice.
 _NAMED_MAX = 5
 
 
 def price_release(
     release: Description, compiled: CompiledPolicy, *, guarded: bool = True
 ) -> RecordedRelease:
-    """Return a release, read and priced under a policy, as the ledger keeps it.
+    """Return a release, read and priced under a policy, as the ledger stores it.
 
     Args:
         release: The release.
         compiled: The policy.
-        guarded: Whether the guards of the policy look at it. What happened already
-            is counted, however badly it is described.
+        guarded: Whether the policy's guards apply. Past releases are counted, however
+            they are described.
 
     Raises:
         InputError: With every mistake found.
@@ -73,10 +73,10 @@ def price_release(
 def _refuse_guarded(
     recorded: RecordedRelease, policy: Policy, marks: Sequence[Mark | None]
 ) -> None:
-    """Refuse mechanisms whose description lacks what a guard of the policy asks for.
+    """Refuse mechanisms whose description lacks what a guard of the policy requires.
 
     Raises:
-        InputError: With the guard's own words, for each mechanism and guard.
+        InputError: With the guard's message, for each mechanism and guard.
     """
     found = Problems()
     facts = facts_of(recorded, policy.vocabulary)
@@ -99,19 +99,19 @@ def _refuse_guarded(
 
 
 def place_of(release: Description) -> Mark | None:
-    """Return where the id of a release stands, if it stands in a file."""
+    """Return the position of a release's id, if it comes from a file."""
     if not isinstance(release, Entries):
         return None
     return next((v.mark for key, v in release.entries if key.text == "release"), None)
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """Who asks, and of which ledger.
+    """The actor and the ledger of an evaluation.
 
     Attributes:
-        ledger: What people call the ledger.
+        ledger: The display name of the ledger.
         book: The book, read up to the head.
-        actor: Who asks.
+        actor: The actor.
     """
 
     ledger: str
@@ -120,7 +120,7 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def every_period(release: RecordedRelease, compiled: CompiledPolicy) -> str:
-    """Return to what a release is charged that names no `periods`, such as `every day`.
+    """Return the charged periods of a release without `periods`, such as `every day`.
 
     Args:
         release: The release.
@@ -154,11 +154,11 @@ def charged_periods(compiled: CompiledPolicy) -> str:
 def first_answer(
     asking: Evaluation, balances: Balances, recorded: RecordedRelease, day: int
 ) -> Decision:
-    """Return what the rules say to a release that the ledger does not know.
+    """Return the decision about a release that the ledger does not know.
 
     Args:
-        asking: Who asks, and of which ledger.
-        balances: What was charged.
+        asking: The actor and the ledger.
+        balances: The balances.
         recorded: The release.
         day: The day on which it is decided, as an ordinal.
     """
@@ -174,15 +174,15 @@ def answer_to(
     status: Status = "checked",
     expires_at: str = "",
 ) -> Decision:
-    """Return the answer to a release that was decided on the ledger as it is now.
+    """Return the decision about a release from a verdict at the present head.
 
     Args:
-        asking: Who asks, and of which ledger.
+        asking: The actor and the ledger.
         compiled: The policy that it was decided by.
         recorded: The release.
-        verdict: What the rules say.
-        status: Where it will stand.
-        expires_at: When its reservation will run out; empty if there will be none.
+        verdict: The decision of each rule.
+        status: Its resulting status.
+        expires_at: When its reservation expires; empty if there is none.
     """
     book, state = asking.book, asking.book.state
     is_active = book.is_active(compiled)
@@ -263,15 +263,15 @@ def _static(recorded: RecordedRelease, compiled: CompiledPolicy) -> Iterator[str
 def refuse_other(
     known: Standing, recorded: RecordedRelease, mark: Mark | None = None
 ) -> None:
-    """Refuse a release whose id cannot be given to it.
+    """Refuse a release that cannot use its id.
 
     Args:
-        known: Where the id stands.
+        known: The status of the id.
         recorded: The release that was described.
-        mark: Where its id stands, for messages.
+        mark: The position of its id, for messages.
 
     Raises:
-        ConflictError: If the id stands with other contents, or was given up.
+        ConflictError: If the id is in use with other contents, or was canceled.
     """
     if known.content != recorded.content:
         raise id_taken(known, mark)
@@ -291,16 +291,16 @@ def refuse_other(
 def refuse_requested(
     book: LedgerBalances, one: RecordedRelease, by: str, mark: Mark | None
 ) -> None:
-    """Refuse a release whose id somebody else asks for, with other contents.
+    """Refuse a release whose id another actor requested with other contents.
 
     Args:
-        book: The book, read up to the head; the id does not stand in it.
+        book: The book, read up to the head; the id is not in use.
         one: The release.
-        by: Who brings it in.
-        mark: Where its id stands, for messages.
+        by: The submitter.
+        mark: The position of its id, for messages.
 
     Raises:
-        ConflictError: If somebody else asks for another release under this id.
+        ConflictError: If another actor requested different contents under this id.
     """
     known = book.state.waiting.held_by_another(one.id, one.content, by)
     if known is not None:
@@ -314,12 +314,12 @@ def corrected_answer(
     charged: RecordedRelease,
     now: RecordedRelease,
 ) -> Decision:
-    """Return what the rules would say to a past release were it described otherwise.
+    """Return the decision about a past release under a corrected description.
 
     Args:
-        asking: Who asks, and of which ledger.
-        balances: What was charged, this release included.
-        known: Where it stands.
+        asking: The actor and the ledger.
+        balances: The balances, this release included.
+        known: Its status.
         charged: The release as it was charged.
         now: The release as it is to be charged.
     """
@@ -334,12 +334,12 @@ def corrected_answer(
 def repeated_answer(
     asking: Evaluation, balances: Balances, known: Standing, charged: RecordedRelease
 ) -> Decision:
-    """Return the answer to a release that stands already; nothing is added.
+    """Return the decision about an already accepted release; nothing is added.
 
     Args:
-        asking: Who asks, and of which ledger.
-        balances: What was charged, this release included.
-        known: Where it stands.
+        asking: The actor and the ledger.
+        balances: The balances, this release included.
+        known: Its status.
         charged: The release as it was charged.
     """
     decision = corrected_answer(asking, balances, known, charged, charged)

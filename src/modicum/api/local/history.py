@@ -1,4 +1,4 @@
-"""What the log tells about one release: who asked, when, and what became of it."""
+"""The history of one release: requester, times and outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReleaseEntry:
 
     Attributes:
         seq: The number of the entry.
-        event: When, by whom, and what.
+        event: The time, actor and kind of event.
     """
 
     seq: int
@@ -30,17 +30,17 @@ class ReleaseEntry:
 
 
 def history_of(release: str, records: Iterable[Record]) -> tuple[ReleaseEntry, ...]:
-    """Return what a log tells about a release, oldest first.
+    """Return the entries about a release, oldest first.
 
     Args:
         release: Its id.
-        records: The log, or the part of it that is asked.
+        records: The log, or the relevant part of it.
     """
     return tuple(_story(release, records))
 
 
 def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
-    named = release.encode(errors="surrogatepass")  # Whatever a terminal hands over.
+    named = release.encode(errors="surrogatepass")  # A terminal may pass invalid UTF-8.
     for record in records:
         if named in record.payload:  # Few are; only those need be read.
             event = event_of(record, record.seq)
@@ -49,7 +49,7 @@ def _story(release: str, records: Iterable[Record]) -> Iterator[ReleaseEntry]:
 
 
 def denied_release(release: str, records: Iterable[Record]) -> InputError:
-    """Return the mistake of a release that does not stand: it was denied, or unknown.
+    """Return the error for a release that was denied or is unknown.
 
     Args:
         release: Its id.
@@ -79,25 +79,25 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
 
 
 def standings_at(book: LedgerBalances, now: str) -> list[Standing]:
-    """Return where every release stands that was let in, oldest first.
+    """Return the status of every accepted release, oldest first.
 
     Args:
         book: The book of the ledger.
-        now: The time; reservations that have run out by then stand as expired.
+        now: The time; reservations due by then count as expired.
     """
     found = (book.standing_at(one, now) for one in book.state.releases)
     return [one for one in found if one is not None]
 
 
 class RekeyedHistory(Iterable[ReservedRelease]):
-    """All that was ever brought into a log, in the words of one policy.
+    """All releases of a log, re-keyed to one policy.
 
-    It is read from the log each time: a history may be larger than memory.
+    The log is read each time: a history may be larger than memory.
 
     Args:
         state: The state at the head up to which it is read.
         read: Reads the log.
-        now: The time; reservations that have run out by then count no more.
+        now: The time; reservations due by then no longer count.
         compiled: The policy.
     """
 
@@ -114,7 +114,7 @@ class RekeyedHistory(Iterable[ReservedRelease]):
     def __iter__(self) -> Iterator[ReservedRelease]:
         standings = self._state.releases
         if not standings:
-            return  # There may be no log yet.
+            return  # The log may not exist yet.
         # Until the last of its corrections, a description does not count any more.
         left = {one: len(seqs) for one, seqs in self._state.redescribed.items()}
         for change in loss_changes(self._read(0), self._state):

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 class LedgerView:
-    """One ledger under one policy, to be asked. One thread at a time may use it.
+    """A read-only view of one ledger under one policy, for one thread at a time.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         clock: The time of day.
         policy: The policy that the caller means; None for the ledger's active one.
-        actor: Who asks; written into every event.
-        snapshots: Where snapshots for a fast start are kept; None for nowhere.
+        actor: The actor; recorded in every event.
+        snapshots: The store of snapshots for a fast start; None for none.
         snapshot_every: After how many entries the next one is written.
     """
 
@@ -74,16 +74,16 @@ class LedgerView:
     # --- releases ---
 
     def check(self, release: Description) -> Decision:
-        """Return what `submit` would answer now. Writes nothing.
+        """Return the decision that `submit` would make now. Writes nothing.
 
-        Any policy may be checked; the decision says whether it is the active one.
+        Any policy may be checked; the decision shows whether it is the active one.
 
         Args:
             release: The release.
 
         Raises:
             InputError: If the release is malformed.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id is in use with other contents, or was canceled.
             UsageError: If there is neither a policy nor a ledger with one.
         """
         book = self._live.read(deciding=True)
@@ -91,21 +91,21 @@ class LedgerView:
         return self._askable(release, self._answer(book, one, self._actor))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:
-        """Return what `submit` would answer to a release that was read and priced.
+        """Return the decision that `submit` would make about a prepared release.
 
         Args:
             one: The release, as `prepared` returns it.
-            actor: Who asks; by default the view's own.
+            actor: The actor; by default the view's own.
 
         Raises:
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id is in use with other contents, or was canceled.
             UsageError: If there is neither a policy nor a ledger with one.
         """
         book = self._live.read(deciding=True)
         return self._answer(book, one, actor or self._actor)
 
     def standing(self, release: str) -> Standing:
-        """Return where a release stands now. Writes nothing.
+        """Return the status of a release. Writes nothing.
 
         Args:
             release: The id.
@@ -120,13 +120,13 @@ class LedgerView:
         return standing
 
     def release_of(self, standing: Standing) -> RecordedRelease:
-        """Return what a release is and costs, as the ledger keeps it. Writes nothing.
+        """Return the contents and loss of a release, as stored. Writes nothing.
 
         Args:
-            standing: Where it stands in this ledger.
+            standing: Its status in this ledger.
 
         Raises:
-            VerificationError: If its entry is not what was read before.
+            VerificationError: If its entry differs from what was read before.
         """
         return self._live.book.release_of(standing, self._store.record)
 
@@ -177,12 +177,11 @@ class LedgerView:
         *,
         noted_hash: str | None = None,
     ) -> AuditReport:
-        """Read the log from the beginning and check all of it. Writes nothing.
+        """Read the complete log and verify it. Writes nothing.
 
         Args:
             on_entry: Called with the number of each entry that was checked.
-            noted_hash: A hash that was noted elsewhere; the report tells where it
-                stands.
+            noted_hash: A hash noted elsewhere; the report shows its entry.
 
         Raises:
             UsageError: If there is no ledger.
@@ -218,7 +217,7 @@ class LedgerView:
         return held[-1] if held else ""
 
     def standings(self) -> list[RuleLoss]:
-        """Return where every rule of the policy stands. Writes nothing.
+        """Return the status of every rule of the policy. Writes nothing.
 
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
@@ -234,7 +233,7 @@ class LedgerView:
             ]
 
     def loss_of(self, rule: Rule) -> RuleLoss:
-        """Return what one rule was charged, as `standings` does. Writes nothing.
+        """Return the status of one rule, as `standings` does. Writes nothing.
 
         Args:
             rule: A rule over history.
@@ -257,13 +256,13 @@ class LedgerView:
         periods: object = None,
         groups: object = None,
     ) -> CellBalance:
-        """Return what the fullest cell of a rule was charged, and by whom.
+        """Return the charge of the fullest cell of a rule, by release.
 
         The log is read for that, from its beginning. Writes nothing.
 
         Args:
             rule: The id of a rule over history.
-            where: Whose cells to look at, as a release names them; by default all.
+            where: The part to search, in the syntax of a release; by default all.
             periods: Which periods to look at.
             groups: Which user groups to look at.
 
@@ -280,17 +279,17 @@ class LedgerView:
             return cell_balance(look, rule_named(compiled, rule), part)
 
     def as_of(self, point: int | str) -> LedgerView:
-        """Return the ledger as it was, to be asked as it is. Writes nothing.
+        """Return a view of the ledger at an earlier point. Writes nothing.
 
-        What it says is what was known then: the active policy, what was reserved and
-        had not run out, and what every rule was charged.
+        It shows what was known then: the active policy, the reservations that had not
+        expired, and the balance of every rule.
 
         Args:
             point: The number of an entry; or a time in UTC such as `2026-05-01`, whose
                 end is meant, `2026-05-01T12:00Z`, or as entries write it.
 
         Raises:
-            UsageError: If the ledger was not there yet, or the point is yet to come.
+            UsageError: If the ledger did not exist yet, or the point is in the future.
         """
         from modicum.api.local.past_ledger import EarlierClock, EarlierStore, past_point
 
@@ -305,10 +304,10 @@ class LedgerView:
         )
 
     def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
-        """Return the book of a ledger that exists, what reads its log, and the time.
+        """Return the book of an existing ledger, a reader of its log, and the time.
 
         Args:
-            deciding: Whether balances will be asked for.
+            deciding: Whether balances are needed.
 
         Raises:
             UsageError: If there is no ledger.
@@ -362,7 +361,7 @@ class LedgerView:
                 except ConflictError as refused:
                     state = book.state
                     if not state.holders.of(actor).isdisjoint(state.due(now)):
-                        return answer  # Some of what they hold expires with the turn.
+                        return answer  # Part of the result expires with the turn.
                     notice = f"submitting is refused now: {refused.problems[0].message}"
                     return replace(answer, notices=(*answer.notices, notice))
                 return answer

@@ -1,4 +1,4 @@
-"""A ledger at work: its book follows the log, and what is added goes through turns."""
+"""A live ledger: its book follows the log, and events are added in turns."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from modicum.policy import CompiledPolicy
 
 T = TypeVar("T")
 
-#: A start from a snapshot reads at most so many entries, or those of one more turn.
+#: A start from a snapshot reads at most this many entries, or those of one more turn.
 SNAPSHOT_EVERY = 20_000
 
-#: While a turn is waited for, at most so many entries are read at once. The turn may
-#: come meanwhile, and others wait for its end.
+#: Maximum number of entries read at once while waiting for a turn. The turn may start
+#: meanwhile, and others wait for its end.
 FOLLOWED_AT_ONCE = 4
 
-#: A clock that is so many years after the last entry is taken to be wrong.
+#: A clock this many years after the last entry is considered wrong.
 YEARS_MAX = 10
 
-#: After these, a book to which nothing was added is still what the log says.
+#: Errors after which a book without additions still matches the log.
 _HARMLESS = (
     InputError,
     ConflictError,
@@ -47,18 +47,18 @@ _HARMLESS = (
 
 
 class LiveLedger:
-    """A log, and the book that follows it. One thread at a time may use it.
+    """A log and the book that follows it, for one thread at a time.
 
-    What was read once stays: a log that does not go on from there is refused, for as
-    long as this object lives. Nothing is begun anew in its place.
+    Entries read once are remembered: a log that does not extend them is refused for the
+    lifetime of this object. It never starts over.
 
     Args:
-        store: Where the log lives.
+        store: The store of the log.
         clock: The time of day.
         policy: The policy whose balances are followed; None for the active one.
-        actor: Who asks; written into every event.
-        snapshots: Where snapshots for a fast start are kept, or a `Witness`; None for
-            nowhere.
+        actor: The actor; recorded in every event.
+        snapshots: The store of snapshots for a fast start, or a `Witness`; None for
+            none.
         snapshot_every: After how many entries the next one is written.
 
     Attributes:
@@ -93,7 +93,7 @@ class LiveLedger:
 
     @property
     def unsaved(self) -> int:
-        """How many entries were read that are in no snapshot."""
+        """The number of entries that are in no snapshot."""
         return self.book.state.seq - self._snapshot_seq
 
     def must_exist(self) -> None:
@@ -112,10 +112,10 @@ class LiveLedger:
             )
 
     def read(self, *, deciding: bool = False) -> LedgerBalances:
-        """Return the book with what was appended since; takes no turn.
+        """Return the up-to-date book, without a turn.
 
         Args:
-            deciding: Whether balances will be asked for.
+            deciding: Whether balances are needed.
 
         Raises:
             UsageError: If there is no ledger and no policy to begin one with.
@@ -128,16 +128,16 @@ class LiveLedger:
         return self.book
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = True) -> T:
-        """Return what some work in the ledger's turn returns; its events are durable.
+        """Return the result of some work in the ledger's turn; its events are durable.
 
         Args:
-            work: Adds events; what ran out is taken back before.
-            deciding: Whether it asks for balances.
+            work: Adds events; due reservations are expired first.
+            deciding: Whether it needs balances.
 
         Raises:
-            ModicumError: What `work` raises; nothing is stored then.
-            UnavailableError: If nobody knows whether it was stored; or the clock
-                jumped, and nothing was.
+            ModicumError: From `work`; nothing is stored then.
+            UnavailableError: If it is unknown whether the events were stored; or the
+                clock jumped, and nothing was stored.
             VerificationError: If the log contradicts itself, or what was read before.
         """
         entry: Entry | None = None
@@ -155,7 +155,7 @@ class LiveLedger:
                 entry.commit()
         except BaseException as error:
             if not isinstance(error, _HARMLESS) or (entry and entry.is_ahead_of_store):
-                # What was added may or may not be stored: read it again next time.
+                # The events may or may not be stored: read the log again next time.
                 self.book = LedgerBalances()
             raise
         if entry.withdrawn:
@@ -163,15 +163,15 @@ class LiveLedger:
         else:
             self._read_to = (self.book.state.seq, self.book.state.head)
         if self.unsaved >= self._snapshot_every:
-            with suppress(UnavailableError):  # What was added is durable all the same.
+            with suppress(UnavailableError):  # The added events are durable anyway.
                 self.save_snapshot()
         return result
 
     def refuse_jump(self, now: str = "") -> None:
-        """Refuse a clock that moved on by far more than the time that went by.
+        """Refuse a clock that advanced by far more than the elapsed time.
 
         Args:
-            now: What the clock says; empty to ask it.
+            now: The time of the clock; empty to read it.
 
         Raises:
             UnavailableError: If it did since a time that is believed: when this
@@ -195,7 +195,7 @@ class LiveLedger:
             )
 
     def follow_in_idle_time(self) -> None:
-        """Let this thread read what others append while it waits for their turns.
+        """Let this thread read new entries while it waits for a turn.
 
         So little is left to read in a turn, where all others have to wait for it.
         """
@@ -203,7 +203,7 @@ class LiveLedger:
             self._store.while_waiting(self._follow_a_little)
 
     def save_snapshot(self) -> None:
-        """Write a snapshot of what was read so far, for a fast start.
+        """Write a snapshot of the state, for a fast start.
 
         It is a cache: losing it, or the process while it is written, loses nothing.
         """
@@ -223,7 +223,7 @@ class LiveLedger:
         return is_there
 
     def _follow(self, read: Reader, *, deciding: bool) -> None:
-        """Fold what is new, on top of what was read before."""
+        """Fold new entries into the state."""
         book = self.book if self.book.state.seq else self._resumed()
         if book.state.seq != self._read_to[0]:
             self._refuse_another(read)
@@ -246,10 +246,10 @@ class LiveLedger:
         self._read_to = (book.state.seq, book.state.head)
 
     def _follow_a_little(self) -> bool:
-        """Fold some of what is new, if anything was read before.
+        """Fold some new entries, if anything was read before.
 
         Returns:
-            Whether there was something. What is wrong is told in the turn.
+            Whether there were any. Errors are reported in the turn.
         """
         before = self.book.state.seq
         if before:
@@ -300,11 +300,11 @@ class LiveLedger:
 
 
 def lost_entries(name: str, why: str) -> VerificationError:
-    """Return the mistake of a log that lost what it had.
+    """Return the error for a log that lost entries.
 
     Args:
-        name: What people call it.
-        why: What shows it.
+        name: Its display name.
+        why: The evidence.
     """
     return VerificationError(
         Problem(

@@ -35,12 +35,12 @@ class PastPoint:
 def past_point(
     point: int | str, state: State, store: EventStore, now: str
 ) -> PastPoint:
-    """Return the point in the past that somebody means.
+    """Return the selected point in the past.
 
     Args:
         point: The number of an entry, or a time.
         state: The state at the head.
-        store: Holds the log.
+        store: The store of the log.
         now: The time.
 
     Raises:
@@ -56,7 +56,7 @@ def past_point(
     if at > now:
         if point != now[:10]:
             raise _unknown(f"{point} is in the future")
-        at = now  # Today, as far as it has come.
+        at = now  # Today, up to now.
     seq = _last_entry(at, state, store)
     if not seq:
         raise _unknown(f"the ledger starts after {point}")
@@ -77,7 +77,7 @@ class EarlierStore:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return its display name."""
         return f"{self._store.name} as of entry {self._seq}"
 
     def exists(self) -> bool:
@@ -89,7 +89,7 @@ class EarlierStore:
 
         Args:
             after: A number; 0 for all records.
-            limit: How many records at most; None for all.
+            limit: The maximum number of records; None for all.
         """
         left = max(self._seq - after, 0)
         most = left if limit is None else min(left, limit)
@@ -110,13 +110,13 @@ class EarlierStore:
         )
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._store.close()
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierClock:
-    """A clock that stands still.
+    """A fixed clock.
 
     Attributes:
         at: The time it shows.

@@ -1,4 +1,4 @@
-"""Which data sets a release is about, so that who asks can be held against them."""
+"""The data sets of a release, for permission checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modicum.release import ReleaseDraft
 _KEY: Final = "dataset"
 _ID: Final = "release"
 
-#: The names of data sets; None among them stands for all that there are.
+#: The names of data sets; None among them means all.
 DataSets = frozenset[str | None]
 
 
@@ -66,22 +66,22 @@ def data_sets_recorded(release: RecordedRelease) -> DataSets:
 
 
 def may(who: Identity, action: Action, sets: DataSets) -> bool:
-    """Return whether somebody may do something with all of some data sets.
+    """Return whether an identity may do something with all of some data sets.
 
     Args:
-        who: Who.
-        action: What.
+        who: The caller.
+        action: The action.
         sets: The data sets.
     """
     return all(who.may(action, one) for one in sets)
 
 
 def must(who: Identity, action: Action, sets: DataSets) -> None:
-    """Refuse who may not do something with all of some data sets.
+    """Refuse an identity that may not do something with all of some data sets.
 
     Args:
-        who: Who.
-        action: What.
+        who: The caller.
+        action: The action.
         sets: The data sets.
 
     Raises:
@@ -95,7 +95,7 @@ def must_read_some(who: Identity) -> None:
     """Refuse who may read releases of no data set at all.
 
     Args:
-        who: Who.
+        who: The caller.
 
     Raises:
         AccessError: If they may not.

@@ -1,7 +1,7 @@
-"""Denials that say nothing new: the same again, while nothing changed, adds no entry.
+"""Repeated denials: without a relevant change, they add no entry.
 
-Whoever submits a denied release again and again would fill the log otherwise. It is
-decided anew each time; only what the log tells already is not told once more.
+Otherwise resubmitting a denied release would fill the log. It is decided each time;
+only a denial that the log already records is not recorded again.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from modicum.ledger import Event, Record, event_of
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import ReleaseDenied
 
-#: A denial is looked for among so many of the last entries.
+#: Maximum number of last entries searched for a denial.
 LOOKED_BACK: Final = 1_000
 
 
 class Denials:
     """The denials at the end of a log, after the last entry that could change them.
 
-    They follow from the log alone: whoever reads it, from its beginning or from a
-    snapshot, finds the same.
+    They follow from the log alone: reading it from its beginning or from a snapshot
+    gives the same ones.
 
     Args:
         from_start: Whether all entries will be followed, from the first one on.
@@ -32,11 +32,11 @@ class Denials:
         self._known: dict[str, tuple[int, Event]] = {}
 
     def follow(self, seq: int, event: Event) -> None:
-        """Take an entry into account.
+        """Process an entry.
 
         Args:
             seq: Its number.
-            event: What it says.
+            event: Its event.
         """
         if isinstance(event.body, ReleaseDenied):
             self._known.pop(event.body.release.id, None)
@@ -53,7 +53,7 @@ class Denials:
     def same(
         self, denial: Event, head: int, read: Callable[[int], Iterable[Record]]
     ) -> int | None:
-        """Return the entry that tells of the same denial; None if none does.
+        """Return the entry that records the same denial; None if none does.
 
         It is by the same actor, of the same day, of the same release at the same
         price, by the same rules of the same policy; and the last one of its id.
@@ -61,7 +61,7 @@ class Denials:
         Args:
             denial: The denial, as it would be added.
             head: The number of the last entry.
-            read: Reads the log; asked only once after a start from a snapshot.
+            read: Reads the log; called only once after a start from a snapshot.
         """
         assert isinstance(denial.body, ReleaseDenied)
         if not self._is_complete:

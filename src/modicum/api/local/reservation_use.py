@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from modicum.query.query_file import QueryFile
     from modicum.query.results import Answers
 
-#: So many numbers are drawn together, where the noise is made from several.
+#: Batch size of draws, where the noise is a sum of several.
 _AT_A_TIME: Final = 1024
 #: Far above any noise that is drawn, and within floats.
 _FLOATS_MAX: Final = 10**300
@@ -37,14 +37,14 @@ _FLOATS_MAX: Final = 10**300
 def with_noise(
     use: InUse, mechanism: Reserved, sampler: Sampler, values: Iterable[SupportsIndex]
 ) -> list[int]:
-    """Return whole numbers with the noise that is reserved for them.
+    """Return integers with the noise reserved for them.
 
     The scale is the reserved one, or the next float above it: more noise costs less.
 
     Args:
         use: The reservation in use.
         mechanism: The mechanism.
-        sampler: Where noise comes from.
+        sampler: The source of noise.
         values: The numbers.
 
     Raises:
@@ -53,7 +53,7 @@ def with_noise(
         ConflictError: If it ran already, or rows may not be read now.
         UnavailableError: If the sampler fails.
     """
-    use.must_run()  # What the numbers are computed from may be read only now.
+    use.must_run()  # The inputs of the numbers may be read only now.
     noise = _noise_of(mechanism.kind)
     if noise is None:
         drawn = sorted(name for name in RELEASE_KINDS if _noise_of(name))
@@ -101,7 +101,7 @@ def _draws(sampler: Sampler, law: str, scale: Fraction) -> Iterator[int]:
 
 
 def _float_above(scale: Fraction) -> Fraction:
-    """Return the least number that a float holds and that is not below a scale."""
+    """Return the least float that is not below a scale."""
     if scale > _FLOATS_MAX:
         return scale  # The sampler refuses it.
     near = float(scale)
@@ -126,18 +126,18 @@ def _whole(values: Iterable[SupportsIndex]) -> list[int]:
 
 
 class Ledger(Protocol):
-    """What using a reservation needs of a workspace."""
+    """The ledger operations that using a reservation needs."""
 
     def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now."""
+        """Return the decision that `submit` would make now."""
         ...
 
     def standing(self, release: str) -> Standing:
-        """Return where a release stands now."""
+        """Return the status of a release."""
         ...
 
     def release_of(self, standing: Standing) -> RecordedRelease:
-        """Return what a release is and costs, as the ledger keeps it."""
+        """Return the contents and loss of a release, as stored."""
         ...
 
     def policy_text_at(self, seq: int) -> str:
@@ -149,23 +149,23 @@ class Ledger(Protocol):
         ...
 
     def publish(self, release: str) -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         ...
 
 
 class Adapters(Engines, Protocol):
-    """Engines and other libraries, held to what is reserved; of the shell."""
+    """Engines and other libraries, limited to what is reserved."""
 
     def process(self) -> object:
-        """Return what tells this process from those that are copies of it."""
+        """Return an object that distinguishes this process from its forks."""
         ...
 
     def opendp(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what runs OpenDP as one mechanism of a reservation."""
+        """Return a runner of OpenDP for one mechanism of a reservation."""
         ...
 
     def opacus(self, use: InUse, mechanism: Reserved) -> Any:
-        """Return what trains by Opacus as one mechanism of a reservation."""
+        """Return a trainer with Opacus for one mechanism of a reservation."""
         ...
 
     def tumult(
@@ -175,16 +175,16 @@ class Adapters(Engines, Protocol):
         python: str,
         settings: Mapping[str, str] | None,
     ) -> Any:
-        """Return what runs scripts for Tumult as one mechanism of a reservation."""
+        """Return a runner of Tumult scripts for one mechanism of a reservation."""
         ...
 
 
 class Reservation:
-    """What is reserved for a release. Reading it changes nothing.
+    """The reservation of a release. Reading it changes nothing.
 
     Args:
         ledger: The ledger.
-        standing: Where the release stands.
+        standing: The status of the release.
     """
 
     def __init__(self, ledger: Ledger, standing: Standing) -> None:
@@ -198,7 +198,7 @@ class Reservation:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """The names of the mechanisms that are reserved; each may run once."""
+        """The names of the reserved mechanisms; each may run once."""
         return tuple(self._mechanisms)
 
     def mechanism(self, name: str) -> Reserved:
@@ -221,7 +221,7 @@ class Reservation:
         return found
 
     def loss(self, unit: str) -> ReservedLoss:
-        """Return what all mechanisms together may cost a unit.
+        """Return the reserved loss of all mechanisms together for a unit.
 
         Args:
             unit: The unit.
@@ -234,7 +234,7 @@ class Reservation:
         return ReservedLoss(Loss(units))
 
     def unit(self, name: str) -> Known:
-        """Return what the policy said about a unit when the release was reserved.
+        """Return the policy's declaration of a unit at the time of reservation.
 
         Args:
             name: The unit.
@@ -276,9 +276,10 @@ class Use(Reservation):
         ledger: The ledger.
         release: The id of a reserved release.
         adapters: Other libraries; None for none.
-        within: Set if somebody else has started the release and will publish it, as
-            `modicum release run` does; then the block does neither. It notes that a
-            mechanism runs, for all processes, and says whether that is the first time.
+        within: Set if another process has started the release and will publish it, as
+            `modicum release run` does; then the block does neither. It marks a
+            mechanism as run, for all processes, and returns whether that is the first
+            time.
 
     Raises:
         InputError: If the ledger knows no such release.
@@ -306,7 +307,7 @@ class Use(Reservation):
     # --- other libraries ---
 
     def opendp(self, mechanism: str) -> Any:
-        """Return what runs OpenDP as one mechanism of the reservation.
+        """Return a runner of OpenDP for one mechanism of the reservation.
 
         Args:
             mechanism: Its name.
@@ -318,7 +319,7 @@ class Use(Reservation):
         return self._libraries.opendp(self, self.mechanism(mechanism))
 
     def opacus(self, mechanism: str) -> Any:
-        """Return what trains by Opacus as one mechanism of the reservation.
+        """Return a trainer with Opacus for one mechanism of the reservation.
 
         Args:
             mechanism: Its name.
@@ -336,7 +337,7 @@ class Use(Reservation):
         python: str,
         settings: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return what runs scripts for Tumult Analytics as one mechanism.
+        """Return a runner of Tumult Analytics scripts for one mechanism.
 
         Args:
             mechanism: Its name.
@@ -344,13 +345,13 @@ class Use(Reservation):
             settings: Settings of its Spark, such as `spark.driver.memory`.
 
         Raises:
-            InputError: If the release has no such mechanism, or it is not reserved in
-                a way that a session of Tumult could have.
+            InputError: If the release has no such mechanism, or it is reserved in a
+                form that a session of Tumult cannot have.
         """
         one = self.mechanism(mechanism)
         return self._libraries.tumult(self, one, python, settings)
 
-    # --- what modicum runs itself ---
+    # --- built-in mechanisms ---
 
     def query(
         self,
@@ -360,12 +361,12 @@ class Use(Reservation):
         engine: str = "duckdb",
         spark_master: str = "local[*]",
     ) -> Answers:
-        """Return the answers to the query that the reservation was made for.
+        """Return the answers to the query of the reservation.
 
         Args:
             query: The query; its release is the one that is reserved.
-            data: Where its rows are, as `ws.queries.run` takes it.
-            engine: What it is called, such as `duckdb`.
+            data: The location of its rows, as in `ws.queries.run`.
+            engine: The name of the engine, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
 
         Raises:
@@ -383,12 +384,12 @@ class Use(Reservation):
         return answers_under(self, self._ledger, self._libraries, query, where)
 
     def noise(self, mechanism: str, values: Iterable[SupportsIndex]) -> list[int]:
-        """Return whole numbers with the noise that is reserved for them.
+        """Return integers with the noise reserved for them.
 
         Args:
             mechanism: The name of a `discrete-gaussian` or `discrete-laplace`.
-            values: The numbers, all that the mechanism tells. Together they must not
-                move by more than its sensitivity: nobody can check that here.
+            values: All numbers that the mechanism releases. Together they must not
+                change by more than its sensitivity: that cannot be checked here.
 
         Raises:
             InputError: If the release has no such mechanism, it is of another kind,
@@ -417,7 +418,7 @@ class Use(Reservation):
         return None if self._adapters is None else self._adapters.process()
 
     def must_run(self) -> None:
-        """Return if rows may be read now.
+        """Check that rows may be read now.
 
         Raises:
             ConflictError: If the block was not entered, or has ended.
@@ -434,7 +435,7 @@ class Use(Reservation):
             )
 
     def claim(self, mechanism: str) -> None:
-        """Note that a mechanism runs now; each may do so once.
+        """Mark a mechanism as run; each may run once.
 
         Args:
             mechanism: Its name.
@@ -457,7 +458,7 @@ class Use(Reservation):
             )
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is published.
+        """Register a check that must pass before the release is published.
 
         Args:
             ending: Raises if it did not; the release stays started then.

@@ -59,7 +59,7 @@ from modicum.policy.model import (
 
 #: A reservation that is not started by then expires: one day.
 RESERVATION_SECONDS = DAY_SECONDS
-#: So many reservations are named in a message.
+#: Maximum number of reservations listed in a message.
 HELD_SHOWN = 5
 #: A longer reservation would block others for no reason: ninety days.
 RESERVATION_SECONDS_MAX = RESERVATION_DAYS_MAX * DAY_SECONDS
@@ -71,11 +71,12 @@ class Submission(msgspec.Struct, frozen=True):
     Attributes:
         release: The release.
         compiled: The policy that it was read and priced under.
-        publish: Whether it is out already, so that it is also started and published.
-        reserve_seconds: How long its reservation stands if it is not started.
-        mark: Where its id stands in a file, for messages.
-        bound: What one identity may hold reserved, besides what the policy says.
-        assumptions: What was assumed about a past release, in words.
+        publish: Whether it is already published, so that it is also started and
+            published.
+        reserve_seconds: The lifetime of its reservation if it is not started.
+        mark: The position of its id in a file, for messages.
+        bound: The limit on one actor's reservations, besides the policy's.
+        assumptions: The assumptions about a past release, as text.
     """
 
     release: RecordedRelease
@@ -101,10 +102,10 @@ def prepared(
     Args:
         release: The release.
         compiled: The policy to read and price it under.
-        publish: Whether it is out already.
-        reserve_seconds: How long its reservation stands; 1 second to 90 days.
+        publish: Whether it is already published.
+        reserve_seconds: The lifetime of its reservation; 1 second to 90 days.
         guarded: Whether the guards of the policy look at it.
-        bound: What one identity may hold reserved, besides what the policy says.
+        bound: The limit on one actor's reservations, besides the policy's.
 
     Raises:
         InputError: With every mistake found.
@@ -116,7 +117,7 @@ def prepared(
 
 
 def refuse_odd_length(reserve_seconds: int) -> None:
-    """Refuse a reservation that would stand for too short or too long.
+    """Refuse a reservation with too short or too long a lifetime.
 
     Args:
         reserve_seconds: For how long.
@@ -135,7 +136,7 @@ def refuse_odd_length(reserve_seconds: int) -> None:
 
 
 def prepared_backfill(release: Description, compiled: CompiledPolicy) -> Submission:
-    """Return a release that happened before, read and priced, with assumptions.
+    """Return a past release, read and priced, with assumptions.
 
     Args:
         release: The release.
@@ -157,11 +158,11 @@ def prepared_backfill(release: Description, compiled: CompiledPolicy) -> Submiss
 
 
 class Submitter(Struct, frozen=True):
-    """Brings releases into a ledger, within a turn.
+    """Adds releases to a ledger, within a turn.
 
     Attributes:
-        ledger: What people call the ledger.
-        clock: Tells when reservations run out.
+        ledger: The display name of the ledger.
+        clock: Determines when reservations expire.
     """
 
     ledger: str
@@ -203,7 +204,7 @@ class Submitter(Struct, frozen=True):
             entry: The turn.
 
         Returns:
-            Its decision, or a mistake that came after the policy was activated.
+            Its decision, or an error that occurred after the policy was activated.
 
         Raises:
             StaleError: If another policy is active than the one it was priced under.
@@ -237,10 +238,10 @@ class Submitter(Struct, frozen=True):
         *,
         is_out: bool,
     ) -> Decision:
-        """Bring a release in, unless it stands already.
+        """Add a release, unless it is already accepted.
 
-        If the caller says that it is out, a reservation that stands is carried out:
-        it must not expire and be taken back.
+        If the caller states that it is published, an existing reservation is started
+        and published: it must not expire and be released.
         """
         followed = entry.followed(one.compiled)
         known = entry.book.state.releases.get(one.release.id)
@@ -304,16 +305,17 @@ class Submitter(Struct, frozen=True):
 def seconds_held(
     one: Submission, followed: Followed, state: State, actor: str, day: int
 ) -> int:
-    """Return for how many seconds somebody may hold a release that is allowed.
+    """Return the permitted lifetime of a reservation, in seconds.
 
-    What somebody holds reserved and has not started may take a share of each limit. A
-    single release may take more where they hold nothing else, and for a day at most.
+    An actor's reservations that are not started may take a fraction of each limit. A
+    single release may take more if the actor has no other reservation, and for a day at
+    most.
 
     Args:
         one: The release.
         followed: The balances of the policy that it is decided by.
         state: The state at the head.
-        actor: Who would hold it.
+        actor: The holder.
         day: The day on which it is decided, as an ordinal.
 
     Raises:
@@ -362,19 +364,19 @@ def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictErro
 
 
 def _shortened(decision: Decision) -> Decision:
-    """Return a reservation that says that it stands for less than was asked for."""
+    """Return a reservation with a note that its lifetime was shortened."""
     notice = f"it is reserved until {decision.expires_at}: one may not hold it longer"
     return replace(decision, notices=(*decision.notices, notice))
 
 
 def _not_counted(decision: Decision) -> Decision:
-    """Return a denial that says what is missing if the release is out all the same."""
+    """Return a denial with a note on what to do if the release is already published."""
     notice = "not charged; if already published, record it with  release backfill"
     return replace(decision, notices=(*decision.notices, notice))
 
 
 def _denied_before(decision: Decision, seq: int) -> Decision:
-    """Return a denial that the log tells of already, and where."""
+    """Return a denial with the entry that already records it."""
     notice = (
         f"denied before, with entry {seq}; nothing changed, and no entry was written"
     )
@@ -382,7 +384,7 @@ def _denied_before(decision: Decision, seq: int) -> Decision:
 
 
 def _carried_out(entry: Entry, decision: Decision) -> Decision:
-    """Start and publish a release that is out already, as far as it is not yet."""
+    """Start and publish a release that is already published, as far as needed."""
     if decision.status == "reserved":
         entry.add(ReleaseStarted(decision.release))
     if decision.status in ("reserved", "started"):
@@ -394,7 +396,7 @@ def _carried_out(entry: Entry, decision: Decision) -> Decision:
 def step(
     body: ReleaseStarted | ReleasePosted | ReleaseVoided, entry: Entry
 ) -> Standing:
-    """Return where a release stands after a step of its life.
+    """Return the status of a release after a transition.
 
     Args:
         body: The step.
@@ -414,14 +416,14 @@ def step(
 
 
 def giving_up(release: str, reason: str) -> ReleaseVoided:
-    """Return the step by which a release is given up.
+    """Return the cancellation of a release.
 
     Args:
         release: The id.
         reason: Why, for the record; 1 to 2000 characters.
 
     Raises:
-        InputError: If no reason is given, or a longer one.
+        InputError: If the reason is missing or too long.
     """
     why = text(from_python(reason), "the reason").strip()
     if not why:

@@ -1,4 +1,4 @@
-"""Which releases somebody may know of, and what stands for the others."""
+"""The releases that an identity may see, and placeholders for the others."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from modicum.release import Vocabulary
 
 S = TypeVar("S")
 
-#: Stands for a release of data sets that are not for whoever asks.
+#: The placeholder for a release of data sets hidden from the caller.
 OTHERS: Final = "(another data set)"
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A release, as somebody may see it.
+    """A release as visible to an identity.
 
     Attributes:
-        standing: Where it stands.
-        release: What it is and costs.
+        standing: Its status.
+        release: Its contents and loss.
         vocabulary: The units of the active policy.
-        story: Who did what, oldest first.
+        story: Its entries, oldest first.
     """
 
     standing: Standing
@@ -46,21 +46,21 @@ class Told:
 
 
 def may_see(who: Identity | None, release: RecordedRelease) -> bool:
-    """Return whether somebody may know of a release.
+    """Return whether an identity may see a release.
 
     Args:
-        who: Who; None for the keeper of the ledger, from whom nothing is hidden.
+        who: The identity; None for the ledger's keeper, who sees everything.
         release: The release.
     """
     return who is None or may(who, Action.READ_RELEASES, data_sets_recorded(release))
 
 
 def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
-    """Return a release that somebody may know of; None if there is none.
+    """Return a visible release; None if there is none.
 
     Args:
         view: The ledger.
-        who: Who asks; None for its keeper, from whom nothing is hidden.
+        who: The caller; None for the ledger's keeper, who sees everything.
         release: The id.
     """
     book, _, now = view.look()
@@ -73,15 +73,15 @@ def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
 
 
 def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
-    """Return a release that somebody may know of.
+    """Return a visible release.
 
     Args:
         view: The ledger.
-        who: Who asks.
+        who: The caller.
         release: The id.
 
     Raises:
-        InputError: If there is none. That one is hidden is told to nobody.
+        InputError: If there is none. The error does not reveal whether one is hidden.
     """
     told = found(view, who, release)
     if told is None:
@@ -90,15 +90,15 @@ def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
 
 
 def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
-    """Return whether somebody may know what has an id: what stands, or is asked for.
+    """Return whether an identity may see the release or request of an id.
 
     Args:
         view: The ledger.
-        who: Who asks.
+        who: The caller.
         release: The id.
 
     Raises:
-        InputError: If neither stands nor is asked for.
+        InputError: If neither a release nor a request has the id.
     """
     book, read, now = view.look()
     if book.standing_at(release, now) is not None:
@@ -110,9 +110,10 @@ def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
 
 
 def masked(view: LedgerView, who: Identity | None, shape: S) -> S:
-    """Return an answer without the ids of releases that somebody may not know of.
+    """Return a response without the ids of hidden releases.
 
-    What was spent is theirs to know; which release of other data sets spent it is not.
+    The amounts spent are visible; the releases of other data sets that spent them are
+    not.
 
     Args:
         view: The ledger.

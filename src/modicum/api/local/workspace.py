@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 
 class Workspace(LedgerView):
-    """One ledger under one policy: what may be asked of it, and what may be done."""
+    """One ledger under one policy: its read and write operations."""
 
-    #: Other libraries that a reservation may be used with; None for none.
+    #: Libraries that may use a reservation; None for none.
     adapters: Adapters | None = None
     #: The vault and sandboxes of an escrow; None for none.
     equipment: Equipment | None = None
@@ -53,19 +53,19 @@ class Workspace(LedgerView):
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss.
 
-        Submitting the same id with the same contents again changes nothing. A
-        denial is recorded and spends nothing; its id may be tried again.
+        Submitting the same id with the same contents again changes nothing. A denial is
+        recorded and spends nothing; its id may be submitted again.
 
         Args:
             release: The release.
             publish: Also start and publish it at once, for a release that is already
-                out; a reservation that stands under this id is published, too.
-            reserve_seconds: How long the reservation stands if it is not started;
-                1 second to 90 days.
+                published; an existing reservation of this id is published, too.
+            reserve_seconds: The lifetime of the reservation if it is not started; 1
+                second to 90 days.
 
         Raises:
             InputError: If the release is malformed; nothing is written.
-            ConflictError: If the id stands with other contents, or was given up.
+            ConflictError: If the id is in use with other contents, or was canceled.
             StaleError: If the ledger's active policy is not the one given.
             ApprovalError: If people must agree first; nothing is written.
         """
@@ -112,7 +112,7 @@ class Workspace(LedgerView):
             raise; a mistake of one changes nothing for the others.
 
         Raises:
-            UnavailableError: If the turn cannot be had, or nobody knows whether it
+            UnavailableError: If the turn cannot be taken, or it is unknown whether it
                 was stored. The same releases may be submitted again.
             VerificationError: If the log contradicts itself.
         """
@@ -121,7 +121,7 @@ class Workspace(LedgerView):
         )
 
     def backfill(self, release: Description) -> Decision:
-        """Count a release that happened before. It cannot be denied.
+        """Record a past release. It cannot be denied.
 
         Args:
             release: The release.
@@ -132,7 +132,7 @@ class Workspace(LedgerView):
 
         Raises:
             InputError: If the release is malformed; nothing is written.
-            ConflictError: If the id stands already with other contents.
+            ConflictError: If the id is already in use with other contents.
             StaleError: If the ledger's active policy is not the one given.
         """
         return _decision(self.backfill_many([self.prepare_backfill(release)]))
@@ -141,11 +141,11 @@ class Workspace(LedgerView):
         """Return a past release for `backfill_many`. Writes nothing.
 
         Args:
-            release: The release; what is not known is assumed to be the worst.
+            release: The release; unknown properties are assumed to be the worst case.
 
         Raises:
-            InputError: If the release is malformed, or out on a day to come.
-            ConflictError: If the id stands with other contents, or was given up.
+            InputError: If the release is malformed, or dated in the future.
+            ConflictError: If the id is in use with other contents, or was canceled.
             StaleError: If the ledger's active policy is not the one given.
         """
         from modicum.api.local.backfill import refuse_future
@@ -180,19 +180,19 @@ class Workspace(LedgerView):
     # --- the life of a release ---
 
     def start(self, release: str) -> Standing:
-        """Note, durably, that rows are about to be read. From here on it is spent.
+        """Mark a release as started, durably; its loss is spent from here on.
 
         Args:
             release: The id.
 
         Raises:
             InputError: If the ledger knows no such release.
-            ConflictError: If it is not reserved, or its reservation ran out.
+            ConflictError: If it is not reserved, or its reservation expired.
         """
         return self._step(ReleaseStarted(release))
 
     def publish(self, release: str) -> Standing:
-        """Note that a started release is out.
+        """Mark a started release as published.
 
         Args:
             release: The id.
@@ -204,14 +204,14 @@ class Workspace(LedgerView):
         return self._step(ReleasePosted(release))
 
     def cancel(self, release: str, *, reason: str) -> Standing:
-        """Give up a reservation that was not started; its loss is taken back.
+        """Cancel a reservation that was not started; its loss is released.
 
         Args:
             release: The id.
             reason: Why, for the record; 1 to 2000 characters.
 
         Raises:
-            InputError: If the ledger knows no such release, or no reason is given.
+            InputError: If the ledger has no such release, or the reason is missing.
             ConflictError: If it is not reserved any more.
         """
         from modicum.api.local.submit import giving_up
@@ -236,21 +236,21 @@ class Workspace(LedgerView):
 
     @property
     def governance(self) -> Governance:
-        """What people do who govern the ledger: approve, activate, remark."""
+        """Governance operations: approve, activate, remark."""
         from modicum.api.local.governance.actions import Governance
 
         return Governance(self, self._actor)
 
     @property
     def rounds(self) -> Rounds:
-        """What people do who plan rounds: open them, plan them, commit plans."""
+        """Planning operations: open rounds, make plans, commit plans."""
         from modicum.api.local.plans.actions import Rounds
 
         return Rounds(self, self._clock, self._actor)
 
     @property
     def escrow(self) -> EscrowActions:
-        """What people do in the escrow: register data, ask, agree, run, receive."""
+        """Escrow operations: register data, request, vote, run, receive."""
         from modicum.api.local.escrow.actions import EscrowActions as EscrowOffice
         from modicum.api.local.escrow.execution import Tools
 
@@ -261,7 +261,7 @@ class Workspace(LedgerView):
 
     @property
     def queries(self) -> Queries:
-        """What people do who ask private queries: price them, and run them."""
+        """Private query operations: price and run queries."""
         from modicum.api.local.queries.actions import Queries
 
         return Queries(self, self.adapters)
@@ -280,14 +280,14 @@ class Workspace(LedgerView):
         return self._live.turn(work, deciding=deciding)
 
     def init(self) -> State:
-        """Make a ledger and activate the policy; under the same policy, do nothing.
+        """Create a ledger and activate the policy; under the same policy, do nothing.
 
         Returns:
             The state.
 
         Raises:
             UsageError: If no policy was given, or another one is active; a second
-                ledger would have budgets of its own.
+                ledger would have its own budgets.
         """
         compiled = self._policy
         if compiled is None:
@@ -311,7 +311,7 @@ class Workspace(LedgerView):
         return self._live.turn(work)
 
     def save_snapshot(self) -> None:
-        """Write a snapshot of what was read so far, for a fast start; it is a cache."""
+        """Write a snapshot of the state, for a fast start; it is a cache."""
         self._live.save_snapshot()
 
     # --- inside ---
@@ -333,10 +333,10 @@ class Workspace(LedgerView):
         return outcome
 
     def _deciding_policy(self) -> CompiledPolicy:
-        """Return the policy that the next turn decides by.
+        """Return the policy of the next turn's decisions.
 
         Raises:
-            StaleError: If the policy that was given is not the active one.
+            StaleError: If the given policy is not the active one.
         """
         book = self._live.read(deciding=True)
         compiled = self._meant_policy(book)

@@ -1,1 +1,1 @@
-"""Identities, roles and tokens: who may do what with which data sets."""
+"""Identities, roles and tokens: permissions on data sets."""

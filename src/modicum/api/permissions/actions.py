@@ -1,7 +1,7 @@
-"""What can be done with a ledger, and which role may do it: one table.
+"""The actions on a ledger and the roles that allow them, in one table.
 
-The service, its documentation and its tests go by this table. What people may agree to
-is also limited by the policy's own `roles`: both must allow it.
+The service, its documentation and its tests use this table. Approvals are also limited
+by the policy's own `roles`: both must allow them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 @unique
 class Role(Enum):
-    """What somebody is to an organization that has a privacy budget."""
+    """The role of an actor."""
 
     ANALYST = "analyst"
     DATA_STEWARD = "data-steward"
@@ -25,11 +25,11 @@ class Role(Enum):
 
 @unique
 class Reach(Enum):
-    """What a role must be for, so that it allows an action.
+    """The data sets that a role must cover to allow an action.
 
-    `DATA_SET`: the data set that the action is about. A release that names none is
-    about all of them. `LEDGER`: all data sets, since the action is about the ledger as
-    a whole. `ANY`: whichever; what belongs to other data sets is hidden.
+    `DATA_SET`: the data set of the action. A release that names none concerns all.
+    `LEDGER`: all data sets, since the action concerns the whole ledger. `ANY`: at least
+    one; content of other data sets is hidden.
     """
 
     DATA_SET = "data-set"
@@ -39,7 +39,7 @@ class Reach(Enum):
 
 @unique
 class Action(Enum):
-    """Something that can be asked of the service."""
+    """An action of the service."""
 
     READ_POLICY = "read-policy"
     COMPILE_POLICY = "compile-policy"
@@ -73,7 +73,7 @@ class Action(Enum):
     READ_METRICS = "read-metrics"
 
 
-#: What somebody may not do, in a sentence: "`ann` may not …".
+#: The end of the sentence "`ann` may not …", by action.
 IN_WORDS: Final[Mapping[Action, str]] = {
     Action.READ_POLICY: "read the policy",
     Action.COMPILE_POLICY: "compile a policy",
@@ -156,8 +156,8 @@ _ASKS = _READS | {
 }
 _WATCHES = frozenset({Action.READ_LEDGER, Action.EXPORT_AUDIT})
 
-#: What each role allows. An auditor reads all and writes nothing; whoever manages
-#: accounts has no say about budgets.
+#: The actions of each role. An auditor reads everything and writes nothing; an account
+#: manager has no say about budgets.
 ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
     Role.ANALYST: _ASKS,
     Role.DATA_STEWARD: _ASKS
@@ -208,8 +208,8 @@ ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
     ),
 }
 
-#: What a person must do: neither a program that acts by itself, nor what has a
-#: person's API token, where they could sign in.
+#: Actions that require a person: no service account, and no API token of a person who
+#: could sign in.
 PEOPLE_ONLY: Final = frozenset(
     {
         Action.APPROVE_RELEASE,
@@ -219,8 +219,8 @@ PEOPLE_ONLY: Final = frozenset(
     }
 )
 
-#: Roles that nobody has together: who audits changes nothing, and who decides about
-#: budgets gives nobody the right to.
+#: Roles that exclude each other: auditors change nothing, and those who decide about
+#: budgets do not manage grants.
 APART: Final[tuple[tuple[Role, Role], ...]] = (
     *((Role.AUDITOR, one) for one in Role if one is not Role.AUDITOR),
     (Role.ADMIN, Role.PRIVACY_OFFICER),

@@ -1,4 +1,4 @@
-"""An identity: somebody whom the service recognized, and what they may do."""
+"""An authenticated actor and their permissions."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from modicum.api.permissions.actions import (
 from modicum.core.canonical import encode
 from modicum.core.errors import AccessError, Code, Problem
 
-#: Stands for every data set, those to come included.
+#: Covers every data set, including future ones.
 ALL: Final = "*"
 
-#: For each role that somebody has, the data sets that it is for.
+#: By role, the data sets that it covers.
 Grants: TypeAlias = Mapping[Role, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who was recognized. It is handed on as an argument, wherever it counts.
+    """An authenticated actor, passed explicitly as an argument.
 
     Attributes:
-        name: What the ledger calls them: the actor of what they do.
+        name: The actor recorded in the ledger.
         grants: For each role that they have, the names of data sets, or `*` for all.
         is_service: Whether it is a program that acts by itself.
-        via: How they were recognized, in words that hold no secret.
-        by_token: Whether it was by an API token: it makes no others, and what a person
-            must do is not done by it.
-        only_proof: Whether people have nothing else to show than a token, since nobody
-            can sign in. Then it stands for the person.
+        via: The method of authentication, as text without secrets.
+        by_token: Whether authenticated by an API token: such an identity creates no
+            tokens, and does nothing that requires a person.
+        only_proof: Whether sign-in is not configured, so that a token is the only way
+            to authenticate. It then counts as the person.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Identity:
 
     @property
     def is_present(self) -> bool:
-        """Whether it is a person, and not a program or what runs with their token."""
+        """Whether it is a person, not a service account or a token."""
         return not self.is_service and (self.only_proof or not self.by_token)
 
     def may(self, action: Action, data_set: str | None = None) -> bool:
@@ -67,12 +67,12 @@ class Identity:
         return any(self._reaches(action, data_set, sets) for sets in self._for(action))
 
     def must(self, action: Action, data_set: str | None = None) -> None:
-        """Refuse what they may not do."""
+        """Refuse an action that is not allowed."""
         if not self.may(action, data_set):
             raise _forbidden(self, action, data_set)
 
     def must_some(self, *actions: Action) -> None:
-        """Refuse who may do none of some things, with no data set at all."""
+        """Refuse an identity that may do none of some actions on any data set."""
         sets = {one for each in self.grants.values() for one in each}
         if not any(self.may(action, one) for action in actions for one in sets):
             self.must(actions[0])
@@ -95,7 +95,7 @@ class Identity:
 
 
 def within(grants: Grants, most: Grants) -> dict[Role, frozenset[str]]:
-    """Return what of some grants others allow, too.
+    """Return the part of some grants that other grants allow.
 
     Examples:
         >>> within({Role.ANALYST: frozenset({"hr", "bank"})},
@@ -123,7 +123,7 @@ def together(given: Iterable[Grants]) -> dict[Role, frozenset[str]]:
 
 
 def refuse_joined(name: str, roles: Iterable[Role]) -> None:
-    """Refuse roles that nobody has together."""
+    """Refuse roles that exclude each other."""
     held = {*roles}
     for one, other in APART:
         if one in held and other in held:
@@ -171,7 +171,7 @@ def grants_text(grants: Grants) -> str:
 
 
 def grants_of(text: str) -> dict[Role, frozenset[str]]:
-    """Return the grants that a text stands for.
+    """Parse stored grants.
 
     Examples:
         >>> grants_of('{"auditor":["*"]}')
@@ -195,7 +195,7 @@ def identity_text(identity: Identity) -> str:
 
 
 def identity_of(text: str) -> Identity:
-    """Return the identity that a text stands for."""
+    """Parse a stored identity."""
     match json.loads(text):
         case {
             "name": str(name),

@@ -1,7 +1,7 @@
-"""API tokens and sessions: how they are written, and what is stored of them.
+"""API tokens and sessions: their format and what is stored.
 
 A token is `mdc_`, its id, `_` and a secret of 256 bits. Only its digest is stored: the
-token is shown to whoever makes it, once.
+token is shown once, when it is created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from modicum.api.schema.account import TOKEN_DAYS, TOKEN_DAYS_MAX
 from modicum.core.errors import Code, InputError, Problem
 
 DAY_SECONDS: Final = 24 * 60 * 60
-#: So many tokens of one actor are active at most.
+#: Maximum number of active tokens per actor.
 ACTIVE_TOKENS_MAX: Final = 100
 
 _CHARACTERS_MAX = 200
@@ -35,7 +35,7 @@ def written_token(identifier: str, secret: str) -> str:
 
 
 def token_digest(text: str) -> str | None:
-    """Return the digest that a token is found by; None if the text is no token."""
+    """Return the lookup digest of a token; None if the text is no token."""
     return secret_digest(text) if _WRITTEN.fullmatch(text) else None
 
 
@@ -46,14 +46,14 @@ def token_id(text: str) -> str:
 
 
 def no_token(identifier: str) -> str:
-    """Return what is said where there is no such token."""
+    """Return the message for an unknown token."""
     if not identifier:
         return "no token has that id"
     return f"unknown token `{identifier}`"
 
 
 def secret_digest(secret: str) -> str:
-    """Return what is stored of a secret: its SHA-256, in hexadecimal.
+    """Return the stored form of a secret: its SHA-256, in hexadecimal.
 
     It cannot be searched for: a secret has 256 random bits.
     """
@@ -61,7 +61,7 @@ def secret_digest(secret: str) -> str:
 
 
 class TokenStatus(Enum):
-    """Whether a token may be used."""
+    """The status of a token."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -70,13 +70,13 @@ class TokenStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """What a token is for.
+    """The purpose of a token.
 
     Attributes:
-        actor: Who it acts as, 1 to 200 printable characters.
+        actor: The actor it acts as, 1 to 200 printable characters.
         grants: For each role, the data sets that it is for.
         is_service: Whether it is for a program that acts by itself.
-        name: What it is for, up to 200 printable characters.
+        name: Its purpose, up to 200 printable characters.
     """
 
     actor: str
@@ -87,10 +87,10 @@ class TokenUse:
 
 @dataclass(frozen=True, slots=True)
 class TokenTerms(TokenUse):
-    """What a token is to be.
+    """The terms of a new token.
 
     Attributes:
-        seconds: How long it is good for: 1 second to 366 days.
+        seconds: Its lifetime: 1 second to 366 days.
 
     Raises:
         InputError: If something of it is malformed, or it has no role.
@@ -120,12 +120,12 @@ class TokenTerms(TokenUse):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token(TokenUse):
-    """What is stored of a token.
+    """A stored token.
 
     Attributes:
-        id: What people call it.
+        id: Its public id.
         digest: The digest of the token.
-        created_by: Who made it.
+        created_by: The actor who created it.
         created_at: When, in UTC, as events write it.
         expires_at: When it ends.
         revoked_at: When it was revoked; empty if it was not.
@@ -139,13 +139,13 @@ class Token(TokenUse):
     revoked_at: str = ""
 
     def status(self, now: str) -> TokenStatus:
-        """Return whether it may be used."""
+        """Return its status."""
         if self.revoked_at:
             return TokenStatus.REVOKED
         return TokenStatus.EXPIRED if self.expires_at <= now else TokenStatus.ACTIVE
 
     def identity(self) -> Identity:
-        """Return who is recognized by it, as long as it may be used."""
+        """Return the identity that it authenticates while it is active."""
         return Identity(
             self.actor,
             self.grants,
@@ -155,7 +155,7 @@ class Token(TokenUse):
         )
 
     def view(self, now: str) -> schema.Token:
-        """Return it as answers show it, without a secret."""
+        """Return its public form, without a secret."""
         return schema.Token(
             id=self.id,
             status=self.status(now).value,
@@ -173,7 +173,7 @@ class Token(TokenUse):
 
 
 def _refuse_unprintable(what: str, text: str, *, at_least: int) -> None:
-    """Refuse what cannot be written into an event as it is."""
+    """Refuse a text that cannot be written into an event unchanged."""
     is_plain = text.isprintable() and text == text.strip()
     if not is_plain or not at_least <= len(text) <= _CHARACTERS_MAX:
         raise InputError(
@@ -191,12 +191,12 @@ SESSION_SECONDS_MAX: Final = 30 * DAY_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is stored of a session.
+    """A stored session.
 
     Attributes:
         digest: The digest of its secret, which the browser has in a cookie.
-        identity: Who signed in, and what they may do.
-        csrf: The digest of what a page must send back to change something.
+        identity: The authenticated identity.
+        csrf: The digest of the token that a page must send to change something.
         created_at: When they signed in, in UTC, as events write it.
         expires_at: When it ends.
     """
@@ -212,5 +212,5 @@ class Session:
         return self.expires_at <= now
 
     def comes_from_a_page(self, sent: str) -> bool:
-        """Return whether a request holds what only the service's own pages know."""
+        """Return whether a request carries the CSRF token of the service's pages."""
         return compare_digest(self.csrf, secret_digest(sent))

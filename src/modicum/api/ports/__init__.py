@@ -1,1 +1,1 @@
-"""What operations need from the world: storage, engines, an escrow."""
+"""Interfaces of storage, engines and the escrow."""

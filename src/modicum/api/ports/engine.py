@@ -1,4 +1,4 @@
-"""What running queries needs from the world; the shell implements it."""
+"""Interfaces for running queries, implemented by `engines`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Where the rows are. It computes exact numbers, which nobody may see."""
+    """An engine that holds rows. Its numbers are exact and must not be disclosed."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return its display name."""
         ...
 
     def check(self, plan: ExactPlan) -> None:
-        """Find mistakes that can be found without reading a row."""
+        """Check a plan for mistakes that can be found without reading a row."""
         ...
 
     def fits(self, table: Table) -> None:
@@ -34,27 +34,27 @@ class Engine(Protocol):
 
 
 class Sampler(Protocol):
-    """Where noise comes from."""
+    """A source of noise."""
 
     def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
         """Refuse noise that cannot be drawn exactly, or costs more than is priced."""
         ...
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
-        """Return whole numbers with discrete noise, each with a draw of its own."""
+        """Add independent discrete noise to whole numbers."""
         ...
 
 
 class SecretSource(Protocol):
-    """Where secrets come from."""
+    """A source of secrets."""
 
     def draw(self) -> Secrets:
-        """Return new secrets that nobody can guess."""
+        """Return new, unpredictable secrets."""
         ...
 
 
 class Engines(Protocol):
-    """Where engines come from, and all else that a run needs."""
+    """A factory of engines and of all else that a run needs."""
 
     def engine(
         self,
@@ -68,9 +68,9 @@ class Engines(Protocol):
         ...
 
     def sampler(self) -> Sampler:
-        """Return where noise comes from."""
+        """Return the source of noise."""
         ...
 
     def lots(self) -> SecretSource:
-        """Return where secrets come from."""
+        """Return the source of secrets."""
         ...

@@ -1,4 +1,4 @@
-"""What the escrow needs from the world, and what its runs leave there."""
+"""Interfaces of the escrow, and the stored results of its runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from modicum.core.errors import Code, InputError, Problem, VerificationError
 from modicum.escrow.programs import Cell, Program, Table
 from modicum.query.results import Answers
 
-#: Raises if whoever waits for something does so no longer.
+#: Raises when the caller no longer waits.
 Still: TypeAlias = Callable[[], None]
-#: A sandbox has at least so long to begin, whatever it holds.
+#: Minimum time for a sandbox to start, whatever its input.
 SECONDS_MIN: Final = 1.0
 _MIB: Final = 2**20
 _GRACE_SECONDS: Final = 0.25
@@ -24,13 +24,13 @@ _GRACE_SECONDS_PER_GIB: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a program may use up.
+    """Resource limits of a program.
 
     Attributes:
-        seconds: How long a run takes. It is told only when this time is over, whenever
-            it ended; so its length tells nothing.
-        memory_bytes: How much memory it may have.
-        processes: How many processes and threads it may have at a time.
+        seconds: The fixed duration of a run. The result is returned only when this time
+            is over, whenever the program ended, so the duration reveals nothing.
+        memory_bytes: Its memory limit.
+        processes: Its limit of concurrent processes and threads.
     """
 
     seconds: float = 60.0
@@ -39,7 +39,7 @@ class Limits:
 
     @property
     def memory_mib(self) -> int:
-        """How much memory it may have, in whole MiB."""
+        """Its memory limit, in whole MiB."""
         return self.memory_bytes // _MIB
 
     @property
@@ -66,11 +66,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Something that lies in the vault.
+    """A sealed object in the vault.
 
     Attributes:
-        id: What it is called there.
-        digest: SHA-256 of its encrypted bytes. It tells nothing about what they hold.
+        id: Its id in the vault.
+        digest: SHA-256 of its encrypted bytes. It reveals nothing about the content.
     """
 
     id: str
@@ -79,12 +79,13 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """What a program is to score.
+    """The input of a scoring run.
 
     Attributes:
         program: The program.
-        tables: By name, what it is given.
-        reference: By name, what it compares with; None if it does not compare.
+        tables: The input tables, by name.
+        reference: The tables to compare with, by name; None if the program does not
+            compare.
     """
 
     program: Program
@@ -92,19 +93,19 @@ class Scoring:
     reference: Mapping[str, Table] | None = field(default=None, repr=False)
 
 
-#: Work on rows. It yields None when all is open and fits, and is sent the number of the
-#: run; then it yields what is to be scored, is sent the score, and yields None again
-#: when it needs the sandbox no more. It returns the SHA-256 of what it sealed, by the
-#: name of the result.
+#: Work on rows. It yields None when all is open and valid, and is sent the number of
+#: the run; then it yields each scoring input, is sent the score, and yields None again
+#: when it no longer needs the sandbox. It returns the SHA-256 of the sealed results, by
+#: name.
 Work: TypeAlias = Generator[Scoring | None, "int | float | None", Mapping[str, str]]
 
 
 def go_on() -> None:
-    """Return: whoever waits still does."""
+    """Return: the caller still waits."""
 
 
 class Turn(Protocol):
-    """A sandbox, for as long as somebody has it: nobody else is waited for."""
+    """An exclusive turn on a sandbox."""
 
     def score(
         self,
@@ -113,10 +114,10 @@ class Turn(Protocol):
         reference: Mapping[str, Table] | None,
         limits: Limits,
     ) -> float | None:
-        """Return the score of one program, in its range; None if it has none.
+        """Return the score of a program, within its range; None if it has none.
 
-        Whatever a program does, it is one of these. It returns when the time of its
-        limits is over, not before.
+        Whatever a program does, the result is one of these. The call returns when the
+        time limit is over, not before.
         """
         ...
 
@@ -129,13 +130,13 @@ class Turn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What scores the answers of a work.
+    """Scores the answers of a work.
 
     Attributes:
         program: The program.
-        turn: Where it runs.
-        limits: What each run of it may use up.
-        leave: Lets others have their turn.
+        turn: The sandbox.
+        limits: The resource limits of each run.
+        leave: Gives up the turn.
     """
 
     program: Program
@@ -145,55 +146,55 @@ class Scorer:
 
 
 class Apart(Protocol):
-    """Work on rows that has all open, in a process of its own."""
+    """Work on rows in a separate process, with all inputs open."""
 
     def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
-        """Let it go on, and return what it returns."""
+        """Continue the work and return its result."""
         ...
 
 
 class Sandbox(Protocol):
-    """Where programs run that nobody trusts."""
+    """A sandbox for untrusted programs."""
 
     @property
     def tier(self) -> str:
-        """What people call it, such as `bubblewrap` or `wasm`."""
+        """Return its tier, such as `bubblewrap` or `wasm`."""
         ...
 
     def check(self) -> None:
-        """Return if it is there and holds what runs in it."""
+        """Check that it is available and confines programs."""
         ...
 
     def turn(self, still: Still = go_on) -> AbstractContextManager[Turn]:
-        """Have it for as long as the block takes, once others have had their turns.
+        """Take an exclusive turn, in order of arrival, for the length of the block.
 
-        Whoever is charged for what runs takes it before: then nothing that others do
-        can cost what is charged.
+        The turn is taken before anything is charged: then nothing that others do can
+        cause a loss of charged budget.
         """
         ...
 
 
 class Vault(Protocol):
-    """Where data and withheld results lie, encrypted."""
+    """The encrypted store of data and withheld results."""
 
     def seal(self, identifier: str, content: bytes) -> Sealed:
-        """Put something in, under a key of its own; it is durable on return."""
+        """Seal content under its own key; it is durable on return."""
         ...
 
     def open(self, sealed: Sealed) -> bytes:
-        """Return what was put in."""
+        """Return the sealed content."""
         ...
 
     def find(self, identifier: str) -> Sealed | None:
-        """Return what lies here under an id; None if nothing does, or it was shredded.
+        """Return the sealed object of an id; None if there is none or it was shredded.
 
         Args:
-            identifier: What it is called.
+            identifier: Its id.
         """
         ...
 
     def shred(self, identifier: str) -> None:
-        """Destroy the key of something; it cannot be read again by anybody.
+        """Destroy the key of a sealed object, which makes it unreadable permanently.
 
         Shredding again changes nothing.
         """
@@ -205,7 +206,7 @@ class Equipment(Protocol):
 
     @property
     def vault(self) -> Vault:
-        """Where data and withheld results lie."""
+        """The store of data and withheld results."""
         ...
 
     def sandbox(self, tier: str) -> Sandbox:
@@ -216,11 +217,11 @@ class Equipment(Protocol):
         """Return the rows of a version of a data set, for an engine, while it is open.
 
         Args:
-            sealed: What lies in the vault.
-            media: How its rows are written: `csv` or `parquet`.
+            sealed: The sealed rows.
+            media: The format of rows: `csv` or `parquet`.
 
         Raises:
-            VerificationError: If it is not what was put in.
+            VerificationError: If the content was changed.
             UnavailableError: If its key cannot be had, or was destroyed.
         """
         ...
@@ -238,21 +239,21 @@ class Equipment(Protocol):
         opens: Collection[str] = (),
         still: Still = go_on,
     ) -> AbstractContextManager[Apart]:
-        """Begin work on rows in a process of its own, which ends with the block.
+        """Start work on rows in a separate process, which ends with the block.
 
-        So this process never holds a row, nor an exact answer.
+        So this process never holds a row or an exact answer.
         """
         ...
 
     def pause(self, seconds: float) -> None:
-        """Wait for something that may be there again soon."""
+        """Wait before retrying something unavailable."""
         ...
 
 
 ANSWERS_KIND: Final = "modicum-answers/v1"
 SCORE_KIND: Final = "modicum-score/v1"
-#: Sizes can be seen from outside of the vault: those of scores tell nothing, and those
-#: of answers little.
+#: Sizes of sealed objects are visible outside of the vault: those of scores reveal
+#: nothing, and those of answers little.
 _SCORE_BYTES: Final = 512
 _ANSWERS_BYTES: Final = 4096
 
@@ -263,7 +264,7 @@ class Answered:
 
     Attributes:
         answers: By release, the documented JSON form of its answers.
-        tables: By release, what programs are given.
+        tables: By release, the input tables of programs.
     """
 
     answers: Mapping[str, Mapping[str, Any]]
@@ -271,7 +272,7 @@ class Answered:
 
 
 def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
-    """Return answers as they are kept, in a power of two of bytes."""
+    """Encode answers for storage, padded to a power of two of bytes."""
     found = _written(
         {
             "kind": ANSWERS_KIND,
@@ -283,7 +284,7 @@ def answers_to_bytes(answers: Mapping[str, Answers]) -> bytes:
 
 
 def answers_from_bytes(data: bytes) -> Answered:
-    """Return answers that were kept."""
+    """Decode stored answers."""
     found = _read(data, ANSWERS_KIND)
     tables = {
         name: Table(tuple(one["columns"]), tuple(tuple(row) for row in one["rows"]))
@@ -293,7 +294,7 @@ def answers_from_bytes(data: bytes) -> Answered:
 
 
 def table_of(answers: Answers) -> Table:
-    """Return answers as programs are given them, now or when they are opened again."""
+    """Return answers as an input table of programs, whether new or reopened."""
     rows = tuple(tuple(row) for row in _rows(answers))
     return Table((*answers.keys, *answers.aggregates), rows)
 

@@ -1,4 +1,4 @@
-"""A reservation: its mechanisms, what each may cost, and what may be run under it."""
+"""A reservation: its mechanisms, their reserved losses, and what may run under it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from modicum.release import Relation
 
 
 class ReservedLoss:
-    """What is reserved for one privacy unit.
+    """The reserved loss for one privacy unit.
 
     Args:
         loss: The loss, as the ledger charges it.
@@ -57,7 +57,7 @@ class ReservedLoss:
 
 
 class Reserved:
-    """One mechanism of a reservation: what it was described as, and what it may cost.
+    """One mechanism of a reservation: its description and its reserved loss.
 
     Args:
         recorded: The mechanism as the ledger keeps it.
@@ -73,7 +73,7 @@ class Reserved:
 
     @property
     def kind(self) -> str:
-        """What it was described as, such as `declared`."""
+        """Return its described kind, such as `declared`."""
         return str(self._recorded.description["kind"])
 
     @property
@@ -117,11 +117,11 @@ class Reserved:
         return None if plain is None else _budget(_map(plain))
 
     def loss(self, unit: str) -> ReservedLoss:
-        """Return what it may cost a unit."""
+        """Return its reserved loss for a unit."""
         return ReservedLoss(loss_of_unit(self._recorded.losses, unit))
 
     def relation(self, unit: str) -> Relation:
-        """Return the neighboring relation that the loss of a unit holds under."""
+        """Return the neighboring relation of its loss for a unit."""
         return self._recorded.neighbors.get(unit, "add-remove")
 
 
@@ -144,7 +144,7 @@ def _map(plain: Plain) -> Mapping[str, Plain]:
 
 
 def _budget(plain: Mapping[str, Plain]) -> Budget:
-    """Return the guarantee that a description states, exactly as it was given."""
+    """Return the guarantee that a description declares, exactly as stated."""
     if "rdp" in plain:
         orders = _map(plain["rdp"]).items()
         return RenyiBudget(
@@ -177,17 +177,17 @@ class InUse(Protocol):
         ...
 
     def unit(self, name: str) -> Known:
-        """Return what the policy said about a unit when the release was reserved."""
+        """Return the policy's declaration of a unit at the time of reservation."""
         ...
 
     def must_run(self) -> None:
-        """Return if rows may be read now."""
+        """Check that rows may be read now."""
         ...
 
     def claim(self, mechanism: str) -> None:
-        """Note that a mechanism runs now; each may do so once."""
+        """Mark a mechanism as run; each may run once."""
         ...
 
     def before_post(self, ending: Callable[[], None]) -> None:
-        """Let something look whether all went as reserved, before it is published."""
+        """Register a check that must pass before the release is published."""
         ...

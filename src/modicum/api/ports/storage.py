@@ -1,4 +1,4 @@
-"""What the workspace needs from the world; the shell implements it."""
+"""Interfaces of storage, implemented by `storage`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from modicum.ledger import Record
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What was answered to a request, kept for whoever sends the same one again.
+    """A stored response to a request, for idempotent retries.
 
     Attributes:
-        key: What tells the request from all others.
-        digest: The SHA-256 of what was asked for, in hexadecimal.
+        key: The idempotency key of the request.
+        digest: The SHA-256 of the request, in hexadecimal.
         answer: The answer, as bytes.
-        at: When it was given, in UTC, as events write it.
+        at: When it was made, in UTC, formatted as in events.
     """
 
     key: str
@@ -43,27 +43,27 @@ class Turn(Protocol):
         ...
 
     def answered(self, keys: Collection[str]) -> Mapping[str, StoredAnswer]:
-        """Return the answers that are kept for some keys, by key."""
+        """Return the stored responses for some keys, by key."""
         ...
 
     def keep(self, answers: Sequence[StoredAnswer], *, forget_before: str) -> None:
-        """Keep answers with the records of this turn: all of it is stored, or none."""
+        """Store responses with the records of this turn, atomically."""
         ...
 
 
 class EventStore(Protocol):
-    """Where the log lives.
+    """A store of the log.
 
-    One store may be used by several threads; a turn is held by one thread, of one
-    process, at a time, and those who wait for it are served in their order.
+    One store may be used by several threads; a turn is held by one thread of one
+    process at a time, and waiting threads are served in order.
 
-    Every method raises `UnavailableError` where the outside failed and the call may
-    be tried again, and `VerificationError` where what is stored is damaged.
+    Every method raises `UnavailableError` where the store failed and the call may be
+    retried, and `VerificationError` where the stored data is damaged.
     """
 
     @property
     def name(self) -> str:
-        """What people call it, such as its path; it holds no secret."""
+        """Return its display name, such as its path, without secrets."""
         ...
 
     def exists(self) -> bool:
@@ -71,11 +71,11 @@ class EventStore(Protocol):
         ...
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
-        """Return the records whose number exceeds `after`, in order.
+        """Return the records with numbers above `after`, in order.
 
-        They are fetched in pages, the first of them at once; what is appended after
-        the call is left out. Reading needs no turn, and writes nothing to a ledger
-        that nobody else has open.
+        They are fetched in pages, the first one immediately; records appended after the
+        call are left out. Reading needs no turn, and writes nothing to a ledger that no
+        other process has open.
         """
         ...
 
@@ -84,15 +84,15 @@ class EventStore(Protocol):
         ...
 
     def turn(self) -> AbstractContextManager[Turn]:
-        """Wait for the exclusive turn. What was appended is durable on exit.
+        """Wait for the exclusive turn. Appended records are durable on exit.
 
-        Where the outcome of the exit is unknown, it raises `UnavailableError`; the
-        log, read again, says what happened.
+        Where the outcome of the exit is unknown, it raises `UnavailableError`; reading
+        the log again shows the outcome.
         """
         ...
 
     def close(self) -> None:
-        """Let go of connections. The store may be used again: it opens new ones."""
+        """Close connections. The store may be used again: it opens new ones."""
         ...
 
 
@@ -101,12 +101,12 @@ class Patient(Protocol):
     """A store whose threads need not be idle while they wait for a turn."""
 
     def while_waiting(self, chore: Callable[[], bool]) -> None:
-        """Let this thread do something while it waits for a turn, from now on."""
+        """Register work for this thread to do while it waits for a turn."""
         ...
 
 
 class SnapshotStore(Protocol):
-    """Where a cache of the state lives. Losing it loses nothing but time."""
+    """A cache of the state. Losing it costs only time."""
 
     def load_snapshot(self) -> bytes | None:
         """Return the latest snapshot; None if there is none that can be read."""
@@ -118,13 +118,13 @@ class SnapshotStore(Protocol):
 
 
 class Witness:
-    """Snapshots that tell how long a log must be at least, and nothing else.
+    """Snapshots used only as evidence of the log's minimum length.
 
-    Nobody signs a snapshot. Where what it says would let data go, the log is read from
-    its first entry instead.
+    Snapshots are not signed. Where a snapshot would allow a disclosure, the log is read
+    from its first entry instead.
 
     Args:
-        store: Where the snapshots live.
+        store: The store of the snapshots.
     """
 
     def __init__(self, store: SnapshotStore) -> None:
@@ -140,7 +140,7 @@ class Witness:
 
 
 class CheckpointStore(Protocol):
-    """Where signed checkpoints live, beside the log."""
+    """The store of signed checkpoints, beside the log."""
 
     def checkpoints(self) -> list[bytes]:
         """Return every checkpoint, in the order in which they were added."""
@@ -152,7 +152,7 @@ class CheckpointStore(Protocol):
 
 
 class TableVersions(NamedTuple):
-    """How the tables of a ledger are made.
+    """The versions of a ledger's tables.
 
     Attributes:
         stored: The version that they have; 0 if there are none.
@@ -164,7 +164,7 @@ class TableVersions(NamedTuple):
 
 
 class StoreTurn(Turn, Protocol):
-    """A turn that may also add what is kept beside the log."""
+    """A turn that may also write the service tables."""
 
     def checkpoints(self) -> list[bytes]:
         """Return every checkpoint, those of this turn too, in order."""
@@ -176,11 +176,11 @@ class StoreTurn(Turn, Protocol):
 
 
 class Store(EventStore, SnapshotStore, CheckpointStore, Protocol):
-    """A log with what is kept beside it."""
+    """A log with its snapshots and checkpoints."""
 
 
 class MaintainedStore(Store, Protocol):
-    """A store that can be filled from a copy, and brought up to date."""
+    """A store that can be restored from a copy and migrated."""
 
     def turn(self) -> AbstractContextManager[StoreTurn]:
         """Wait for the exclusive turn, as an `EventStore` does."""
@@ -203,13 +203,13 @@ class Clock(Protocol):
         ...
 
     def believed(self, now: str, at: str) -> str:
-        """Return `now`; if the clock jumped, the time by the seconds that went by."""
+        """Return `now`; if the clock jumped, the last time plus the elapsed seconds."""
         ...
 
 
 @runtime_checkable
 class Timed(Protocol):
-    """A store on a server that has a clock of its own."""
+    """A store on a server with its own clock."""
 
     def refuse_skew(self) -> None:
         """Refuse a clock of this machine that is far from the server's."""

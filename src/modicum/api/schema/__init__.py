@@ -1,1 +1,1 @@
-"""Inputs and answers: one frozen struct for each shape, here and over HTTP."""
+"""Inputs and answers: one frozen struct per shape, shared by Python and HTTP."""

@@ -8,11 +8,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from modicum.api.schema.shape import Input, Name, Shape
 
-#: A token is good for so long unless it is said otherwise, and for so long at most.
+#: Default and maximum lifetime of a token.
 TOKEN_DAYS: Final = 90
 TOKEN_DAYS_MAX: Final = 366
 
-#: What somebody is to an organization that has a privacy budget.
+#: The role of an actor.
 RoleName: TypeAlias = Literal[
     "analyst",
     "data-steward",
@@ -27,13 +27,13 @@ class Token(Shape, frozen=True, kw_only=True):
     """A token, without its secret.
 
     Attributes:
-        id: What it is called.
-        status: Whether it lets anybody in.
-        name: What it is for; may be empty.
-        actor: Who it acts as.
+        id: The token's id.
+        status: Whether the token is active, expired or revoked.
+        name: Its purpose; may be empty.
+        actor: The actor it acts as.
         kind: Whether it is for a program that acts by itself.
-        grants: The data sets that a role is for; `*` stands for all.
-        created_by: Who made it.
+        grants: By role, the data sets it covers; `*` means all.
+        created_by: The actor who created it.
         created_at: When, in UTC.
         expires_at: When it ends.
         revoked_at: When it was revoked.
@@ -52,15 +52,15 @@ class Token(Shape, frozen=True, kw_only=True):
 
 
 class TokenInput(Input, frozen=True, kw_only=True):
-    """What a token is to be.
+    """A request for a new token.
 
     Attributes:
-        name: What it is for; may be empty.
-        actor: Who it acts as; you, if left out.
+        name: Its purpose; may be empty.
+        actor: The actor it acts as; the caller if omitted.
         service: Whether it is for a program that acts by itself.
-        expires_in_days: How long it is good for.
-        grants: For each role, the data sets that it is for, `*` for all; if left out,
-            all that you may.
+        expires_in_days: Its lifetime.
+        grants: By role, the data sets it covers, `*` for all; all of the caller's
+            grants if omitted.
     """
 
     name: Annotated[str, Meta(max_length=200)] = ""
@@ -77,10 +77,10 @@ class TokenInput(Input, frozen=True, kw_only=True):
 
 
 class IssuedToken(Token, frozen=True, kw_only=True):
-    """A token that was made just now; its text is never told again.
+    """A new token; its text is never shown again.
 
     Attributes:
-        token: The token itself, which is told this once.
+        token: The token text, shown only once.
     """
 
     token: str
@@ -97,14 +97,14 @@ class TokenList(Shape, frozen=True, kw_only=True):
 
 
 class Me(Shape, frozen=True, kw_only=True):
-    """Who asks, and what they may do.
+    """The caller and their permissions.
 
     Attributes:
-        name: Who asks.
+        name: The caller.
         is_service: Whether that is a program that acts by itself.
         via: How they were recognized, such as `session` or `token ID`.
-        roles: By role, the data sets that it is for; `*` stands for all.
-        actions: What they may do, for some data set at least.
+        roles: By role, the data sets it covers; `*` means all.
+        actions: The actions allowed for at least one data set.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Requests, proposals, and what people said to them."""
+"""Requests, proposals and votes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HeadShown = Annotated[str, Meta(pattern="^[0-9a-f]{12,64}$")]
 
 
 class Agreement(Shape, frozen=True, kw_only=True):
-    """Who agrees, who refuses, and who is missing.
+    """The approvals, the refusals, and what is missing.
 
     Attributes:
-        need: How many people must agree.
-        missing: How many more must agree.
-        approved_by: Who agrees and counts.
-        rejected_by: Who refuses: it blocks.
-        left: Who could still agree.
+        need: The number of people that must agree.
+        missing: The number of further approvals needed.
+        approved_by: Those whose approval counts.
+        rejected_by: Those who refuse, which blocks.
+        left: Those who may still approve.
     """
 
     need: int
@@ -37,13 +37,13 @@ class Agreement(Shape, frozen=True, kw_only=True):
 
 
 class ApprovalStatus(Agreement, frozen=True, kw_only=True):
-    """Where an approval stands.
+    """The state of one required approval.
 
     Attributes:
         roles: The roles that they may have.
-        requester_may_approve: Whether who asks may be one of them.
-        given: Whether enough people agree and nobody refuses.
-        asking: Who could agree if they did not ask for it themselves.
+        requester_may_approve: Whether the requester counts as an approver.
+        given: Whether enough people have approved and none has refused.
+        asking: Those who could approve had they not made the request themselves.
     """
 
     roles: tuple[str, ...] = field(name="from")
@@ -53,10 +53,10 @@ class ApprovalStatus(Agreement, frozen=True, kw_only=True):
 
 
 class CastVote(Shape, frozen=True, kw_only=True):
-    """A vote: somebody agreed to something, or refused it.
+    """A vote for or against.
 
     Attributes:
-        by: Who.
+        by: The actor.
         approves: Whether they agree.
         key: The raw public key that it is signed with, in hexadecimal; None if it is
             not signed.
@@ -86,10 +86,9 @@ class Vote(OwnerVote, frozen=True, kw_only=True):
 
     Attributes:
         roles: The roles in which they voted.
-        content: SHA-256 of what they voted on.
-        current: Of a release: whether that is what is weighed here, and not another
-            content of this id; of a policy: whether it was said since the active policy
-            came.
+        content: SHA-256 of the content voted on.
+        current: For a release, whether the vote is on this content of the id; for a
+            policy, whether it was cast since the active policy was activated.
     """
 
     roles: tuple[str, ...]
@@ -98,10 +97,10 @@ class Vote(OwnerVote, frozen=True, kw_only=True):
 
 
 class Asked(Shape, frozen=True, kw_only=True):
-    """What somebody asks for.
+    """The common part of requests and contracts.
 
     Attributes:
-        by: Who asks.
+        by: The requester.
         at: Since when, in UTC.
         entry: The number of the entry.
     """
@@ -112,11 +111,11 @@ class Asked(Shape, frozen=True, kw_only=True):
 
 
 class WithdrawnRequest(Asked, frozen=True, kw_only=True):
-    """A request that was taken back.
+    """A withdrawn request.
 
     Attributes:
         release: The id of the release.
-        content: SHA-256 of what is asked for.
+        content: SHA-256 of the requested content.
         policy: The digest of the policy that was active.
     """
 
@@ -126,10 +125,10 @@ class WithdrawnRequest(Asked, frozen=True, kw_only=True):
 
 
 class Request(WithdrawnRequest, frozen=True, kw_only=True):
-    """A release that was requested just now.
+    """A new request for a release.
 
     Attributes:
-        repeated: Whether it was asked for before, so that nothing was added.
+        repeated: Whether the request already existed, so that nothing was added.
         approvals: The approvals that are needed.
     """
 
@@ -138,15 +137,15 @@ class Request(WithdrawnRequest, frozen=True, kw_only=True):
 
 
 class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
-    """A release that is asked for and waits.
+    """A pending request for a release.
 
     Attributes:
         reason: Why.
-        current: Whether it was asked for under the active policy; if not, it must be
-            asked for again.
+        current: Whether it was made under the active policy; if not, it must be made
+            again.
         corrects: Whether it corrects a past release; then one more person must agree
             while it waits.
-        complete: Whether nobody is missing, and nobody refuses.
+        complete: Whether all approvals are present and no one has refused.
         approvals: The approvals that are needed.
     """
 
@@ -158,17 +157,17 @@ class PendingRequest(WithdrawnRequest, frozen=True, kw_only=True):
 
 
 class ListedRequest(PendingRequest, frozen=True, kw_only=True):
-    """A request; `body`, what is asked for as it is kept, is there if asked for.
+    """A request; `body`, the stored request, is present on demand.
 
     Attributes:
-        body: Of `request show`: the release with what it costs, as the ledger keeps it.
+        body: For `request show`, the release with its loss, as stored in the ledger.
     """
 
     body: Plain | UnsetType = UNSET
 
 
 class RequestList(Shape, frozen=True, kw_only=True):
-    """The requests that may be seen, oldest first.
+    """The visible requests, oldest first.
 
     Attributes:
         requests: The requests.
@@ -178,11 +177,11 @@ class RequestList(Shape, frozen=True, kw_only=True):
 
 
 class RequestDetails(PendingRequest, frozen=True, kw_only=True):
-    """A request: what is asked for, what it would do, and what people said.
+    """A request: its content, its effect, and its votes.
 
     Attributes:
-        body: The release with what it costs, as the ledger keeps it.
-        decision: What the rules say to it now; without `losses`.
+        body: The release with its loss, as stored in the ledger.
+        decision: The current decision; without `losses`.
         spoken: The votes on releases of its id, oldest first.
     """
 
@@ -206,12 +205,12 @@ class Correction(Shape, frozen=True, kw_only=True):
 
 
 class Approvals(Shape, frozen=True, kw_only=True):
-    """Where approvals stand, and what people said.
+    """The state of approvals, and the votes.
 
     Attributes:
-        approvals: The approvals that are needed; empty for a release that stands
-            already, and for the active policy.
-        spoken: What people said, oldest first.
+        approvals: The approvals needed; empty for a release that is already accepted,
+            and for the active policy.
+        spoken: The votes, oldest first.
     """
 
     approvals: tuple[ApprovalStatus, ...]
@@ -219,7 +218,7 @@ class Approvals(Shape, frozen=True, kw_only=True):
 
 
 class KnownApprovals(Approvals, frozen=True, kw_only=True):
-    """Where approvals stand, of what may be known by its id only.
+    """The state of approvals, for content that may be known only by its id.
 
     Attributes:
         exact: Of a release: whether its contents are known; if not, all approvals of
@@ -241,17 +240,17 @@ class Receipt(CastVote, frozen=True, kw_only=True):
 
 
 class VoteReceipt(Receipt, frozen=True, kw_only=True):
-    """A vote that was cast just now, and where approvals stand after it.
+    """A new vote, and the state of approvals after it.
 
     Attributes:
-        subject: What it is about.
+        subject: The subject of the vote.
         id: The release's id, or the policy's digest.
         content: SHA-256 of its contents; nothing else is agreed to.
         roles: The roles in which they voted.
-        corrected_in: The number of the entry that corrects a past release, as nobody is
-            missing any more; None if none does.
-        approvals: The approvals that are needed; empty if somebody refuses what is
-            known by its id only.
+        corrected_in: The number of the entry that corrects a past release once its
+            approvals are complete; else None.
+        approvals: The approvals needed; empty for a refusal of content that is known
+            only by its id.
     """
 
     subject: Literal["release", "policy"]
@@ -288,7 +287,7 @@ class Reason(Input, frozen=True, kw_only=True):
 
 
 class VoteInput(Reason, frozen=True, kw_only=True):
-    """A vote, and why; signed with a key of one's own, if the policy asks for that.
+    """A vote and its reason, signed with the voter's key if the policy requires it.
 
     Attributes:
         approves: Whether they agree.
@@ -317,10 +316,10 @@ class ActivationInput(Reason, frozen=True, kw_only=True):
 
 
 class Statement(Shape, frozen=True, kw_only=True):
-    """What is signed, in UTF-8, by who speaks with a key of their own.
+    """The statement that voters sign with their own keys, in UTF-8.
 
     Attributes:
-        statement: What is signed.
+        statement: The text to sign.
         head: The hash of the last entry, which it names.
     """
 
@@ -353,11 +352,11 @@ class Proposal(ProposedPolicy, frozen=True, kw_only=True):
 
 
 class PendingProposal(ProposedPolicy, frozen=True, kw_only=True):
-    """A policy that is proposed and waits.
+    """A pending policy proposal.
 
     Attributes:
         reason: Why.
-        complete: Whether nobody is missing, and nobody refuses.
+        complete: Whether all approvals are present and no one has refused.
         approvals: The approval that is needed.
         text: The policy's text.
     """
@@ -382,7 +381,7 @@ class CountedPolicy(PolicyName, frozen=True, kw_only=True):
     """A policy and its number of rules.
 
     Attributes:
-        rules: How many rules over history it has.
+        rules: The number of its rules over history.
     """
 
     rules: int
@@ -399,7 +398,7 @@ class ActivationConflict(DiffConflict, frozen=True, kw_only=True):
 
 
 class Activation(Shape, frozen=True, kw_only=True):
-    """What it means to activate a policy, or that it was.
+    """The effect of activating a policy, before or after activation.
 
     Attributes:
         policy: The policy that is to hold.
@@ -407,11 +406,10 @@ class Activation(Shape, frozen=True, kw_only=True):
         changed: Whether it was activated just now.
         ledger: The ledger after it; None if nothing changed.
         conflicts: The rules of the policy that history exceeds.
-        accepted: What is accepted: rules, and `attribute:NAME` of attributes that are
-            gone.
-        problems: What else is in the way: units that are redefined under names that
-            losses were recorded for, and dropped attributes that are not accepted as
-            gone.
+        accepted: The accepted items: rules, and `attribute:NAME` for removed
+            attributes.
+        problems: Other obstacles: redefined units whose names have recorded losses, and
+            dropped attributes that are not accepted.
         approvals: The approvals that are needed.
     """
 

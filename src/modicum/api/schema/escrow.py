@@ -11,7 +11,7 @@ from modicum.api.schema.ledger import Head
 from modicum.api.schema.release import Decision
 from modicum.api.schema.shape import Digest, Plain, Shape
 
-#: What flows under a contract.
+#: The kinds of flow under a contract.
 FlowKind: TypeAlias = Literal["query", "task", "output", "signal", "raw-signal"]
 #: The form of the rows of a data set.
 Media: TypeAlias = Literal["csv", "parquet"]
@@ -30,16 +30,16 @@ class Version(Shape, frozen=True, kw_only=True):
 
 
 class StoredVersion(Shape, frozen=True, kw_only=True):
-    """A version of a data set, in the vault.
+    """A version of a data set in the vault.
 
     Attributes:
         version: Its number.
-        media: How its rows are written.
+        media: The format of rows.
         table: The tables file that declares it.
         entry: The entry that registered it.
-        by: Who registered it.
+        by: The actor who registered it.
         agreed: Whether enough owners agreed to it; nothing flows from it before.
-        digest: The digest of what owners agree to.
+        digest: The digest that owners agree to.
         shredded: Whether it was destroyed.
         sealed: SHA-256 of its encrypted bytes.
     """
@@ -56,14 +56,15 @@ class StoredVersion(Shape, frozen=True, kw_only=True):
 
 
 class DataSet(Shape, frozen=True, kw_only=True):
-    """A data set: whose it is, its limits, and its versions.
+    """A data set: its owners, limits and versions.
 
     Attributes:
-        data: What it is called.
-        owners: Whose it is.
-        quorum: So many owners must agree.
-        contracts: So many contracts may be open for one analyst.
-        bits: So many bits may one person be told outside differential privacy.
+        data: Its name.
+        owners: Its owners.
+        quorum: The number of owners that must agree.
+        contracts: The maximum number of open contracts per analyst.
+        bits: The maximum number of bits disclosed to one person outside differential
+            privacy.
         versions: Its versions, oldest first.
     """
 
@@ -76,7 +77,7 @@ class DataSet(Shape, frozen=True, kw_only=True):
 
 
 class DataSetList(Shape, frozen=True, kw_only=True):
-    """The data sets that whoever asks may ask about, or owns.
+    """The data sets that the caller owns or may request.
 
     Attributes:
         data_sets: The data sets.
@@ -86,7 +87,7 @@ class DataSetList(Shape, frozen=True, kw_only=True):
 
 
 class Consent(Agreement, frozen=True, kw_only=True):
-    """Where the owners of one data set stand.
+    """The votes of the owners of one data set.
 
     Attributes:
         data: Which.
@@ -96,13 +97,13 @@ class Consent(Agreement, frozen=True, kw_only=True):
 
 
 class VersionVoteReceipt(Receipt, frozen=True, kw_only=True):
-    """A vote that an owner cast just now, and where the version stands after it.
+    """A new vote of an owner, and the state of the version after it.
 
     Attributes:
         id: The data set.
         version: The number of the version.
-        digest: The digest of what owners agree to.
-        consent: Where its owners stand now.
+        digest: The digest that owners agree to.
+        consent: The current votes of its owners.
     """
 
     id: str
@@ -112,13 +113,13 @@ class VersionVoteReceipt(Receipt, frozen=True, kw_only=True):
 
 
 class Consents(Shape, frozen=True, kw_only=True):
-    """Where all stand whose agreement a contract takes.
+    """All consents that a contract needs.
 
     Attributes:
-        given: Whether all have agreed that must.
-        lacking: What is missing, in words; empty if nothing is.
-        people: So many people must agree in all.
-        by_data: Where the owners of each data set stand.
+        given: Whether all required consents are given.
+        lacking: The missing consents, as text; empty if none is missing.
+        people: The number of people that must agree in total.
+        by_data: The consent of the owners, by data set.
     """
 
     given: bool
@@ -128,23 +129,24 @@ class Consents(Shape, frozen=True, kw_only=True):
 
 
 class Contract(Asked, frozen=True, kw_only=True):
-    """A contract, and what became of it.
+    """A contract and its state.
 
     Attributes:
-        contract: What it is called.
-        digest: Its digest: what owners agree to.
+        contract: Its id.
+        digest: The digest that owners agree to.
         flow: `query`, `task`, `output`, `signal` or `raw-signal`.
         analyst: For whom it is.
-        recipients: Who may have what goes out; empty of what only runs.
-        data: What it reads.
+        recipients: The recipients of disclosures; empty for a contract that only
+            computes.
+        data: The data sets that it reads.
         parent: The digest of the contract that it follows from.
         expires_at: When it ends.
-        uses: How often it may be used.
+        uses: The maximum number of uses.
         uses_left: How often it may still be.
-        withdrawn: Whether whoever asked for it took it back.
-        results: What it computed and what is withheld: `exact`, `private`, both, or
-            nothing yet.
-        released: How often something went out.
+        withdrawn: Whether its requester withdrew it.
+        results: The results computed and withheld: `exact`, `private`, both, or none
+            yet.
+        released: The number of disclosures so far.
     """
 
     contract: str
@@ -163,12 +165,12 @@ class Contract(Asked, frozen=True, kw_only=True):
 
 
 class ListedContract(Contract, frozen=True, kw_only=True):
-    """A contract as it is listed; `recorded` is there if asked for.
+    """A contract in a list; `recorded` is present on demand.
 
     Attributes:
-        stage: Where it stands, in words for people.
-        consent: Where its owners stand.
-        recorded: The contract exactly as the ledger keeps it, if asked for.
+        stage: Its stage, as text.
+        consent: The consent of its owners.
+        recorded: The contract exactly as stored in the ledger, on demand.
     """
 
     stage: str
@@ -177,7 +179,7 @@ class ListedContract(Contract, frozen=True, kw_only=True):
 
 
 class ContractList(Shape, frozen=True, kw_only=True):
-    """The contracts that whoever asks takes part in, or may read, oldest first.
+    """The contracts that involve the caller or that they may read, oldest first.
 
     Attributes:
         contracts: The contracts.
@@ -187,15 +189,15 @@ class ContractList(Shape, frozen=True, kw_only=True):
 
 
 class ContractVote(OwnerVote, frozen=True, kw_only=True):
-    """What an owner said to a contract once."""
+    """An owner's recorded vote on a contract."""
 
 
 class ContractVotes(Shape, frozen=True, kw_only=True):
-    """Where the owners of a contract stand, and what they said.
+    """The consents and votes of a contract.
 
     Attributes:
-        consent: Where its owners stand.
-        words: Their votes, oldest first.
+        consent: The consent of its owners.
+        words: The votes, oldest first.
     """
 
     consent: Consents
@@ -203,14 +205,14 @@ class ContractVotes(Shape, frozen=True, kw_only=True):
 
 
 class PricedQuery(Shape, frozen=True, kw_only=True):
-    """A query of a contract, and what the ledger says to it now.
+    """A query of a contract and the current decision about it.
 
     Attributes:
         release: The release that it will be.
-        content: The digest of what it is charged as.
+        content: The digest of the release that it is charged as.
         text: The query file.
         problem: Why it cannot be decided now.
-        decision: What the ledger says to it now; over HTTP without `losses`.
+        decision: The current decision; over HTTP without `losses`.
     """
 
     release: str
@@ -221,12 +223,12 @@ class PricedQuery(Shape, frozen=True, kw_only=True):
 
 
 class ProgramRemark(Shape, frozen=True, kw_only=True):
-    """Something in a program that is worth a look.
+    """A passage of a program that reviewers should check.
 
     Attributes:
         line: The line; 0 if it is about all of it.
-        kind: What it is.
-        text: What stands there.
+        kind: The kind of remark.
+        text: The passage.
         why: Why it is worth a look.
     """
 
@@ -237,22 +239,22 @@ class ProgramRemark(Shape, frozen=True, kw_only=True):
 
 
 class Program(Shape, frozen=True, kw_only=True):
-    """A program as its owners read it.
+    """A program as shown to owners.
 
     Attributes:
-        language: What it is written in.
-        catalogue: What the catalogue calls it, if its text is that of the catalogue.
-        digest: Its digest, with all that it is given.
+        language: Its language.
+        catalogue: Its name in the catalogue, if its text matches the catalogue.
+        digest: The digest of the code and its arguments.
         code: The digest of its code.
         code_base64: Its code.
         text: Its code, if it is Python.
-        arguments: What it is given beside the tables.
-        range: Between which scores it tells, exactly.
-        compares: Whether it is given exact and private answers together.
+        arguments: Its inputs besides the tables.
+        range: The exact bounds of its scores.
+        compares: Whether it receives exact and private answers together.
         tier: The sandbox that it runs in.
-        seconds: How long each run takes.
-        memory_mib: How much memory it may use.
-        remarks: What is worth a look.
+        seconds: The fixed duration of each run.
+        memory_mib: Its memory limit.
+        remarks: Passages that reviewers should check.
     """
 
     language: Literal["python", "wasm"]
@@ -271,17 +273,18 @@ class Program(Shape, frozen=True, kw_only=True):
 
 
 class ContractDetails(ListedContract, frozen=True, kw_only=True):
-    """A contract as its owners read it before they agree.
+    """A contract as shown to owners before they agree.
 
     Attributes:
-        reason: Why it is asked for.
-        terms: What flows, as the ledger keeps it.
-        bits: Of a raw signal, how many bits each use tells; None of others.
-        words: What owners said, oldest first.
+        reason: The requester's reason.
+        terms: The terms, as stored in the ledger.
+        bits: For a raw signal, the bits that each use discloses; else None.
+        words: The owners' votes, oldest first.
         follows: The contracts that it follows from, by name.
         shredded: Data of it that was destroyed.
         ledger: The history that was looked at.
-        queries: Its queries; of what follows, those that it follows from.
+        queries: Its queries; for a contract that builds on another, those of that
+            contract.
         program: The program of a task; None without the vault.
     """
 
@@ -297,12 +300,12 @@ class ContractDetails(ListedContract, frozen=True, kw_only=True):
 
 
 class ContractVoteReceipt(Receipt, frozen=True, kw_only=True):
-    """A vote that an owner cast just now, and where the contract stands after it.
+    """A new vote of an owner, and the state of the contract after it.
 
     Attributes:
         contract: The contract.
         digest: Its digest.
-        consent: Where its owners stand now.
+        consent: The current consent of its owners.
     """
 
     contract: str
@@ -323,21 +326,21 @@ class Bin(Shape, frozen=True, kw_only=True):
 
 
 class QueryRisk(Shape, frozen=True, kw_only=True):
-    """What an epsilon means for a query, before a row is read.
+    """The meaning of an epsilon for a query, computed without reading any row.
 
     Attributes:
         contract: The contract that has the query; None if it has none yet.
         query: The id of the query.
         data: The data set.
         unit: The unit that the loss is stated for.
-        measure: The scale of `asked` and `loss`: `eps` or `rho`.
-        asked: The loss that the query asks for, exactly.
+        measure: The measure of `asked` and `loss`: `eps` or `rho`.
+        asked: The exact loss that the query requests.
         loss: The loss that fits the choice, exactly; None if nothing was chosen.
-        fits: Whether the query asks for no more than that.
-        note: What else must be known of the noise.
-        epsilon: What was chosen; None if nothing was.
-        claim: What may be said of the choice.
-        choice: How it was chosen.
+        fits: Whether the query requests at most that loss.
+        note: A further condition on the noise.
+        epsilon: The chosen epsilon; None if none was chosen.
+        claim: The claim that the choice supports.
+        choice: The method of choice.
     """
 
     contract: str | None
@@ -355,16 +358,16 @@ class QueryRisk(Shape, frozen=True, kw_only=True):
 
 
 class Disclosed(Shape, frozen=True, kw_only=True):
-    """What went out under a contract.
+    """A disclosure under a contract.
 
     Attributes:
         contract: The contract.
-        flow: What kind of flow it is.
-        differentially_private: False of a raw signal: no epsilon describes what it
-            tells.
-        answers: The private answers of an output.
-        score: The score, as a decimal with the digits that tell it from the next of the
-            10⁹ steps of its range.
+        flow: The kind of flow.
+        differentially_private: False for a raw signal: no epsilon describes its
+            disclosure.
+        answers: The private answers of an output contract.
+        score: The score, as a decimal with enough digits to distinguish adjacent ones
+            of the 10⁹ steps of its range.
         bin: The bin that the score lies in.
     """
 

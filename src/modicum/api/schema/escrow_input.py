@@ -1,4 +1,4 @@
-"""What is asked of an escrow: data sets, contracts, and an epsilon by risk."""
+"""Escrow inputs: data sets, contracts, and the choice of an epsilon by risk."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from modicum.core.errors import Code
 from modicum.core.fields import Fields
 from modicum.core.reader import fail, line, number
 
-#: A contract ends after so many seconds if nobody says otherwise: 30 days.
+#: Default lifetime of a contract: 30 days.
 LASTS_SECONDS: Final = 30 * 24 * 60 * 60
-#: A contract holds for so long at most: ten years.
+#: Maximum lifetime of a contract: ten years.
 LASTS_SECONDS_MAX: Final = 10 * 366 * 24 * 3600
-#: A contract asks so many queries at most, and a query file has so many characters.
+#: Maximum number of queries per contract, and of characters per query file.
 QUERIES_MAX: Final = 20
 QUERY_MAX: Final = 2**16
-#: The code of a program has so many characters at most, in base64 or not.
+#: Maximum length of a program's code, in base64 or not.
 CODE_MAX: Final = 2**23
 SECONDS_MAX: Final = 24 * 3600
 MEMORY_MIB_MAX: Final = 2**20
 USES_MAX: Final = 1_000_000
-#: So many candidates are taken.
+#: Maximum number of candidates.
 CANDIDATES_MAX: Final = 1000
 # As the ledger and the escrow limit them, which are not loaded for this.
 RECIPIENTS_MAX: Final = 100
@@ -44,17 +44,18 @@ Recipients = Annotated[tuple[Name, ...], Meta(max_length=RECIPIENTS_MAX)]
 
 
 class DatasetInput(Input, frozen=True, kw_only=True):
-    """The rows of a data set, their declaration, and at first whose they are.
+    """The rows of a data set, their declaration, and at registration its owners.
 
     Attributes:
         table: A tables file that declares them.
         rows: The rows, in base64.
-        media: How they are written.
-        owners: Whose they are: by name the raw public keys that must sign, none if
-            nobody need.
-        quorum: So many owners must agree; all, if left out.
-        contracts: So many contracts may be open for one analyst.
-        bits: So many bits may one person be told outside differential privacy.
+        media: The format of rows.
+        owners: By owner, the raw public keys that must sign; none if no signature is
+            required.
+        quorum: The number of owners that must agree; all if omitted.
+        contracts: The maximum number of open contracts per analyst.
+        bits: The maximum number of bits disclosed to one person outside differential
+            privacy.
     """
 
     needs = dict.fromkeys(("quorum", "contracts", "bits"), ("owners",))
@@ -85,7 +86,7 @@ def _arguments(node: Node, what: str) -> dict[str, PlainValue]:
 
 
 def _plain(node: Node) -> PlainValue:
-    """Return a value as programs are given it: no fractions, which are texts there."""
+    """Return a program argument as plain data; fractions are texts."""
     match node:
         case Items(items=listed):
             return [_plain(one) for one in listed]
@@ -113,16 +114,16 @@ CodeText = Annotated[str, Meta(min_length=1, extra={"read": _code})]
 
 
 class ProgramInput(Input, frozen=True, kw_only=True):
-    """A program: its code as a text, or in base64.
+    """A program; its code is text or base64.
 
     Attributes:
-        language: What it is written in.
+        language: Its language.
         code: Its code.
         code_base64: Its code in base64.
-        arguments: What it is given beside the tables; fractions are texts.
+        arguments: Its inputs besides the tables; fractions are texts.
         range: The least and the greatest score.
-        compares: Whether it is given exact and private answers together.
-        catalogue: What the catalogue calls it, if its text is that of the catalogue.
+        compares: Whether it receives exact and private answers together.
+        catalogue: Its name in the catalogue, if its text matches the catalogue.
     """
 
     one_of = ("code", "code_base64")
@@ -149,7 +150,7 @@ _TASK_FILE: Final = {
 }
 if TYPE_CHECKING:
     AnyProgram: TypeAlias = ProgramInput | Node
-else:  # What was sent stays a tree: it may be a task file.
+else:  # The input stays a tree: it may be a task file.
     AnyProgram = Annotated[
         Any,
         Meta(
@@ -161,12 +162,12 @@ else:  # What was sent stays a tree: it may be a task file.
 
 
 class BlocksInput(Input, frozen=True, kw_only=True):
-    """How people are divided, for a private score on exact answers.
+    """The division of people into blocks, for a private score on exact answers.
 
     Attributes:
         number: Into how many blocks.
-        loss: What it may cost one instance of the unit.
-        unit: The privacy unit that is divided; the only one, if left out.
+        loss: The loss per instance of the unit.
+        unit: The privacy unit to divide; the only one if omitted.
         noise: The kind of noise.
     """
 
@@ -180,12 +181,12 @@ class BlocksInput(Input, frozen=True, kw_only=True):
 
 
 class ContractProposal(Reason, frozen=True, kw_only=True, tag_field="flow"):
-    """What is to flow: the answers of queries, a program, or what goes out.
+    """A proposed contract.
 
     Attributes:
-        contract: What it is called.
-        lasts_seconds: How long it holds.
-        uses: How often it may be used; what is usual, if left out.
+        contract: Its id.
+        lasts_seconds: Its lifetime.
+        uses: The maximum number of uses; the default if omitted.
     """
 
     contract: NewId
@@ -194,12 +195,12 @@ class ContractProposal(Reason, frozen=True, kw_only=True, tag_field="flow"):
 
 
 class QueryProposal(ContractProposal, frozen=True, kw_only=True, tag="query"):
-    """Queries that are to run, whose answers are withheld.
+    """A contract to run queries and withhold their answers.
 
     Attributes:
         queries: Query files, as texts.
-        exact: Whether exact answers are computed, too.
-        analyst: For whom; you, if left out.
+        exact: Whether to compute exact answers, too.
+        analyst: The analyst; the caller if omitted.
     """
 
     queries: Annotated[
@@ -210,14 +211,14 @@ class QueryProposal(ContractProposal, frozen=True, kw_only=True, tag="query"):
 
 
 class TaskProposal(ContractProposal, frozen=True, kw_only=True, tag="task"):
-    """A program that is to run on withheld answers, whose scores are withheld.
+    """A contract to run a program on withheld answers and withhold its scores.
 
     Attributes:
-        query: The contract whose answers it runs on.
+        query: The query contract whose answers it reads.
         program: The program, or a task of the catalogue.
-        tier: The sandbox; the usual of its language, if left out.
-        seconds: How long each run takes.
-        memory_mib: How much memory it may use.
+        tier: The sandbox; the default of its language if omitted.
+        seconds: The fixed duration of each run.
+        memory_mib: Its memory limit.
         blocks: Into which blocks people are divided, if they are.
     """
 
@@ -235,11 +236,11 @@ class TaskProposal(ContractProposal, frozen=True, kw_only=True, tag="task"):
 
 
 class OutputProposal(ContractProposal, frozen=True, kw_only=True, tag="output"):
-    """Private answers that are to go out.
+    """A contract to disclose private answers.
 
     Attributes:
-        query: The contract whose answers they are.
-        to: Who may have them; the analyst, if nobody is named.
+        query: The query contract whose answers are disclosed.
+        to: The recipients; the analyst if omitted.
     """
 
     query: Name
@@ -247,11 +248,11 @@ class OutputProposal(ContractProposal, frozen=True, kw_only=True, tag="output"):
 
 
 class SignalProposal(ContractProposal, frozen=True, kw_only=True, tag="signal"):
-    """A score on private answers that is to go out.
+    """A contract to disclose a score on private answers.
 
     Attributes:
         task: The contract whose score it is.
-        to: Who may have it; the analyst, if nobody is named.
+        to: The recipients; the analyst if omitted.
     """
 
     task: Name
@@ -259,11 +260,11 @@ class SignalProposal(ContractProposal, frozen=True, kw_only=True, tag="signal"):
 
 
 class RawSignalProposal(SignalProposal, frozen=True, kw_only=True, tag="raw-signal"):
-    """A score on exact answers that is to go out, in bins of a width, or exactly.
+    """A contract to disclose a score on exact answers, binned or exact.
 
     Attributes:
-        width: How wide the bins are, of which one is told.
-        exact: Whether the score itself is told, to which two people must agree.
+        width: The bin width; only the bin is disclosed.
+        exact: Whether to disclose the exact score, which needs two approvals.
     """
 
     width: Fraction | UnsetType = UNSET
@@ -278,7 +279,7 @@ class RawSignalProposal(SignalProposal, frozen=True, kw_only=True, tag="raw-sign
             )
 
 
-#: What is to flow.
+#: The kinds of proposed contracts.
 ContractInput: TypeAlias = (
     QueryProposal | TaskProposal | OutputProposal | SignalProposal | RawSignalProposal
 )
@@ -288,15 +289,15 @@ ContractInput: TypeAlias = (
 
 
 class RiskInput(Input, frozen=True, kw_only=True):
-    """A query of a contract, or a query file, and how alike people are to be.
+    """A query of a contract, or a query file, and the desired similarity of people.
 
     Attributes:
-        contract: The contract that asks it.
+        contract: The contract of the query.
         query: Which query of the contract, if it has several.
         file: The query file, without a contract.
         tau: The least ratio of the indicators of two people.
         delta: For Gaussian noise.
-        epsilons: The candidates; the published ones, if left out.
+        epsilons: The candidates; the published ones if omitted.
     """
 
     one_of = ("contract", "file")

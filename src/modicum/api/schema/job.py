@@ -9,13 +9,13 @@ from modicum.api.schema.shape import Plain, Shape
 
 
 class JobItem(Shape, frozen=True, kw_only=True):
-    """A job, without what it found.
+    """A job without its result.
 
     Attributes:
         job: Its id.
-        kind: What it does.
+        kind: The operation.
         state: `queued`, `running`, `done`, `failed` or `cancelled`.
-        progress: How far it is, from 0 to 1.
+        progress: Its progress, from 0 to 1.
         begun_at: When it was requested.
         ended_at: When it ended; None before.
     """
@@ -29,10 +29,10 @@ class JobItem(Shape, frozen=True, kw_only=True):
 
 
 class Job(JobItem, frozen=True, kw_only=True):
-    """A job; `result` is there once it is done, `problem` if it failed.
+    """A job; `result` is present when it is done, `problem` if it failed.
 
     Attributes:
-        result: What it found; None before.
+        result: The result; None until it is done.
         problem: Why it failed; None if it did not.
     """
 
@@ -41,7 +41,7 @@ class Job(JobItem, frozen=True, kw_only=True):
 
 
 class JobList(Shape, frozen=True, kw_only=True):
-    """The jobs of whoever asks, oldest first.
+    """The caller's jobs, oldest first.
 
     Attributes:
         jobs: The jobs.

@@ -10,7 +10,7 @@ from modicum.api.schema.shape import Amount, Digest, Input, Plain, Shape, Text
 
 
 class Head(Shape, frozen=True, kw_only=True):
-    """How far the log goes.
+    """The last entry of the log.
 
     Attributes:
         seq: The number of its last entry; 0 if it is empty.
@@ -22,11 +22,11 @@ class Head(Shape, frozen=True, kw_only=True):
 
 
 class Spender(Shape, frozen=True, kw_only=True):
-    """What one release takes of a rule.
+    """What one release is charged under a rule.
 
     Attributes:
         release: Its id, or a phrase if the reader may not see it.
-        coordinate: What it is measured by.
+        coordinate: The measure.
         amount: Its loss on that.
         share: Its part of the sum, from 0 to 1; None if the sum is infinite.
         undated: Whether it is charged to every period, because it names no `periods`.
@@ -40,11 +40,11 @@ class Spender(Shape, frozen=True, kw_only=True):
 
 
 class LoggedEvent(Shape, frozen=True, kw_only=True):
-    """What happened.
+    """An event.
 
     Attributes:
         at: When, in UTC.
-        actor: Who asked.
+        actor: The actor.
         kind: `policy-activated`, `release-reserved`, `release-started`,
             `release-posted`, `release-voided`, `release-expired`, `release-denied` or
             `past-recorded`, among others; of an escrow `data-registered`,
@@ -60,11 +60,11 @@ class LoggedEvent(Shape, frozen=True, kw_only=True):
 
 
 class Entry(LoggedEvent, frozen=True, kw_only=True):
-    """An entry of the log.
+    """A log entry.
 
     Attributes:
         seq: The number, from 1.
-        what: The release's id, or the policy's name and digest.
+        what: The release id, or the name and digest of the policy.
         hash: The hash of the entry.
     """
 
@@ -84,7 +84,7 @@ class StoredEntry(Entry, frozen=True, kw_only=True):
 
 
 class RemarkInput(Input, frozen=True, kw_only=True):
-    """A remark, and what it is about.
+    """A remark and its subject.
 
     Attributes:
         remark: The remark.
@@ -96,7 +96,7 @@ class RemarkInput(Input, frozen=True, kw_only=True):
 
 
 class Remark(Shape, frozen=True, kw_only=True):
-    """A remark that was added; `about` what, or null for the ledger as a whole.
+    """A new remark; `about` is its subject, or null for the whole ledger.
 
     Attributes:
         entry: The number of the entry.
@@ -108,12 +108,12 @@ class Remark(Shape, frozen=True, kw_only=True):
 
 
 class Disclosure(Shape, frozen=True, kw_only=True):
-    """What was disclosed outside differential privacy, as it was recorded.
+    """A recorded disclosure outside differential privacy.
 
     Attributes:
         disclosure: Its id.
         entry: The number of the entry.
-        attributes: The attributes that it tells about.
+        attributes: The disclosed attributes.
     """
 
     disclosure: str
@@ -122,12 +122,12 @@ class Disclosure(Shape, frozen=True, kw_only=True):
 
 
 class EntryPage(Shape, frozen=True, kw_only=True):
-    """Entries, oldest first.
+    """Log entries, oldest first.
 
     Attributes:
         entries: The entries.
-        next: Where the next page begins; None at the end.
-        ledger: How far the log goes.
+        next: The cursor of the next page; None at the end.
+        ledger: The head of the log.
     """
 
     entries: tuple[Entry, ...]
@@ -151,18 +151,18 @@ class Link(Shape, frozen=True, kw_only=True):
 
 
 class Proof(Shape, frozen=True, kw_only=True):
-    """What connects a head that was noted to the ledger as it is.
+    """A proof that the current ledger extends a noted head.
 
-    Each payload names the hash of the entry before: whoever follows the links from the
-    hash that they noted arrives at the head, or the log was changed.
+    Each payload contains the hash of the previous entry: the links from the noted hash
+    lead to the head, or the log was changed.
 
     Attributes:
         first: The hash of the first entry: which ledger it is.
-        stands: Whether the entry that was noted has the hash that was noted.
+        stands: Whether the noted entry has the noted hash.
         links: The entries after it, oldest first.
-        next: Where the next page begins; None at the end.
-        checkpoints: What was signed about the ledger, each as a file holds it.
-        ledger: How far the log goes.
+        next: The cursor of the next page; None at the end.
+        checkpoints: The signed checkpoints, each as stored in its file.
+        ledger: The head of the log.
     """
 
     first: Digest

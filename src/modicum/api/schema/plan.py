@@ -15,12 +15,12 @@ Share = Annotated[Fraction, Meta(extra_json_schema={"minimum": 0, "maximum": 1})
 
 
 class UserGroup(Shape, frozen=True, kw_only=True):
-    """Where a user group stands in a round.
+    """The state of a user group in a round.
 
     Attributes:
         group: The group's number.
         age: For how many rounds it has been active, this one included.
-        unlocked: What part of its budget it may have used by now.
+        unlocked: The fraction of its budget that is unlocked so far.
     """
 
     group: int
@@ -29,13 +29,13 @@ class UserGroup(Shape, frozen=True, kw_only=True):
 
 
 class Round(Shape, frozen=True, kw_only=True):
-    """A round of planning.
+    """A planning round.
 
     Attributes:
         round: Its id.
-        number: How many rounds were opened, this one included.
-        unlocked: By unit, what part of every budget was unlocked by hand; a unit that
-            is not named has all.
+        number: The number of opened rounds, including this one.
+        unlocked: By unit, the fraction of each budget that was unlocked manually; units
+            not listed have all.
         plans: The ids of the plans that were committed in this round.
     """
 
@@ -46,11 +46,11 @@ class Round(Shape, frozen=True, kw_only=True):
 
 
 class RoundInput(Input, frozen=True, kw_only=True):
-    """A round that is to be opened.
+    """A round to open.
 
     Attributes:
-        round: What it is called; its number, if left out.
-        unlocked: By unit, what part of every budget may be used; all, if left out.
+        round: Its name; its number if omitted.
+        unlocked: By unit, the usable fraction of each budget; all if omitted.
     """
 
     round: NewId | UnsetType = UNSET
@@ -78,7 +78,7 @@ class RoundList(Shape, frozen=True, kw_only=True):
 
 
 class RoundDetails(RoundItem, frozen=True, kw_only=True):
-    """A round; the user groups are told while it is open.
+    """A round; user groups are listed while it is open.
 
     Attributes:
         active: The user groups that are active, the oldest first; None if the round is
@@ -104,12 +104,12 @@ class OpenedRound(Round, frozen=True, kw_only=True):
 
 
 class Plan(Shape, frozen=True, kw_only=True):
-    """A plan that was committed.
+    """A committed plan.
 
     Attributes:
         plan: The plan's id.
         round: Its round.
-        content: SHA-256 of everything that it said.
+        content: SHA-256 of the complete plan.
         releases: The releases that it reserved, in this order.
     """
 
@@ -140,13 +140,13 @@ class PlanList(Shape, frozen=True, kw_only=True):
 
 
 class CommittedPlan(Shape, frozen=True, kw_only=True):
-    """What a plan reserved.
+    """The reservations of a plan.
 
     Attributes:
         plan: The plan's id.
         round: Its round.
         releases: The releases that were reserved, in this order.
-        expires_at: When their reservations run out, in UTC; None if there are none.
+        expires_at: When the reservations expire, in UTC; None if there are none.
         ledger: The ledger afterwards.
     """
 
@@ -158,10 +158,10 @@ class CommittedPlan(Shape, frozen=True, kw_only=True):
 
 
 class PlanStatus(Shape, frozen=True, kw_only=True):
-    """The round that is open, and the plans that were committed.
+    """The open round and the committed plans.
 
     Attributes:
-        round: The round that is open; None if none is, or if an id was given.
+        round: The open round; None if there is none or an id was given.
         plans: The plans that were committed, the oldest first.
     """
 

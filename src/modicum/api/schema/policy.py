@@ -12,7 +12,7 @@ from modicum.api.schema.shape import Amount, Column, Digest, Shape
 
 
 class NamedPolicy(Shape, frozen=True, kw_only=True):
-    """The policy that an answer goes by.
+    """The policy that an answer is based on.
 
     Attributes:
         name: Its name.
@@ -26,14 +26,14 @@ class NamedPolicy(Shape, frozen=True, kw_only=True):
 
 
 class ApproxDp(Shape, frozen=True, kw_only=True):
-    """The tightest known epsilon, for information.
+    """The tightest known epsilon, for information only.
 
     Attributes:
-        delta: At this δ.
-        before: Before.
-        alone: This release by itself.
-        together: Both.
-        method: How `together` was found: `pure`, `zcdp`, `rdp(16)`.
+        delta: Its δ.
+        before: The loss before this release.
+        alone: The loss of this release.
+        together: The composed loss.
+        method: How `together` was computed: `pure`, `zcdp`, `rdp(16)`.
     """
 
     delta: float
@@ -44,12 +44,12 @@ class ApproxDp(Shape, frozen=True, kw_only=True):
 
 
 class Approval(Shape, frozen=True, kw_only=True):
-    """Who must agree.
+    """A required approval.
 
     Attributes:
-        need: How many people.
-        roles: The roles that they may have.
-        requester_may_approve: Whether who asks may be one of them.
+        need: The number of approvers.
+        roles: The roles of approvers.
+        requester_may_approve: Whether the requester counts as an approver.
     """
 
     need: int
@@ -58,14 +58,14 @@ class Approval(Shape, frozen=True, kw_only=True):
 
 
 class RuleLimit(Shape, frozen=True, kw_only=True):
-    """A rule, and what it admits.
+    """A rule and its limit.
 
     Attributes:
         rule: Its id.
         unit: Its privacy unit.
         measure: The scale of the amounts: `eps`, `rho`, `mu2` (μ squared), `delta`
             or, where only a part is unlocked, a Rényi order such as `rdp(8)`.
-        limit: The most that may be charged.
+        limit: The maximum charge.
     """
 
     rule: Annotated[str, Column("RULE", 1)]
@@ -75,30 +75,27 @@ class RuleLimit(Shape, frozen=True, kw_only=True):
 
 
 class RuleSpent(RuleLimit, frozen=True, kw_only=True):
-    """What a rule was charged in its fullest cell, and what it admits.
+    """The spent budget of a rule in its fullest cell, and its limit.
 
     Attributes:
-        spent: What it was charged.
+        spent: The spent budget.
     """
 
     spent: Amount
 
 
 class RuleFinding(RuleLimit, frozen=True, kw_only=True):
-    """What a rule finds in its fullest cell.
+    """The state of a rule in its fullest cell.
 
     Attributes:
-        cell: The cell, which the amounts are about: whose rows, of when; None if the
-            rule has one cell for everybody and all time.
-        cells_denying: How many of its cells are over their limit.
+        cell: The cell that the amounts are about; None if the rule has one cell only.
+        cells_denying: The number of its cells over their limit.
         allowed: Whether it is within its limit.
-        cause: Why it is over its limit, for people, if that is because `periods` are
-            missing; else None.
+        cause: Why it is over, if that is because `periods` are missing; else None.
         budget: The budget as a policy writes it.
-        approx_dp: The tightest known ε, for information; None if the policy names no
-            delta.
+        approx_dp: The tightest known ε, for information; None without a delta.
         when: The predicate.
-        source: The places it comes from, as `file:line:column`.
+        source: The places of its definition, as `file:line:column`.
     """
 
     cell: Annotated[str | None, Column("FULLEST CELL", 7, wraps=True)]
@@ -112,11 +109,11 @@ class RuleFinding(RuleLimit, frozen=True, kw_only=True):
 
 
 class RuleStanding(RuleFinding, frozen=True, kw_only=True):
-    """Where a rule stands.
+    """The budget status of a rule.
 
     Attributes:
         stage: Always `history`.
-        spent: What it was charged.
+        spent: The spent budget.
         state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
     """
 
@@ -126,7 +123,7 @@ class RuleStanding(RuleFinding, frozen=True, kw_only=True):
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):
-    """The policy that holds.
+    """The active policy.
 
     Attributes:
         name: Its name.
@@ -140,14 +137,14 @@ class ActivePolicy(Shape, frozen=True, kw_only=True):
 
 
 class PolicyStatus(Shape, frozen=True, kw_only=True):
-    """The policy that an answer goes by, and the ledger that it is about.
+    """The policy and the ledger that an answer is based on.
 
     Attributes:
         policy: The policy that the rules are from.
         active: The active policy; None if there is none.
         ledger: The last entry.
-        releases: How many releases count.
-        denials: How many were denied.
+        releases: The number of counted releases.
+        denials: The number of denials.
     """
 
     policy: NamedPolicy
@@ -158,7 +155,7 @@ class PolicyStatus(Shape, frozen=True, kw_only=True):
 
 
 class Status(PolicyStatus, frozen=True, kw_only=True):
-    """Where every rule over history stands.
+    """The status of every rule over history.
 
     Attributes:
         rules: The rules, in the policy's order.
@@ -174,7 +171,7 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
 
     Attributes:
         rules: The rules.
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
     """
 
     rules: tuple[RuleStanding, ...]
@@ -182,18 +179,17 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
-    """What the fullest cell of a rule was charged, and by whom.
+    """The charge of the fullest cell of a rule, by release.
 
     Attributes:
         cell: The cell; None if the rule has one cell only.
-        cells: How many cells there are.
+        cells: The number of cells.
         allowed: Whether the rule is within its limit there.
         cause: Why it is over, if that is because `periods` are missing; else None.
-        rho_left: How much rho a Gaussian mechanism may still cost there; None if
-            nothing is enforced.
-        releases: How many releases were charged there.
+        rho_left: The rho left for a Gaussian mechanism; None if nothing is enforced.
+        releases: The number of releases charged there.
         spenders: The largest of them, the largest first.
-        nearby: What was charged for others, if segments are too many to separate.
+        nearby: The charge for others, if segments are too many to separate.
         ledger: The entry that it was computed on.
     """
 
@@ -216,8 +212,8 @@ class PolicyItem(Shape, frozen=True, kw_only=True):
         digest: Its digest.
         entry: The number of the entry that activated it.
         active: Whether it is active now.
-        reason: Why; empty for the first.
-        accepted: The rules that history exceeded then, accepted all the same.
+        reason: The reason of its activation; empty for the first.
+        accepted: The rules accepted although history exceeded them.
     """
 
     name: str
@@ -249,14 +245,14 @@ class PolicyText(PolicyItem, frozen=True, kw_only=True):
 
 
 class Lint(Shape, frozen=True, kw_only=True):
-    """What a policy is, as far as it can be told from its text.
+    """Static properties of a policy.
 
     Attributes:
-        ok: True; a policy with mistakes gives a mistake.
+        ok: True; a policy with mistakes raises an error.
         name: Its name.
         digest: Its digest.
-        rules: How many rules over history it has.
-        release_rules: How many rules about each release alone it has.
+        rules: The number of its rules over history.
+        release_rules: The number of its rules about each release alone.
         warnings: Problems that do not keep it from compiling.
     """
 
@@ -269,11 +265,11 @@ class Lint(Shape, frozen=True, kw_only=True):
 
 
 class UnitCounts(Shape, frozen=True, kw_only=True):
-    """How many rules of a unit can be the only one to deny.
+    """The numbers of rules of a unit that can, or cannot, be the only one to deny.
 
     Attributes:
-        binding: How many of them are binding.
-        redundant: How many of them are redundant.
+        constraining: The number of constraining ones.
+        implied: The number of implied ones.
     """
 
     binding: int
@@ -281,10 +277,10 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
 
 
 class RuleScope(Shape, frozen=True, kw_only=True):
-    """What a rule is about.
+    """The scope of a rule.
 
     Attributes:
-        stage: What it looks at.
+        stage: Its stage.
         scope: The id without the settings.
         context: Its settings.
         unit: The privacy unit.
@@ -297,18 +293,16 @@ class RuleScope(Shape, frozen=True, kw_only=True):
 
 
 class CompiledRule(RuleScope, frozen=True, kw_only=True):
-    """A rule, and whether it can ever matter.
+    """A rule and whether it can have an effect.
 
     Attributes:
         id: The id.
-        predicate: Which mechanisms it is about.
+        predicate: The mechanisms that it matches.
         budget: The limit.
         status: Whether another rule implies it.
-        witness: The id of a binding rule that does; None if none does.
-        about_nothing: Whether no mechanism can fall under it, so that it never denies,
-            whatever its status.
-        source: The places it comes from, as `file:line:column`: the base policy, then
-            its settings.
+        witness: The id of a binding rule that implies it; None if there is none.
+        about_nothing: Whether no mechanism can match it, so that it never denies.
+        source: As `file:line:column`, the base policy and its settings.
         line: The line of the base policy.
     """
 
@@ -323,7 +317,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
 
 
 class RuleCounts(Shape, frozen=True, kw_only=True):
-    """How many rules a policy has.
+    """The numbers of rules of a policy.
 
     Attributes:
         rules: Rules over history.
@@ -343,7 +337,7 @@ class RuleCounts(Shape, frozen=True, kw_only=True):
 
 
 class PolicySummary(RuleCounts, frozen=True, kw_only=True):
-    """What a policy compiles to, without its rules.
+    """A compiled policy without its rules.
 
     Attributes:
         name: The policy's name.
@@ -365,7 +359,7 @@ class PolicySummary(RuleCounts, frozen=True, kw_only=True):
 
 
 class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
-    """What a policy compiles to.
+    """A compiled policy.
 
     Attributes:
         list: All rules, those about each release alone last.
@@ -375,20 +369,20 @@ class CompiledPolicy(PolicySummary, frozen=True, kw_only=True):
 
 
 class CompiledPage(CompiledPolicy, frozen=True, kw_only=True):
-    """What a policy compiles to; `list` holds some of its rules.
+    """A compiled policy; `list` holds one page of its rules.
 
     Attributes:
-        next: Where the next page begins; None at the end.
+        next: The cursor of the next page; None at the end.
     """
 
     next: str | None
 
 
 class Rule(CompiledRule, frozen=True, kw_only=True):
-    """A rule of the active policy; `standing` is for those over history.
+    """A rule of the active policy; `standing` is present for rules over history.
 
     Attributes:
-        standing: Where it stands; None for those about each release alone.
+        standing: Its status; None for rules about each release alone.
         ledger: The history that it was computed on.
     """
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from modicum.api.schema.shape import Shape
 
-#: What kind of mistake it is; a client raises the same exception.
+#: The kind of mistake; a client raises the same exception.
 Kind: TypeAlias = Literal[
     "input",
     "conflict",
@@ -21,15 +21,15 @@ Kind: TypeAlias = Literal[
 
 
 class Problem(Shape, frozen=True, kw_only=True):
-    """One mistake.
+    """An error.
 
     Attributes:
         code: A code of Errors.
-        message: What is wrong.
+        message: The error message.
         file: The file.
         line: The line, from 1.
         column: The column in characters, from 1.
-        length: How many characters are underlined, from the column on.
+        length: The number of characters are underlined, from the column on.
         label: The remark beside the caret, such as `did you mean "…"?`; may be empty.
         notes: Reasons.
         help: The remedy; may be empty.
@@ -47,20 +47,20 @@ class Problem(Shape, frozen=True, kw_only=True):
 
 
 class ProblemDetails(Shape, frozen=True, kw_only=True):
-    """A mistake, or several (RFC 9457).
+    """One or several errors (RFC 9457).
 
     Attributes:
-        type: Where its code is explained.
-        title: What the HTTP status says.
+        type: A link to the explanation of its code.
+        title: The phrase of the HTTP status.
         status: The HTTP status.
-        detail: What is wrong.
+        detail: The error message.
         code: A code of Errors.
-        kind: What kind of mistake it is.
+        kind: The kind of mistake.
         line: The line, from 1.
         column: The column in characters, from 1.
         help: The remedy; may be empty.
         problems: All problems; those above are of the first.
-        trace_id: The id of the request, to be found in logs.
+        trace_id: The id of the request, for finding it in logs.
     """
 
     type: str

@@ -10,7 +10,7 @@ from modicum.api.schema.ledger import Head, LoggedEvent, Spender
 from modicum.api.schema.policy import Approval, NamedPolicy, RuleFinding
 from modicum.api.schema.shape import Amount, Digest, Plain, Shape
 
-#: How far the details of a rule are indented.
+#: The indentation of a rule's details.
 _INDENT: Final = " " * 9
 
 Status = Literal[
@@ -26,15 +26,15 @@ Status = Literal[
 
 
 class Sums(Shape, frozen=True, kw_only=True):
-    """The sum that is nearest to its cap.
+    """The sum closest to its cap.
 
     Attributes:
-        coordinate: What is summed: `eps`, `rho`, `mu2` or a Rényi order such as
+        coordinate: The summed quantity: `eps`, `rho`, `mu2` or a Rényi order such as
             `rdp(8)`.
         before: The sum before.
-        alone: What this release adds.
+        alone: The contribution of this release.
         together: The new sum.
-        cap: The most that it may be.
+        cap: The cap of the sum.
     """
 
     coordinate: str
@@ -45,22 +45,22 @@ class Sums(Shape, frozen=True, kw_only=True):
 
 
 class Loss(RuleFinding, frozen=True, kw_only=True):
-    """What a rule says to a release.
+    """The decision of one rule about a release.
 
     Attributes:
         stage: Whether it looks at this release alone, or at everything.
         cell: The fullest cell that the release touches: whose rows, of when; None if
             the rule has one cell for everybody and all time.
-        cells_denying: How many cells deny.
-        allowed: Whether it lets the release pass.
+        cells_denying: The number of denying cells.
+        allowed: Whether the rule allows the release.
         undated: If the rule denies the release, and would not deny it alone: its
             mechanisms that are charged to every period, because they name no `periods`.
-        unlocked: What part of the budget is unlocked in that cell, from 0 to 1; below
-            1, the amounts are those of the sum that is nearest to its cap.
-        before: What the rule was charged before; 0 for stage `release`.
-        alone: What this release costs by itself.
-        together: What both cost; on the scale of ε this is not the sum.
-        limit: The most that `together` may be; it is more exactly if the rule denies.
+        unlocked: The unlocked fraction of the budget in that cell, from 0 to 1; below
+            1, the amounts are those of the sum closest to its cap.
+        before: The loss charged before this release; 0 for stage `release`.
+        alone: The loss of this release by itself.
+        together: The composed loss of both; in ε this is not the sum.
+        limit: The maximum of `together`; it is exceeded exactly if the rule denies.
         filter: The sum that is nearest to its cap; None for stage `release` and
             unlimited budgets.
     """
@@ -75,7 +75,7 @@ class Loss(RuleFinding, frozen=True, kw_only=True):
 
 
 class RuleLines(Shape, frozen=True, kw_only=True):
-    """What a decision says about one rule.
+    """The part of a decision about one rule.
 
     Attributes:
         rule: Its id; empty if the lines are about no rule.
@@ -87,11 +87,11 @@ class RuleLines(Shape, frozen=True, kw_only=True):
 
 
 class DenialDetails(Shape, frozen=True, kw_only=True):
-    """What the log says about a denial, in words.
+    """What the log shows about a denial, as text.
 
     Attributes:
-        rules: Who filled the cells of rules that deny.
-        closest: What would be allowed instead.
+        rules: The largest spenders of denying rules.
+        closest: The closest allowed variants.
     """
 
     rules: tuple[RuleLines, ...] = ()
@@ -99,13 +99,13 @@ class DenialDetails(Shape, frozen=True, kw_only=True):
 
 
 class DecisionText(Shape, frozen=True, kw_only=True):
-    """A decision in words, line by line.
+    """A decision as text, line by line.
 
     Attributes:
         headline: The decision in one line.
-        reasons: What each rule says, those that deny first.
-        rest: What else the reader should know.
-        added: What the log says about a denial; None if it was not looked up.
+        reasons: The text of each rule, denying rules first.
+        rest: Further notes.
+        added: What the log shows about a denial; None if it was not looked up.
     """
 
     headline: str = ""
@@ -131,8 +131,8 @@ class FullCell(Shape, frozen=True, kw_only=True):
     Attributes:
         rule: The id of the rule.
         cell: The cell; None if the rule has one cell only.
-        rho_left: How much rho a Gaussian mechanism may still cost there; None if the
-            rule judges each release alone.
+        rho_left: The rho left there for a Gaussian mechanism; None if the rule judges
+            each release alone.
         spenders: The largest of the releases that were charged there.
     """
 
@@ -146,14 +146,14 @@ class Fit(Shape, frozen=True, kw_only=True):
     """The closest variant of a release that every rule allows.
 
     Attributes:
-        vary: What was varied: `noise`, `sigma`, `scale`, `epsilon`, `rho`, `mu`,
+        vary: The varied parameter: `noise`, `sigma`, `scale`, `epsilon`, `rho`, `mu`,
             `sampling_rate`, `where` or `periods`.
-        found: Whether there is one.
+        found: Whether such a variant exists.
         release: The variant, as the text of a file; None if there is none.
-        changes: How it differs, line by line.
+        changes: Its differences, line by line.
         why: Why no closer one is allowed, line by line.
         ended_early: Whether the search ended before everything was tried.
-        ledger: The entry that it was found on.
+        ledger: The log entry that the search was based on.
     """
 
     vary: str
@@ -166,11 +166,11 @@ class Fit(Shape, frozen=True, kw_only=True):
 
 
 class Explanation(Shape, frozen=True, kw_only=True):
-    """Why a release is denied: the cells that deny it, and what would be allowed.
+    """Why a release is denied: the denying cells, and allowed variants.
 
     Attributes:
         cells: The cells of the first three rules over history that deny.
-        fit: What would be allowed, by the first change of one kind that is enough.
+        fit: The first single-parameter change that every rule allows.
     """
 
     cells: tuple[FullCell, ...]
@@ -178,29 +178,29 @@ class Explanation(Shape, frozen=True, kw_only=True):
 
 
 class Decision(Shape, frozen=True, kw_only=True):
-    """The answer to a release.
+    """The decision about a release.
 
     Attributes:
         decision: The answer.
         release: The release's id.
         status: `checked`, `denied`, `reserved`, `started`, `published` or `recorded`.
-        retry: Whether the release stood already, so that nothing was written.
-        blocking: The rules that deny; empty if the release stands already.
+        retry: Whether the release was already accepted, so that nothing was written.
+        blocking: The rules that deny; empty if the release was already accepted.
         over_limit: The rules that are beyond their limit with this release.
-        losses: None where a server was not asked for them; else what each matching rule
-            says: first the rules about each release alone, then those over history.
+        losses: The decision of each matching rule, first the rules about each release
+            alone, then those over history; None if a server was not asked for them.
         uncovered: The mechanisms that no rule is about: nothing limits them.
-        rounded: The units whose cells are too many to be told apart, so that it is
-            charged to more than it reads.
+        rounded: The units with too many cells to distinguish, so that more cells are
+            charged than the release reads.
         policy: The policy that it was decided by.
         ledger: The history that it was decided on.
-        expires_at: When a reservation runs out, in UTC.
-        approvals: Who must agree before it may be reserved; `release submit` leaves
-            with 5 if this is not empty.
-        notices: Remarks for people.
-        explanation: What the log tells about a denial, as far as it is now; None if the
-            release may pass.
-        words: The decision as text, if asked for.
+        expires_at: When the reservation expires, in UTC.
+        approvals: The approvals needed before reservation; `release submit` exits with
+            code 5 if this is not empty.
+        notices: Remarks for display.
+        explanation: What the log shows about a denial at present; None if the release
+            is allowed.
+        words: The decision as text, on demand.
     """
 
     decision: Literal["allow", "deny"]
@@ -222,13 +222,13 @@ class Decision(Shape, frozen=True, kw_only=True):
 
 
 class ReleaseStanding(Shape, frozen=True, kw_only=True):
-    """A release, and its status.
+    """A release and its status.
 
     Attributes:
         release: Its id.
         status: `reserved`, `started`, `published`, `canceled`, `expired` or `recorded`.
-        entry: The number of the entry that brought it in.
-        expires_at: When its reservation runs out, in UTC; None unless it is reserved.
+        entry: The number of the entry that recorded it.
+        expires_at: When its reservation expires, in UTC; None unless it is reserved.
     """
 
     release: str
@@ -238,7 +238,7 @@ class ReleaseStanding(Shape, frozen=True, kw_only=True):
 
 
 class ListedRelease(ReleaseStanding, frozen=True, kw_only=True):
-    """Where a release stands.
+    """The status of a release.
 
     Attributes:
         day: The day that it counts as made on.
@@ -252,8 +252,8 @@ class ReleasePage(Shape, frozen=True, kw_only=True):
 
     Attributes:
         releases: The releases.
-        next: Where the next page begins; None at the end.
-        ledger: How far the log goes.
+        next: The cursor of the next page; None at the end.
+        ledger: The head of the log.
     """
 
     releases: tuple[ListedRelease, ...]
@@ -266,7 +266,7 @@ class ReleaseEvent(LoggedEvent, frozen=True, kw_only=True):
 
     Attributes:
         entry: The number of the entry.
-        approved_by: Who had agreed, where it was reserved.
+        approved_by: The approvers, where it was reserved.
         reason: The reason of an approval or of giving it up, or the remark.
     """
 
@@ -276,7 +276,7 @@ class ReleaseEvent(LoggedEvent, frozen=True, kw_only=True):
 
 
 class PricedRelease(ReleaseStanding, frozen=True, kw_only=True):
-    """A release: what it is, what it costs, and its status.
+    """A release: its description, loss and status.
 
     Attributes:
         labels: A value for every label.
@@ -292,13 +292,13 @@ class PricedRelease(ReleaseStanding, frozen=True, kw_only=True):
 
 
 class ReleaseDetails(PricedRelease, frozen=True, kw_only=True):
-    """A release with its history.
+    """A release and its history.
 
     Attributes:
         day: The day that it counts as made on.
         story: The entries about it, oldest first, denials and approvals under its id
             included.
-        recorded: The release exactly as the ledger keeps it; over HTTP, if asked for.
+        recorded: The release exactly as stored in the ledger; over HTTP, on demand.
     """
 
     day: str
@@ -307,7 +307,7 @@ class ReleaseDetails(PricedRelease, frozen=True, kw_only=True):
 
 
 class ReleaseState(ListedRelease, frozen=True, kw_only=True):
-    """Where a release stands after a step.
+    """The status of a release after a transition.
 
     Attributes:
         content: SHA-256 of the description; equal contents have equal digests.
@@ -320,12 +320,12 @@ class Option(Shape, frozen=True, kw_only=True):
     """One change of a denied release after which every rule allows it.
 
     Attributes:
-        kind: What is changed: `noise`, `epsilon`, `rho`, `mu`, `where`, `periods`,
-            `attribute`, `label`, `mechanism` or `wait`.
-        title: The change, in a few words.
+        kind: The changed parameter: `noise`, `epsilon`, `rho`, `mu`, `where`,
+            `periods`, `attribute`, `label`, `mechanism` or `wait`.
+        title: The change, in brief.
         release: The changed release, as the text of a file.
-        why: What it does, line by line.
-        only_if: What must be true for it to be open at all; None if nothing.
+        why: Its effect, line by line.
+        only_if: The condition under which it is an option; None if there is none.
         not_before: The first day on which it is allowed, if that is not today.
     """
 

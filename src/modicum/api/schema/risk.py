@@ -1,4 +1,4 @@
-"""Analyses of risk, as they are asked for."""
+"""Inputs of risk analyses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from modicum.core.fields import Fields
 from modicum.core.rationals import number_text
 from modicum.core.reader import fail, line, name, number
 
-#: A query, or a condition, has so many characters at most.
+#: Maximum length of a query or a condition, in characters.
 QUERY_MAX: Final = 1 << 16
-#: So many candidates and groups are taken.
+#: Maximum number of candidates and groups.
 CANDIDATES_MAX: Final = 1000
 GROUPS_MAX: Final = 50
 
@@ -24,7 +24,7 @@ Mechanism: TypeAlias = Literal["laplace", "gaussian"]
 Indicator: TypeAlias = Literal["published", "exact"]
 Calibration: TypeAlias = Literal["exact", "published"]
 Statistic: TypeAlias = Literal["max", "p99", "median"]
-#: The ways of choosing that read nothing which has to be paid for.
+#: The methods of choice that read nothing that costs budget.
 Unpaid: TypeAlias = Literal["data-independent", "as-published"]
 
 
@@ -89,7 +89,7 @@ Query = Annotated[str, Meta(min_length=1, max_length=QUERY_MAX)]
 Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
-#: What to do about a key that means nothing.
+#: What to do about a key without a meaning.
 _REMEDY: Final = "add its subject, or leave it out"
 
 
@@ -100,22 +100,22 @@ class AnalysisRequest(
     forbid_unknown_fields=False,
     repr_omit_defaults=True,
 ):
-    """What is asked about the people of a table, as `modicum risk rdr` has it.
+    """A request for a risk analysis of a table, as in `modicum risk rdr`.
 
     Attributes:
         query: SQL: one SELECT with aggregates.
-        unit: The column that tells whose a row is; each row is a person if left out.
+        unit: The column that identifies a person; each row is a person if omitted.
         mechanism: `laplace` or `gaussian`.
-        epsilons: The candidates; the published ones if left out.
+        epsilons: The candidates; the published ones if omitted.
         delta: For Gaussian noise.
-        sensitivity: How far one person can move the answer in any table.
+        sensitivity: The maximum change of the answer by one person in any table.
         bounds: The least and the greatest value, of all columns or by column.
-        rows_max: How many rows of a person are counted at most.
-        dimensions: How many numbers the answer has.
+        rows_max: The maximum number of counted rows per person.
+        dimensions: The number of numbers in the answer.
         indicator: `published` or `exact`.
         calibration: For Gaussian noise: `exact` or `published`.
         groups: Groups of people to compare, as conditions on rows.
-        statistic: What is compared of them: `max`, `p99` or `median`.
+        statistic: The statistic compared: `max`, `p99` or `median`.
         tau: The least indicator is to be so large a part of the greatest.
         max_variance: The variance of the indicators is to be so small.
         choice: How an epsilon is chosen that meets these.
@@ -153,7 +153,7 @@ class AnalysisRequest(
 class AnalysisInput(
     AnalysisRequest, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A data set, a query over its tables, and what is public of them.
+    """A data set, a query over its tables, and its public properties.
 
     Attributes:
         dataset: The data set.

@@ -1,4 +1,4 @@
-"""What shapes and inputs share: their bases, exact numbers, and their JSON form."""
+"""Common parts of shapes and inputs: bases, exact numbers, and JSON encoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modicum.core.reader import release_id
 
 S = TypeVar("S")
 
-#: How JSON spells an amount without a bound.
+#: The JSON form of an amount without a bound.
 INFINITE: Final = "inf"
 
 #: SHA-256 as 64 hexadecimal digits.
@@ -29,10 +29,10 @@ Plain: TypeAlias = dict[str, Any]
 
 
 class Amount(float):
-    """A loss or a limit for people to read; infinite if no bound is proven.
+    """A loss or a limit for display; infinite if no bound is proven.
 
-    JSON has no infinite number: there it is the text `inf`. A plain float would
-    become null, so a field that may be infinite has this type.
+    JSON has no infinite number, so it is encoded as the text `inf`. A plain float would
+    become null; every field that may be infinite has this type.
     """
 
     __slots__ = ()
@@ -43,10 +43,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is sent. Readers refuse keys that they do not know.
+    """The base of request bodies. Readers reject unknown keys.
 
-    A field may name what reads its value from a marked tree, as `Meta(extra={"read":
-    reader})`; else it is read by its type.
+    A field may name the reader of its value in a marked tree, as `Meta(extra={"read":
+    reader})`; otherwise it is read by its type.
     """
 
     #: Of these keys, exactly one is there.
@@ -80,20 +80,20 @@ def conflict(message: str, remedy: str) -> InputError:
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 #: The name of a person, a data set or a contract.
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-#: What a new contract, release or round is called.
+#: The id of a new contract, release or round.
 NewId = Annotated[
     str, msgspec.Meta(min_length=1, max_length=200, extra={"read": release_id})
 ]
 
 
 class Column(NamedTuple):
-    """How lists for people show a field: `x: Annotated[Amount, Column("X", 3)]`.
+    """The display of a field in lists: `x: Annotated[Amount, Column("X", 3)]`.
 
     Attributes:
-        heading: What stands above it.
-        place: Columns stand in the order of their places.
+        heading: The column heading.
+        place: The order of the column.
         wraps: Whether long texts in it are wrapped.
-        spare: Whether it is left out where there is too little room.
+        spare: Whether the column is dropped where space is short.
     """
 
     heading: str
@@ -114,12 +114,12 @@ def columns(kind: type[Shape]) -> dict[str, Column]:
 
 
 def encode(value: object) -> bytes:
-    """Return a shape, or plain data that holds shapes, as JSON text."""
+    """Encode a shape, or plain data with shapes, as JSON text."""
     return _encoder.encode(value)
 
 
 def plain(value: object) -> Any:
-    """Return a shape, or plain data that holds shapes, as `json.loads` would."""
+    """Return a shape, or plain data with shapes, as `json.loads` would."""
     found = msgspec.to_builtins(value, enc_hook=_encoded)
     return json.loads(json.dumps(found, allow_nan=False))
 
@@ -130,7 +130,7 @@ def convert(node: object, kind: type[S]) -> S:
 
 
 def meanings(kind: type) -> dict[str, str]:
-    """Return what each field of a shape means, from its docstring and its bases'."""
+    """Return the meanings of fields, from the docstrings of a shape and its bases."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         text = inspect.cleandoc(one.__doc__ or "").partition("Attributes:\n")[2]
@@ -189,7 +189,7 @@ def _below(kind: type[T]) -> Iterator[type[T]]:
         yield from _below(one)
 
 
-#: Where OpenAPI keeps a shape.
+#: The place of a shape in OpenAPI.
 REFERENCE: Final = "#/components/schemas/{name}"
 
 

@@ -1,4 +1,4 @@
-"""Signed words: the files that `modicum ledger checkpoint` and `receipt` write."""
+"""Signed claims: the files that `modicum ledger checkpoint` and `receipt` write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Claim(Shape, frozen=True, kw_only=True):
         ledger: The hash of the first entry: which ledger it is.
         seq: The number of the entry.
         head: The hash of the entry.
-        at: When it was signed, as the signer says.
+        at: When it was signed, according to the signer.
         key: The SHA-256 of the public key that signs.
     """
 
@@ -32,11 +32,11 @@ class _Claim(Shape, frozen=True, kw_only=True):
 
 
 class CheckpointClaim(_Claim, frozen=True, kw_only=True):
-    """An entry is what it is, and so are all before it.
+    """The claim that an entry has a given hash, and thus all entries before it.
 
     Attributes:
-        kind: What it is.
-        state: A digest of the folded state; None if it is not said.
+        kind: The kind of claim.
+        state: A digest of the folded state; None if omitted.
     """
 
     kind: Literal["modicum-checkpoint/v1"]
@@ -44,14 +44,14 @@ class CheckpointClaim(_Claim, frozen=True, kw_only=True):
 
 
 class ReceiptClaim(_Claim, frozen=True, kw_only=True):
-    """An entry gave a release an answer.
+    """The claim that an entry decided about a release.
 
     Attributes:
-        kind: What it is.
+        kind: The kind of claim.
         release: The id of the release.
         content: SHA-256 of the description.
         decision: The answer.
-        policy: The digest of the policy that it was given by.
+        policy: The digest of the policy of the decision.
         blocking: The rules that deny.
     """
 
@@ -76,20 +76,20 @@ class _Signed(Shape, frozen=True, kw_only=True):
 
 
 class SignedCheckpoint(_Signed, frozen=True, kw_only=True):
-    """A checkpoint, its signature, and the key that made it.
+    """A checkpoint, its signature, and the signing key.
 
     Attributes:
-        claim: What is claimed.
+        claim: The signed claim.
     """
 
     claim: CheckpointClaim
 
 
 class SignedReceipt(_Signed, frozen=True, kw_only=True):
-    """A receipt, its signature, and the key that made it.
+    """A receipt, its signature, and the signing key.
 
     Attributes:
-        claim: What is claimed.
+        claim: The signed claim.
     """
 
     claim: ReceiptClaim

@@ -2,13 +2,13 @@
 
 Only for parameters that were all fixed before the first output. The privacy loss of
 such a batch is the sum of independent losses, so convolving their distributions gives
-its exact (eps, delta) curve. Of a history whose mechanisms are chosen from earlier
+its exact (eps, delta) curve. For a history whose mechanisms are chosen from earlier
 answers this is *not* true: stopping when the distribution convolved so far reaches a
 budget is no filter (Regehr et al. 2026, arXiv:2602.15815). To charge a batch to a
 filter, use `batch_curve`.
 
 Only the library's distributions are used, with explicit counts and pessimistic
-estimates, and what comes back is checked. Errors are counted as mass at infinity:
+estimates, and results are checked. Errors are counted as mass at infinity:
 
 - *Rounding of losses.* Each distribution is put on a grid by connecting the dots of
   its (eps, delta) curve (Doroshenko et al. 2022, arXiv:2207.04380). The curve, as a
@@ -20,7 +20,7 @@ estimates, and what comes back is checked. Errors are counted as mass at infinit
   dominates again when x of mass is added at infinity. What the floats of a single
   distribution and of the convolutions can amount to is bounded beside the code.
 
-`eps` is evaluated at what is left of delta, then raised by one part in 1e9 and 1e-12.
+`eps` is evaluated at the remainder of delta, then raised by one part in 1e9 and 1e-12.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Both directions of a privacy loss distribution, and how floats compose them.
+"""Both directions of a privacy loss distribution, and their composition in floats.
 
-dp-accounting convolves; what comes back is checked, and what floats can have changed is
+dp-accounting convolves; results are checked, and the possible effect of floats is
 bounded and counted as infinite loss.
 """
 
@@ -85,7 +85,7 @@ class Side:
         )
 
     def divergence(self, order: Fraction) -> float:
-        """Return the Renyi divergence of what is not infinite, rounded up.
+        """Return the Renyi divergence of the finite part, rounded up.
 
         Let m be the infinite mass. The pair on the grid is P = (1 - m) P' + m X and Q,
         where X lies where Q has no mass, and P'(l) = p(l) / (1 - m), Q(l) = p(l) e^-l
@@ -116,7 +116,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchLoss:
-    """A composed distribution of the library, with what it may have missed.
+    """A composed distribution of the library, with its possible error.
 
     Attributes:
         distribution: The library's, of both directions.
@@ -162,7 +162,7 @@ class BatchLoss:
         return BatchLoss(whole, error)
 
     def repeated(self, times: int) -> BatchLoss:
-        """Return the distribution of so many independent losses of this kind.
+        """Return the distribution of this many independent losses of this kind.
 
         Each term of the transform is raised to a power, so it errs by theta times
         `times` times the next lower power of it; for the rest see `joined`.
@@ -218,7 +218,7 @@ def _norm_of_power(dense: Any, power: int, points: int) -> float:
 
 
 def side_of(dense: Any, error: float) -> Side:
-    """Return one direction; what is unknown of it becomes infinite mass."""
+    """Return one direction; its unknown part becomes infinite mass."""
     mass: Floats = np.asarray(dense._probs, dtype=np.float64)  # noqa: SLF001
     first = dense._lower_loss  # noqa: SLF001
     losses = (np.arange(len(mass)) + first) * dense._discretization  # noqa: SLF001

@@ -34,9 +34,9 @@ from modicum.integrations.pld.directions import (
 
 #: The finest and the coarsest grid of losses.
 FINEST, COARSEST = 1e-7, 1e-3
-#: Larger losses are no floats once they are exponents.
+#: Larger losses overflow floats as exponents.
 REACH_MAX = 600
-#: A distribution should have so many points if it may, and has at most so many.
+#: Preferred and maximum number of points of a distribution.
 POINTS, POINTS_MAX = 2**15, 2**22
 
 
@@ -58,7 +58,7 @@ def interval_for(parts: Sequence[Part]) -> float:
 
 
 def _reach(curve: Curve) -> float:
-    """Return how large a loss of one run may be, for all that floats can see of it."""
+    """Return the largest loss of one run that matters in floats."""
     if not is_infinite(curve.eps):
         return float(curve.eps)
     square = 2 * curve.rho if is_infinite(curve.mu2) else curve.mu2
@@ -72,10 +72,10 @@ def _variance(curve: Curve) -> float:
 
 
 def _single_run(part: Part) -> tuple[Curve, int]:
-    """Return the curve of what repeats in a part, and how often it does."""
+    """Return the curve of the repeated part, and its number of repetitions."""
     inner = ACCOUNT_KINDS[part.kind].repeats
     values = dict(part.values)
-    if inner not in values:  # A part that lacks it has no curve, and says so.
+    if inner not in values:  # A part that lacks it has no curve, which it reports.
         return part.curve, part.times
     repeated, values[inner] = int(values[inner]), Fraction(1)
     return Part(part.kind, tuple(values.items())).curve, part.times * repeated
@@ -101,7 +101,7 @@ def identity(interval: float) -> BatchLoss:
 
 
 def _with_room(distribution: Any) -> tuple[Any, float]:
-    """Return a distribution with room for what floats took, and what is still lost.
+    """Return a distribution with room for float errors, and the remaining error.
 
     The mass at a loss l is a difference of slopes of the (eps, delta) curve. A slope
     there, over the interval, is at most min(e^l, mass above l), and floats make the
@@ -209,7 +209,7 @@ def _on_grid(points: Mapping[float, float], interval: float) -> Any:
     def above(eps: float) -> float:
         return sum(p * max(0.0, -math.expm1(eps - x)) for x, p in points.items())
 
-    # Nothing is above the largest loss, whichever way its place on the grid errs.
+    # Nothing exceeds the largest loss, whichever way its grid point errs.
     deltas = [*(above(index * interval) for index in grid[:-1]), 0.0]
     pmf: Any = create_pmf_pessimistic_connect_dots
     return library().PrivacyLossDistribution(pmf(interval, grid, deltas))
@@ -226,7 +226,7 @@ def _after(place: float) -> int:
 _BOTH_WAYS = (_before, _after)
 
 
-# --- the library, and what can go wrong ---------------------------------------------
+# --- the library, and its errors ----------------------------------------------------
 
 
 def library() -> Any:
@@ -251,7 +251,7 @@ def _unknown(part: Part, why: str) -> InputError:
 
 @contextmanager
 def library_errors() -> Iterator[None]:
-    """Turn what the library cannot compute into a mistake with a remedy."""
+    """Turn the library's failures into an error with a remedy."""
     try:
         with np.errstate(over="raise", invalid="raise"):
             yield

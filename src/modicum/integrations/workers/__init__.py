@@ -1,1 +1,1 @@
-"""Libraries in environments of their own: worker processes that are asked by lines."""
+"""Libraries in separate environments: worker processes with a line protocol."""

@@ -1,12 +1,12 @@
-"""The worker's side. It runs by the Python of another environment.
+"""The worker's side. It runs with the Python of another environment.
 
-modicum cannot be imported there, nor anything but the standard library and what the
-environment is for. So this is a program, started by its path, with the path of a
-runner as its argument: a module with `versions`, `prepare` and `run`.
+modicum cannot be imported there, only the standard library and the environment's own
+packages. So this is a program, started by its path, with the path of a runner as its
+argument: a module with `versions`, `prepare` and `run`.
 
-A request is a line of JSON, and so is its answer. Nothing else is told: not what the
-runner prints, not what an exception says, only where it happened and its class. When
-the parent is gone, so is the worker, with all that it started.
+A request is a line of JSON, and so is its response. It writes nothing else: neither the
+runner's output nor an exception's message, only its place and its class. When the
+parent is gone, so is the worker, with all that it started.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORD_MAX = 80
 
 
 class _Stage:
-    """Where the runner is, for the case that it fails there."""
+    """The present stage of the runner, for error reports."""
 
     def __init__(self) -> None:
         self.name = "runner"
@@ -43,7 +43,7 @@ class _Stage:
 
 
 def _own_pipes() -> tuple[BinaryIO, int]:
-    """Return the pipes of the protocol; what is printed from here on is lost."""
+    """Return the pipes of the protocol; later printed output is discarded."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -77,7 +77,7 @@ def _loaded(path: str) -> ModuleType:
 
 
 def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -> bool:
-    """Answer with what some work returns, or with where it failed."""
+    """Respond with the result of some work, or with the place of its failure."""
     try:
         _say(answers, {"answer": kind, "result": work()})
     except BaseException as error:  # noqa: BLE001 - also a script that exits

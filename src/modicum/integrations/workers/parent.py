@@ -1,4 +1,4 @@
-"""The parent's side: a worker that is asked, and held to the protocol."""
+"""The parent's side: a worker that is sent requests, and held to the protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modicum.integrations.workers.child import LINE_MAX, PROTOCOL
 from modicum.integrations.workers.process import ended, new_folder, started
 from modicum.integrations.workers.runner import Runner
 
-#: A Python that does not answer after so many seconds is not waited for.
+#: Timeout for a Python that does not respond, in seconds.
 HELLO_SECONDS: Final = 120.0
 _CHUNK = 65536
 
@@ -53,12 +53,12 @@ _ANSWERS: Final = msgspec.json.Decoder(_Hello | _Done | _Failed)
 class Worker:
     """A process of another environment's Python, held to a protocol.
 
-    It begins in an empty folder of its own, which is removed with it. It is ended with
-    its group when it is closed, when nobody holds it any more, and when this process
-    ends in whatever way.
+    It starts in an empty new folder, which is removed with it. It is ended with its
+    process group when it is closed, when it is no longer referenced, and when this
+    process ends in any way.
 
     Args:
-        runner: What it runs.
+        runner: Its runner.
         python: The Python of its environment.
         hello_seconds: How long its first answer may take, > 0.
 
@@ -76,7 +76,7 @@ class Worker:
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
         self._runner = runner
-        #: Its folder, which nobody else may look into.
+        #: Its folder, which nobody else can access.
         self.scratch: Final = new_folder()
         process = started(runner, python, self.scratch)
         self._close = weakref.finalize(self, ended, process, self.scratch, os.getpid())
@@ -95,7 +95,7 @@ class Worker:
         self._done("prepare", job, seconds)
 
     def run(self, job: Mapping[str, Any], *, seconds: float) -> bytes:
-        """Return what a job came to, as JSON that nobody has looked at."""
+        """Return the result of a job, as unchecked JSON."""
         return self._done("run", job, seconds)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class Worker:
             answer: _Hello | _Done | _Failed | None = _ANSWERS.decode(found)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             answer = None
-        # Outside of the handler: else what was said would stay attached.
+        # Outside of the handler: otherwise the message would stay attached.
         if answer is None:
             raise self._strange()
         if isinstance(answer, _Failed):
@@ -167,7 +167,7 @@ class Worker:
             raise self._gone() from None
 
     def _heard(self, deadline: float, seconds: float) -> bytes:
-        """Return one line, and be sure that no more was said."""
+        """Return one line, and check that there is no more."""
         heard = b""
         while b"\n" not in heard:
             if len(heard) > LINE_MAX:
@@ -193,7 +193,7 @@ class Worker:
             help_="increase the time limit, or reduce the work",
         )
 
-    # --- what went wrong ---
+    # --- errors ---
 
     def _failed(self, answer: _Failed) -> UnavailableError:
         doing = self._runner.doing.get(answer.at, "working")

@@ -1,4 +1,4 @@
-"""The process of a worker: begun in a folder of its own, ended with all it started."""
+"""The process of a worker: started in a new folder, ended with all it started."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.integrations.workers.runner import Runner
 
-# What was killed may finish a last write while its folder is removed.
+# A killed process may finish a last write while its folder is removed.
 _REMOVALS, _REMOVAL_SECONDS = 20, 0.05
-# A worker gets these and no others: whatever else is set may be a secret.
+# The complete environment of a worker: any other variable may be a secret.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "JAVA_HOME")
 
 
 def new_folder() -> Path:
-    """Return a new folder for a worker, which nobody else may look into."""
+    """Return a new folder for a worker, which nobody else can access."""
     return Path(tempfile.mkdtemp(prefix="modicum-worker-"))
 
 
 def started(
     runner: Runner, python: str | Path, scratch: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a worker in a group of its own, that hears nothing but the protocol."""
+    """Start a worker in a separate process group, with only the protocol as input."""
     # A link stays one: by its name a Python knows which environment it is of.
     program = Path(python).absolute()
     serve = Path(__file__).with_name("child.py")

@@ -1,4 +1,4 @@
-"""What a worker runs: a module that knows one library, in versions that were tried."""
+"""The runner of a worker: a module for one library, in tested versions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Runner:
     """A module that does a library's work in a worker.
 
     Attributes:
-        library: What people call the library.
+        library: The library's name.
         file: The module, with `versions`, `prepare` and `run`; it is not imported here.
-        versions: By distribution, what its version may begin with.
-        install: How it is installed, for people.
-        doing: What it does, by the names that the module has for that.
+        versions: By distribution, the accepted version prefixes.
+        install: The installation command, for display.
+        doing: Descriptions of its stages, by name.
     """
 
     library: str
@@ -28,7 +28,7 @@ class Runner:
     doing: Mapping[str, str] = field(default_factory=dict)
 
     def refuse_other_versions(self, found: Mapping[str, str]) -> None:
-        """Refuse an environment with versions that nobody has tried."""
+        """Refuse an environment with untested versions."""
         for name, allowed in self.versions.items():
             self._refuse_other_version(name, allowed, found.get(name))
 

@@ -1,7 +1,8 @@
-"""Tumult Analytics in a worker: a session with what is reserved, for one script.
+"""Tumult Analytics in a worker: a session with the reserved budget, for one script.
 
-This runs in Tumult's environment, loaded by `serve.py`; modicum is not there. What
-Spark puts aside lies in the worker's folder, and nobody but this machine can reach it.
+This runs in Tumult's environment, loaded by `serve.py`; modicum is not installed there.
+Spark's temporary files are in the worker's folder, and only this machine can connect to
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 _DISTRIBUTIONS = ("tmlt.analytics", "tmlt.core")
 _ANSWER = "answer"
-#: One unit is protected in all tables at once, so its ids are of one space.
+#: One unit is protected in all tables at once, so its ids share one space.
 _ID_SPACE = "unit"
 _KINDS = {
     "text": "STRING",
@@ -29,7 +30,7 @@ _KINDS = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
-#: These hold whatever else is set: nothing is logged, shown, or left behind.
+#: These override other settings: nothing is logged, shown, or left behind.
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,7 +46,7 @@ Stage = Callable[[str], None]
 
 
 def versions() -> dict[str, str]:
-    """Return what is installed of Tumult, without loading it."""
+    """Return the installed packages of Tumult, without loading it."""
     found = {}
     for name in _DISTRIBUTIONS:
         try:
@@ -68,7 +69,7 @@ def prepare(job: Mapping[str, Any], scratch: Path, stage: Stage) -> None:
 
 
 def run(job: Mapping[str, Any], scratch: Path, stage: Stage) -> dict[str, Any]:
-    """Return what a script came to, with a session that has what is reserved."""
+    """Return the result of a script, with a session that has the reserved budget."""
     spark = _spark(job["settings"], scratch)
     stage("sources")
     frames = {
@@ -93,7 +94,7 @@ def run(job: Mapping[str, Any], scratch: Path, stage: Stage) -> dict[str, Any]:
 
 
 def _compiled(script: Mapping[str, str]) -> CodeType:
-    """Return a script's code; one without the function that is asked for is none."""
+    """Return a script's code; it must define the required function."""
     tree = ast.parse(script["text"], script["name"])
     names = {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
     if _ANSWER not in names:
@@ -140,7 +141,7 @@ def _spark(settings: Mapping[str, str], scratch: Path) -> Any:
 
 
 def _frame(spark: Any, name: str, source: Mapping[str, Any], scratch: Path) -> Any:
-    """Return the rows of a source. Each row is read by itself, whatever the others."""
+    """Return the rows of a source. Each row is read independently."""
     file = source["file"]
     if source["form"] == "csv":
         columns = source["columns"].items()
@@ -153,7 +154,7 @@ def _frame(spark: Any, name: str, source: Mapping[str, Any], scratch: Path) -> A
             file = _as_parquet(file, scratch / f"{name}.parquet")
         frame = spark.read.parquet(file)
     ids = (source["change"] or {}).get("id_column")
-    # Rows of nobody would be protected as if they were of one.
+    # Rows without an id would be protected as if they had a common one.
     return frame if ids is None else frame.where(frame[f"`{ids}`"].isNotNull())
 
 
@@ -207,7 +208,7 @@ def _change(analytics: Any, change: Mapping[str, Any]) -> Any:
 
 
 def _amounts(budget: Any) -> dict[str, Fraction]:
-    """Return what a budget holds, rounded down where it is no fraction."""
+    """Return the contents of a budget, rounded down where they are no fractions."""
     value = budget.value
     if isinstance(value, tuple):
         return {"eps": _fraction(value[0]), "delta": _fraction(value[1])}

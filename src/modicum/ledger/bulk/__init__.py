@@ -1,7 +1,7 @@
-"""Many decisions under one policy: the balances of the ledger, as matrices.
+"""Many decisions under one policy: the balances of the ledger as matrices.
 
-What `modicum.ledger.decision` says of one release after the other, this room says with
-matrices, in microseconds. The two agree on every release; neither rounds anything.
+Decides with matrices, in microseconds, what `modicum.ledger.decision` decides one
+release after the other. The two agree on every release; neither rounds anything.
 """
 
 from modicum.ledger.bulk.layout import ReleaseRows

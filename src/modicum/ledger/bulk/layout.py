@@ -27,9 +27,9 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 #: The key that every mechanism has.
 EVERYTHING = 0
-#: The cap of a coordinate that a filter does not look at: no sum is within it, where
-#: one coordinate suffices; every sum is, where all must hold. They also say how much
-#: is left: not even nothing, and anything.
+#: The cap of a coordinate that a filter ignores: no sum is within it, where one
+#: coordinate suffices; every sum is, where all must hold. As a remainder they mean: not
+#: even zero, and anything.
 NEVER, ALWAYS = -1, INFINITE
 
 
@@ -37,9 +37,9 @@ class Rows(NamedTuple):
     """The rules, for loops and array operations.
 
     Attributes:
-        first_base: Where the base rules of each key begin in `bases`; and the end.
+        first_base: The start of each key's base rules in `bases`; and the end.
         bases: The base rules of all keys, key by key.
-        first_row: Where the rows of each base rule begin; and the end.
+        first_row: The start of each base rule's rows; and the end.
         context: The context of each row.
         unit: The number of each row's privacy unit.
         every: For each row, whether every coordinate but delta must be within its
@@ -58,7 +58,7 @@ class ReleaseRows(NamedTuple):
     """A release, for loops and array operations.
 
     Attributes:
-        first_key: Where the keys of each mechanism begin in `keys`; and the end.
+        first_key: The start of each mechanism's keys in `keys`; and the end.
         keys: The keys of all mechanisms, one mechanism after the other.
         inside: By mechanism and context, whether the one is in the other.
         losses: By mechanism, unit and coordinate, the loss.
@@ -72,11 +72,11 @@ class ReleaseRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The rules as rows, and what their numbers mean.
+    """The rules as rows, and the meaning of their numbers.
 
     Attributes:
         rows: The rules.
-        caps: By row and coordinate, the most that may be spent; delta stands first.
+        caps: By row and coordinate, the maximum charge; delta comes first.
         attributes: The key of each attribute that some row is about.
         custom: The predicates of custom rules, with their keys.
         units: The privacy units, in the order of their numbers.
@@ -96,8 +96,8 @@ def layout_of(compiled: CompiledPolicy, numbers: Iterable[int]) -> Layout:
 
     Args:
         compiled: The policy.
-        numbers: Which of its rules, by number, rising. A rule that lets everything
-            pass, or that no mechanism can fall under, gets no row.
+        numbers: The rules, by ascending number. A rule that allows everything, or that
+            no mechanism can match, gets no row.
     """
     filters = _Filters(compiled)
     keys = _Keys()
@@ -141,7 +141,7 @@ class _Filters:
     _kept: list[Budget] = field(default_factory=list)
 
     def place(self, budget: Budget) -> int | None:
-        """Return the number of a budget's filter, None if it lets all pass."""
+        """Return the number of a budget's filter, None if it allows everything."""
         key = id(budget)  # Far cheaper than its hash; `_kept` keeps it alive.
         if key not in self._places:
             self._kept.append(budget)
@@ -175,7 +175,7 @@ class _Keys:
         self._bases: list[list[int]] = [[]]
 
     def add(self, predicate: Predicate, base: int) -> None:
-        """Note that a base rule is about what a predicate says."""
+        """Index a base rule by its predicate."""
         match predicate:
             case Constant():
                 self._bases[EVERYTHING].append(base)
@@ -187,7 +187,7 @@ class _Keys:
 
     @property
     def custom(self) -> tuple[tuple[int, Predicate], ...]:
-        """The predicates that must be asked, with their keys."""
+        """The predicates that must be evaluated, with their keys."""
         return tuple((key, one) for one, key in self._predicates.items())
 
     def index(self) -> tuple[Integers, Integers]:

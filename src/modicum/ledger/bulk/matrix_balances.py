@@ -39,7 +39,7 @@ _Ask: TypeAlias = Callable[[], tuple[Facts, ...]]
 
 
 class Numbering:
-    """Says what a release is in the numbers of one layout.
+    """Converts releases to the numbers of one layout.
 
     Args:
         compiled: The policy that the layout was made from.
@@ -62,7 +62,7 @@ class Numbering:
             [setting.predicate for setting in settings]
             for settings in compiled.rules.extensions
         ]
-        #: What no mechanism at all is inside of.
+        #: The part that no mechanism lies in.
         self._none: Booleans = np.zeros((0, len(compiled.rules.contexts)), np.bool_)
         self._once_text = [name for name in METADATA if name in vocabulary.labels]
         looks = (looks_only_at_labels(one) for e in self._extensions for one in e)
@@ -102,7 +102,7 @@ class Numbering:
     def _contexts(self, release: RecordedRelease, place: int, facts: _Ask) -> Booleans:
         """Return, as a matrix of one line, which contexts a mechanism is in."""
         labels = release.mechanisms[place].labels
-        # What was open text once may be a label now: `facts_of` reads it as one.
+        # Former open text may be a label now: `facts_of` reads it as one.
         texts = (release.metadata.get(name) for name in self._once_text)
         labeling = tuple(release.labels.items()), tuple(labels.items()), *texts
         found = self._by_labels.get(labeling)
@@ -136,10 +136,10 @@ class Numbering:
         return charged_by_unit(one, self._vocabulary)
 
     def _is_charged_as_recorded(self, one: RecordedMechanism) -> bool:
-        """Return whether `charged_by_unit` would change nothing; it takes far longer.
+        """Return whether `charged_by_unit` would change nothing; it is far slower.
 
-        So it is where every unit's loss is proven under the relation that holds now,
-        and is nowhere above that of a unit by which it might be lowered.
+        This holds where every unit's loss is proven under the present relation, and
+        nowhere exceeds that of a unit by which it might be lowered.
         """
         losses, recorded = one.losses, one.neighbors
         return all(
@@ -152,16 +152,16 @@ class Numbering:
 
 
 class Engine(Protocol):
-    """Holds what each row was charged, and decides.
+    """Holds the charge of each row, and decides.
 
-    A sum is kept as `carried * 2**62 + rest`, where an infinite entry adds 2**62. It
-    reads as infinite exactly if anything was carried; and since it is exact, what was
-    added can be taken back.
+    A sum is stored as `carried * 2**62 + rest`, where an infinite entry adds 2**62. It
+    reads as infinite exactly if anything was carried; and since it is exact, additions
+    can be undone.
 
     Attributes:
-        left: By row and coordinate, the most that may be added. `NEVER` if the sum is
-            beyond its cap, `ALWAYS` if the filter does not care.
-        rest: By row and coordinate, the sum without what was carried.
+        left: By row and coordinate, the remainder. `NEVER` if the sum exceeds its cap,
+            `ALWAYS` if the filter ignores it.
+        rest: By row and coordinate, the sum without the carried part.
         carried: How often 2**62 was carried.
     """
 
@@ -170,7 +170,7 @@ class Engine(Protocol):
     carried: Integers
 
     def admits(self, asked: ReleaseRows) -> bool:
-        """Return whether every row lets the release pass."""
+        """Return whether every row allows the release."""
 
     def move(self, asked: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
@@ -181,11 +181,11 @@ EngineOf: TypeAlias = Callable[[Rows, Integers], Engine]
 
 
 def numba_engine() -> EngineOf | None:
-    """Return the engine whose loops are compiled, ready for use, if numba is there.
+    """Return the engine with compiled loops, ready for use, if numba is installed.
 
-    Importing numba and loading the loops takes about a second, compiling them where
-    they were never cached some more. It pays for a process that decides thousands of
-    releases; for a few, `None` (the engine of NumPy) is quicker.
+    Importing numba and loading the loops takes about a second, compiling them without a
+    cache more. It pays for a process that decides thousands of releases; for a few,
+    `None` (the engine of NumPy) is faster.
     """
     if find_spec("numba") is None:
         return None
@@ -196,19 +196,18 @@ def numba_engine() -> EngineOf | None:
 
 
 class QuickBalances:
-    """What `Balances` and `decide` say where everybody is charged for all time.
+    """The results of `Balances` and `decide` if every release reads everything.
 
-    Without the reasons, and in microseconds. Parts of the data are not told apart:
-    a release is charged as if it read everything, which is never less.
+    Without the reasons, and in microseconds. Parts of the data are not distinguished: a
+    release is charged as if it read everything, which is never less.
 
-    Mutable, and owned by one caller; not for several threads at once.
+    Mutable, with one owner; not safe for several threads.
 
     Args:
         compiled: The policy.
-        releases: What was charged before.
-        pruned: Whether to leave out the rules that others imply. The answers are the
-            same.
-        kernel: What goes through the rules: `numba_engine()`, or None for NumPy.
+        releases: The releases charged before.
+        pruned: Whether to leave out redundant rules. The decisions are the same.
+        kernel: Checks the rules: `numba_engine()`, or None for NumPy.
 
     Attributes:
         compiled: The policy.
@@ -238,11 +237,11 @@ class QuickBalances:
             self.charge(release)
 
     def asked(self, release: RecordedRelease) -> ReleaseRows:
-        """Return a release in the numbers of these balances, to ask about it often."""
+        """Return a release in the numbers of these balances, for repeated decisions."""
         return self._numbering.asked(release)
 
     def allows(self, release: RecordedRelease) -> bool:
-        """Return whether every rule lets the release pass: `decide(…).allowed`."""
+        """Return whether every rule allows the release: `decide(…).allowed`."""
         alone = not self.compiled.release_rules or allows_alone(
             self._empty, release, pruned=self._pruned
         )
@@ -253,7 +252,7 @@ class QuickBalances:
         self.engine.move(self.asked(release), 1)
 
     def take_back(self, release: RecordedRelease) -> None:
-        """Undo `charge` for a release that was given up before it started.
+        """Undo `charge` for a release that was canceled before it started.
 
         Raises:
             InvariantError: If it was never charged; nothing is changed then.

@@ -1,7 +1,7 @@
-"""Going through the rows with loops that numba compiles. Import this only to use it.
+"""Loops over the rows, compiled by numba. Import this module only to use it.
 
-The loops stop at the first rule that denies. What they work on is laid out for them;
-nothing is allocated but small views.
+The loops stop at the first rule that denies. Their data is laid out in advance; nothing
+is allocated but small views.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def compiled(loop: _Loop) -> _Loop:
 
 
 class Scratch(NamedTuple):
-    """Room to work in. A stamp tells what was written for the question at hand.
+    """Work space. A stamp marks the values written for the current decision.
 
     Attributes:
         seen: The stamp of the mechanism that last met each base rule.
-        found: Rows that a mechanism falls under.
+        found: Rows that match a mechanism.
     """
 
     seen: Integers
@@ -52,11 +52,11 @@ class Scratch(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What is left to rows after some mechanisms of a release that has several.
+    """The remainder of rows after some mechanisms of a release with several.
 
     Attributes:
         touched: The stamp of the release that last wrote each row of `left`.
-        left: By row and coordinate, what is left.
+        left: By row and coordinate, the remainder.
     """
 
     touched: Integers
@@ -76,7 +76,7 @@ def _fits(left: Integers, loss: Integers, every: bool) -> bool:  # noqa: FBT001
 
 @compiled
 def _reduce(left: Integers, loss: Integers) -> None:
-    """Take a loss from what is left to a row."""
+    """Subtract a loss from the remainder of a row."""
     for at in range(len(left)):
         if left[at] != ALWAYS:
             left[at] = left[at] - loss[at] if loss[at] <= left[at] else NEVER
@@ -86,7 +86,7 @@ def _reduce(left: Integers, loss: Integers) -> None:
 def _matching(
     rows: Rows, scratch: Scratch, asked: ReleaseRows, place: int, stamp: int
 ) -> int:
-    """Put the rows that a mechanism falls under into `found`; return how many."""
+    """Write the rows that match a mechanism to `found`; return their number."""
     count = 0
     inside = asked.inside[place]
     for key in asked.keys[asked.first_key[place] : asked.first_key[place + 1]]:
@@ -105,7 +105,7 @@ def _matching(
 def _admits_one(
     rows: Rows, left: Integers, scratch: Scratch, asked: ReleaseRows, stamp: int
 ) -> bool:
-    """Return whether every row lets a release of one mechanism pass."""
+    """Return whether every row allows a release of one mechanism."""
     losses = asked.losses[0]
     for row in scratch.found[: _matching(rows, scratch, asked, 0, stamp)]:
         if not _fits(left[row], losses[rows.unit[row]], rows.every[row]):
@@ -121,7 +121,7 @@ def _admits_all(
     asked: ReleaseRows,
     stamp: int,
 ) -> bool:
-    """Return whether every row lets all mechanisms pass together.
+    """Return whether every row allows all mechanisms together.
 
     Sums only grow. So a row that denies some of the mechanisms denies all of them,
     and the last one that a row is about sees the whole sum.
@@ -141,7 +141,7 @@ def _admits_all(
 
 
 class _Charges(NamedTuple):
-    """What the rows may be charged, and were; see `Engine`."""
+    """The limits and charges of the rows; see `Engine`."""
 
     caps: Integers
     left: Integers
@@ -206,7 +206,7 @@ class NumbaEngine:
         self._stamp = 1
 
     def admits(self, asked: ReleaseRows) -> bool:
-        """Return whether every row lets the release pass."""
+        """Return whether every row allows the release."""
         stamp = self._next_stamp(asked)
         if len(asked.inside) == 1:
             return _admits_one(self._rows, self.left, self._scratch, asked, stamp)
@@ -225,7 +225,7 @@ class NumbaEngine:
 
 
 def warm() -> None:
-    """Compile the loops, or load them, by asking about releases of one row."""
+    """Compile or load the loops, by deciding about releases with one row."""
     places = np.array([0, 1], dtype=np.int64)
     nought = np.zeros(1, dtype=np.int64)
     every: Booleans = np.zeros(1, dtype=np.bool_)

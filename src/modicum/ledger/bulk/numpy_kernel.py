@@ -1,4 +1,4 @@
-"""Going through the rows with NumPy: nothing to compile, nothing to wait for."""
+"""Operations on the rows with NumPy, without compilation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NumpyEngine:
         self._about = np.zeros(len(rows.first_row) - 1, dtype=np.bool_)
 
     def admits(self, asked: ReleaseRows) -> bool:
-        """Return whether every row lets the release pass."""
+        """Return whether every row allows the release."""
         each = [self._matching(asked, place) for place in range(len(asked.inside))]
         numbers = (
             each[0] if len(each) == 1 else np.unique(np.concatenate([_NONE, *each]))

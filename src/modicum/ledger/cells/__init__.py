@@ -1,6 +1,6 @@
-"""Cells: where, in people and time, a rule is charged.
+"""Cells: the parts of population and time that a rule is charged for.
 
-The instances of a privacy unit are divided by what is public and fixed about them:
-partitioning attributes that never change, the period they last, the user group they
-belong to. What reads disjoint parts composes in parallel, and only there.
+The instances of a privacy unit are divided by public, fixed properties: partitioning
+attributes that never change, their period, their user group. Mechanisms on disjoint
+parts compose in parallel, and only there.
 """

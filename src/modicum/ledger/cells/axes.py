@@ -1,4 +1,4 @@
-"""The axes along which the instances of a privacy unit are told apart.
+"""The axes that divide the instances of a privacy unit.
 
 A point has one whole number on each axis. A part of the data becomes a region: a
 union of boxes of points. A region may always be larger than the part, never smaller.
@@ -34,7 +34,7 @@ _EVERY_GROUP: tuple[Span, ...] = ((0, FAR),)
 
 
 class Space(Struct, frozen=True):
-    """Where the instances of one unit lie.
+    """The space of the instances of one unit.
 
     Attributes:
         unit: The unit.
@@ -42,8 +42,8 @@ class Space(Struct, frozen=True):
         pairs: Whether neighbors may differ in them, so that a point is a *pair* of
             values on each: before the change, and after it.
         period: Its period, if it has one: an axis.
-        detail: How many periods before and after the present one are told apart,
-            the present one included; None for all.
+        detail: The number of periods before and after the present one that are
+            distinguished, the present one included; None for all.
         grouped: Whether user groups are an axis.
     """
 
@@ -70,9 +70,9 @@ class Space(Struct, frozen=True):
 
         Args:
             part: The part.
-            day: The day on which it is decided, as an ordinal: periods are told
-                apart around it.
-            timeless: Whether it reads something that tells about every period.
+            day: The day of the decision, as an ordinal: periods around it are
+                distinguished.
+            timeless: Whether it reads an attribute that concerns every period.
 
         Returns:
             One region; of pairs two: where the value before the change lies in the
@@ -102,7 +102,7 @@ class Space(Struct, frozen=True):
         return found
 
     def _kept(self, part: Part, day: int, *, timeless: bool) -> list[Box]:
-        """Return the boxes of a part over what never differs between neighbors."""
+        """Return the boxes of a part on the axes that neighbors share."""
         axes: list[tuple[Span, ...]] = []
         if self.period is not None:
             if timeless or part.periods is None:
@@ -133,12 +133,12 @@ class Space(Struct, frozen=True):
 
         Args:
             part: The part.
-            timeless: Whether something is read that tells about every period anyway.
+            timeless: Whether an attribute is read that concerns every period anyway.
         """
         return self._timed and part.periods is None and not timeless
 
     def words(self, box: Box) -> str:
-        """Return a box in words, such as ``country CH, 2026-11``; empty for all."""
+        """Return a box as text, such as ``country CH, 2026-11``; empty for all."""
         count = len(self.partitions)
         said, rest = self._people_words(box), box[count:]
         if self.pairs:
@@ -159,9 +159,9 @@ class Space(Struct, frozen=True):
 
 
 def space_of(unit: str, vocabulary: Vocabulary) -> Space:
-    """Return where the instances of a unit lie.
+    """Return the space of the instances of a unit.
 
-    What is fixed for a unit is fixed for each unit that it covers: an instance of
+    A property fixed for a unit is fixed for each unit that it covers: an instance of
     the smaller one lies in one of the larger.
     """
     population, relation = vocabulary.population, vocabulary.relation(unit)
@@ -169,8 +169,8 @@ def space_of(unit: str, vocabulary: Vocabulary) -> Space:
     fixed = tuple(
         one for one in population.partitions.values() if around & {*one.immutable}
     )
-    # A changed instance keeps its key, and what its key tells: not a larger instance
-    # of another key that it lies in.
+    # A changed instance keeps its key, and all that follows from the key: not a larger
+    # instance of another key that contains it.
     keyed = around if relation == "add-remove" else _same_key(unit, vocabulary)
     return Space(
         unit=unit,
@@ -188,16 +188,16 @@ def _same_key(unit: str, vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _told_period(unit: str, vocabulary: Vocabulary) -> Period | None:
-    """Return the period of a unit, if the periods that releases name tell about it.
+    """Return the period of a unit, if the periods of releases determine it.
 
-    They are of one clock. Where units go by several, nobody knows which is meant.
+    They use one clock. Where units use several, the clock of a release is ambiguous.
     """
     facts = vocabulary.unit_facts.get(unit)
     return None if facts is None or len(vocabulary.clocks) != 1 else facts.period
 
 
 def _spans(box: NamedBox, partition: Partition) -> tuple[Span, ...]:
-    """Return where a box lies on one axis; everywhere, if that cannot be told."""
+    """Return the spans of a box on one axis; everything, if they are unknown."""
     every = ((partition.low, partition.high),)
     values = dict(box).get(partition.name)
     if values is None:
@@ -224,7 +224,7 @@ def _boxes(axes: list[tuple[Span, ...]]) -> list[Box]:
 
 
 def _widened(spans: list[Span], before: int, after: int) -> Iterator[Span]:
-    """Yield spans that do not cut what is distant."""
+    """Yield spans that do not cut distant periods."""
     for low, high in spans:
         if low <= before:
             yield -FAR, before

@@ -38,7 +38,7 @@ def period_of(day: int, period: Period) -> int:
 
 
 def period_name(number: int, period: Period) -> str:
-    """Return what people call a period.
+    """Return the display name of a period.
 
     Examples:
         >>> period_name(period_of(date(2026, 11, 30).toordinal(), "quarter"), "quarter")

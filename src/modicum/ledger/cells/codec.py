@@ -1,6 +1,6 @@
-"""Cells as bytes, and back: what a snapshot keeps of balances.
+"""Binary encoding of cells, for snapshots of balances.
 
-A snapshot is a cache: whatever is odd about it is a `ValueError`, and the log is read
+A snapshot is a cache: any irregularity raises `ValueError`, and the log is read
 instead.
 """
 

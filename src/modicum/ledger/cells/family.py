@@ -1,4 +1,4 @@
-"""The cells of one privacy unit: what each of its rules was charged in each segment."""
+"""The cells of one privacy unit: the charge of each rule in each segment."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from modicum.ledger.cells.partition import Booleans, Integers
 from modicum.ledger.cells.segments import Overlay, Segments
 from modicum.ledger.cells.sums import Amounts, Sums, added, nothing, of_loss
 
-#: The rows of so many different sets of rules are remembered.
+#: Maximum number of cached rule sets.
 REMEMBERED_MAX = 10_000
 
 
 class Cost:
-    """What a mechanism costs a unit. Two are the same only if they are one object.
+    """The cost of a mechanism for a unit. Equality is identity.
 
     Args:
         loss: The loss within the part it reads.
@@ -42,11 +42,11 @@ class Cost:
 
 
 class MechanismCost(NamedTuple):
-    """What a mechanism costs a unit, and where.
+    """The cost of a mechanism for a unit, and its regions.
 
     Attributes:
         regions: One region; two, if points are pairs.
-        cost: What it costs.
+        cost: The cost.
         everywhere: Whether it reads everything.
     """
 
@@ -56,13 +56,13 @@ class MechanismCost(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What rules that the same mechanisms fall under are asked for.
+    """The request of a release to rules that the same mechanisms match.
 
     Attributes:
         numbers: The numbers of the rules.
         rows: Their rows in the family.
         places: Which pieces of the overlay cost something.
-        alone: What each of these costs.
+        alone: The cost of each of these.
         everywhere: Whether all of these mechanisms read everything.
     """
 
@@ -74,7 +74,7 @@ class Charge(NamedTuple):
 
     @property
     def first(self) -> Amounts:
-        """What the first piece costs: what all do, if everything is read."""
+        """The cost of the first piece: that of all, if everything is read."""
         return Amounts(self.alone.table[0])
 
 
@@ -83,7 +83,7 @@ class ReleaseCosts(NamedTuple):
 
     Attributes:
         overlay: The regions of its mechanisms, laid over the segments.
-        charges: What it costs the rules.
+        charges: Its requests to the rules.
         regions: The regions themselves.
     """
 
@@ -93,13 +93,12 @@ class ReleaseCosts(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What some cells were charged; it holds until the next charge.
+    """The charges of some cells; valid until the next charge.
 
     Attributes:
         sums: All sums.
-        everywhere: By rule, the line of what was charged everywhere; None if nothing
-            was to any rule.
-        lines: By rule and piece, the line of what was charged there besides.
+        everywhere: By rule, the line of its charge everywhere; None if no rule has one.
+        lines: By rule and piece, the line of the additional charge there.
     """
 
     sums: Sums
@@ -131,7 +130,7 @@ class Spent(NamedTuple):
         return found
 
     def at(self, pieces: Integers) -> Amounts:
-        """Return, by rule, what one of its pieces was charged in all."""
+        """Return, by rule, the total charge of one of its pieces."""
         lines = self.lines
         if lines.shape[1] == 1:
             found = self.sums[lines.ravel()]
@@ -148,13 +147,13 @@ class Family:
     Mutable, and owned by one caller.
 
     Args:
-        space: Where the instances of the unit lie.
-        segments_max: How many segments there may be.
+        space: The space of the unit.
+        segments_max: The maximum number of segments.
 
     Attributes:
-        space: Where the instances of the unit lie.
+        space: The space of the unit.
         segments: How they are divided.
-        sums: What was charged; line 0 is nothing.
+        sums: The charges; line 0 is zero.
         rounded: Whether something was charged to more than it reads.
     """
 
@@ -165,8 +164,8 @@ class Family:
         self.sums = Sums()
         self._rows: dict[int, int] = {}
         self._rows_of: dict[tuple[int, ...], Integers] = {}
-        #: By row, the line of what it was charged everywhere; and by segment, that of
-        #: what it was charged there besides. 0 is nothing.
+        #: By row, the line of its charge everywhere; and by segment, that of its
+        #: additional charge there. 0 means none.
         self._everywhere: Integers = np.zeros(16, dtype=np.int64)
         self._has_everywhere = False
         self._lines: Integers = np.zeros((16, 16), dtype=np.int64)
@@ -186,7 +185,7 @@ class Family:
     def restore(
         self, numbers: list[int], lines: Integers, sums: Amounts, *, rounded: bool
     ) -> None:
-        """Take up what `table` returned, after the segments."""
+        """Restore the result of `table`, after the segments."""
         if lines.size and not 0 <= lines.min() <= lines.max() < len(sums.table):
             raise ValueError("a cell has no sum")
         self._rows = {number: row for row, number in enumerate(numbers)}
@@ -196,7 +195,7 @@ class Family:
         self._make_room()
 
     def rows(self, numbers: tuple[int, ...]) -> Integers:
-        """Return the rows of rules; those that have none get one."""
+        """Return the rows of rules; rules without one get one."""
         rows = self._rows_of.get(numbers)
         if rows is None:
             found = self._rows
@@ -214,12 +213,12 @@ class Family:
         readings: Sequence[MechanismCost],
         asked: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
     ) -> ReleaseCosts:
-        """Return what a release costs in which cells. Changes nothing.
+        """Return the cost of a release, by cell. Changes nothing.
 
         Args:
-            readings: What each of its mechanisms costs, and where.
-            asked: Positions of mechanisms, and the numbers of the rules that these
-                mechanisms fall under.
+            readings: The cost and regions of each of its mechanisms.
+            asked: Positions of mechanisms, and the numbers of the rules that they
+                match.
         """
         regions = tuple(region for one in readings for region in one.regions)
         overlay = self.segments.overlay(regions)
@@ -233,14 +232,14 @@ class Family:
         return ReleaseCosts(overlay, tuple(charges), regions)
 
     def spent(self, inquiry: ReleaseCosts, charge: Charge) -> Spent:
-        """Return what the cells of a charge were charged before, as it is now."""
+        """Return the present charges of the cells of a request."""
         segments = inquiry.overlay.segments[charge.places]
         lines: Integers = self._lines[charge.rows[:, None], segments]
         everywhere = self._everywhere[charge.rows] if self._has_everywhere else None
         return Spent(self.sums, everywhere, lines)
 
     def charge(self, inquiry: ReleaseCosts) -> None:
-        """Cut the segments of a release, and add what it costs to its cells."""
+        """Cut the segments of a release, and add its cost to its cells."""
         segments = self._cut(inquiry.overlay)
         for charge in inquiry.charges:
             if charge.everywhere:
@@ -252,7 +251,7 @@ class Family:
                 self.sums.add(self._begun(self._lines, place), charge.alone)
 
     def take_back(self, inquiry: ReleaseCosts) -> None:
-        """Undo `charge` for a release that was given up.
+        """Undo `charge` for a release that was canceled.
 
         Raises:
             InvariantError: If it was never charged.
@@ -279,9 +278,9 @@ class Family:
         self._cut(self.segments.overlay(regions))
 
     def charged(self, number: int) -> Iterator[tuple[Total, Box | None]]:
-        """Yield what each cell of a rule was charged, and a box of it.
+        """Yield the charge of each cell of a rule, and a box of it.
 
-        Cells in which nothing was charged stand as one, without a box.
+        Cells without a charge are combined into one, without a box.
         """
         row = self._rows.get(number)
         if row is None:
@@ -298,7 +297,7 @@ class Family:
             yield everywhere.joined(total), then.box(overlay, segment)
 
     def _cut(self, overlay: Overlay) -> Integers:
-        """Cut segments; what was charged in one holds in all that become of it."""
+        """Cut segments; the charge of one is copied to all its parts."""
         self.rounded |= overlay.rounded
         before = self.segments.count
         numbers = self.segments.cut(overlay)
@@ -346,7 +345,7 @@ def _alone(
 
 
 def _by_side(within: Booleans, cost: Cost, *, rounded: bool) -> Amounts:
-    """Return what a mechanism costs pieces that lie in it wholly, half or not."""
+    """Return the cost of a mechanism for pieces inside, half inside, or outside."""
     none = nothing(1)
     # A side may only have been rounded in: the greater of both is due.
     loss = cost.greater if rounded else cost.loss

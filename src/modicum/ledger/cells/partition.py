@@ -69,7 +69,7 @@ def cut(ends: Integers, regions: Sequence[Region], most: int) -> Pieces | None:
 def _divided(
     ends: Integers, rows: Integers, knife: Integers
 ) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers]]:
-    """Return what of some boxes lies in another one, and what does not."""
+    """Return the parts of some boxes inside and outside of another one."""
     lows = np.maximum(ends[:, :, 0], knife[:, 0])
     highs = np.minimum(ends[:, :, 1], knife[:, 1])
     meets = (lows <= highs).all(axis=1)
@@ -92,8 +92,8 @@ def _divided(
 def simplified(extent: Box, regions: tuple[Region, ...]) -> tuple[Region, ...]:
     """Return regions that contain the given ones and do not cut space too finely.
 
-    What is returned depends on nothing but the regions and the space, so that what
-    was charged is found again whatever happened in between.
+    The result depends only on the regions and the space, so that a charge is found
+    again whatever happened in between.
     """
     if sum(len(region or ()) for region in regions) <= 1:
         return regions

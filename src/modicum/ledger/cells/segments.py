@@ -1,8 +1,8 @@
 """Segments: disjoint sets of points, cut as releases arrive.
 
-At any time the points of a space are divided into segments such that every release
-so far covers each of them wholly or not at all. So a segment stands for all its
-points: they were charged alike.
+At any time the points of a space are divided into segments such that every release so
+far covers each of them wholly or not at all. So all points of a segment have the same
+charge.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from modicum.release import Span
 from modicum.release.memo import Memo
 from modicum.release.parts import merged
 
-#: Once there would be more segments, or more boxes that make them up, no segment is
-#: cut any more: a release is charged to every segment that it touches.
+#: Beyond this number of segments, or of boxes that make them up, no segment is cut any
+#: more: a release is charged to every segment that it touches.
 SEGMENTS_MAX = 20_000
 BOXES_MAX = 4 * SEGMENTS_MAX
-#: So many overlays are remembered until the next cut, if they have few pieces.
+#: Maximum number of overlays cached until the next cut, if they have few pieces.
 OVERLAYS_MAX = 1_000
 OVERLAY_PIECES_MAX = 1_000
-#: So many choices of regions are remembered with each overlay.
+#: Maximum number of region choices cached with each overlay.
 _FOUND_MAX = 16
 
 #: A box, and for each region whether it lies inside.
@@ -43,12 +43,12 @@ class Overlay:
         segments: For each piece that some region covers, the segment it is part of;
             of segments that must be cut, the other pieces as well.
         inside: By piece and region, whether the piece lies in the region.
-        fresh: Which pieces become segments of their own when they are cut.
+        fresh: The pieces that become new segments when they are cut.
         pieces: The boxes of segments that must be cut, by segment.
-        whole: Whether no segment may be cut, so that one which a region covers in
-            part counts as covered.
+        whole: Whether no segment may be cut, so that a partly covered one counts as
+            covered.
         rounded: Whether there is such a segment.
-        found: Remembers which pieces lie inside some regions.
+        found: Caches the pieces that lie inside some regions.
     """
 
     segments: Integers
@@ -74,7 +74,7 @@ class Overlay:
 
 
 class SegmentsThen(Struct, frozen=True):
-    """Where segments lay at some time; later cuts do not change it.
+    """The segments at some time, unaffected by later cuts.
 
     Attributes:
         ends: By box, axis and end, the points of all boxes.
@@ -106,12 +106,11 @@ class SegmentsThen(Struct, frozen=True):
 class Segments:
     """The segments of one space.
 
-    Mutable, and owned by one caller; the arrays that it holds are replaced, never
-    changed.
+    Mutable, with one owner; its arrays are replaced, never changed.
 
     Args:
         extent: The span of each axis.
-        segments_max: How many segments there may be.
+        segments_max: The maximum number of segments.
     """
 
     def __init__(self, extent: Box, *, segments_max: int = SEGMENTS_MAX) -> None:
@@ -119,15 +118,15 @@ class Segments:
         self._extent = extent
         self._segments_max = segments_max
         self._simplified: dict[tuple[Region, ...], tuple[Region, ...]] = {}
-        #: What was laid over the segments as they are now.
+        #: Overlays of the present segments.
         self._overlays: dict[tuple[Region, ...], Overlay] = {}
-        #: What was laid over them last, however many pieces that has.
+        #: The last overlays, whatever their number of pieces.
         self._latest: tuple[tuple[Region, ...], Overlay] | None = None
         self._take(ends_of([extent]), np.zeros(1, dtype=np.int64))
 
     @property
     def count(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return len(self._boxes_of)
 
     def dump(self) -> dict[str, Plain]:
@@ -151,17 +150,17 @@ class Segments:
         self._forget()
 
     def then(self) -> SegmentsThen:
-        """Return where the segments lie now, to be asked later."""
+        """Return the present segments, for later lookups."""
         return self._then
 
     def everywhere(self, regions: int) -> Overlay:
-        """Return the overlay of so many regions that cover everything."""
+        """Return the overlay of this many regions that cover everything."""
         inside = np.ones((self.count, regions), dtype=np.bool_)
         fresh = np.zeros(self.count, dtype=np.bool_)
         return Overlay(np.arange(self.count), inside, fresh, {})
 
     def overlay(self, regions: Sequence[Region]) -> Overlay:
-        """Return what would be cut if regions were charged apart. Cuts nothing."""
+        """Return the cuts if regions were charged separately. Cuts nothing."""
         asked = tuple(regions)
         known = self._overlays.get(asked)
         if known is not None:
@@ -225,9 +224,9 @@ class Segments:
         """Cut segments so that each piece of an overlay is one; return their numbers.
 
         Args:
-            overlay: What `overlay` returned since the last cut.
+            overlay: A result of `overlay` since the last cut.
         """
-        # What was rounded once must be found again in the same segments.
+        # A rounded part must be found again in the same segments.
         if overlay.whole and not self.frozen:
             self.frozen = True
             self._forget()
@@ -256,7 +255,7 @@ class Segments:
         return numbers
 
     def _forget(self) -> None:
-        """Forget what was laid over the segments as they were."""
+        """Clear the overlays of the former segments."""
         self._overlays.clear()
         self._latest = None
 

@@ -1,8 +1,8 @@
 """Exact sums of losses, many at once, in 64-bit integers.
 
-A sum is kept as `carried * 2**62 + rest`. An infinite loss is 2**62: it adds one to
-what is carried and nothing to the rest, so that taking it back restores the sum. A
-sum is infinite as soon as anything is carried.
+A sum is stored as `carried * 2**62 + rest`. An infinite loss is 2**62: it adds one to
+the carried part and nothing to the rest, so that subtracting it restores the sum. A sum
+is infinite as soon as anything is carried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from modicum.ledger.cells.partition import Integers
 #: The bits of a sum that are not carried.
 _REST = INFINITE - 1
 _BITS = INFINITE.bit_length() - 1
-#: The bits that only a number has which left the range of what is not carried.
+#: The bits that are set only in a number that exceeds the range of the rest.
 _BEYOND = np.int64(~_REST)
 
 
@@ -39,16 +39,16 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def rest(self) -> Integers:
-        """What is not carried; a view."""
+        """The part that is not carried; a view."""
         return self.table[..., :COORDINATES]
 
     @property
     def carried(self) -> Integers:
-        """How many times 2**62 are carried; a view."""
+        """The number of times 2**62 is carried; a view."""
         return self.table[..., COORDINATES:]
 
     def total(self, place: int) -> Total:
-        """Return one of the sums; what is carried stands as infinite entries."""
+        """Return one of the sums; carried parts appear as infinite entries."""
         line = self.table[place].tolist()
         return Total(tuple(line[:COORDINATES]), tuple(line[COORDINATES:]))
 
@@ -68,7 +68,7 @@ def of_loss(loss: Loss) -> Amounts:
 
 
 def nothing(lines: int) -> Amounts:
-    """Return so many sums of nothing."""
+    """Return this many zero sums."""
     return Amounts(np.zeros((lines, 2 * COORDINATES), dtype=np.int64))
 
 
@@ -85,8 +85,8 @@ def saturated(amounts: Amounts) -> Integers:
 
 def _carrying(table: Integers) -> Amounts:
     """Return amounts whose rests left their range, up or down, as they should be."""
-    # Mostly nothing did, and that is told at once of all columns: what is carried is
-    # never so much. NumPy counts several times faster than it asks for `any`.
+    # Mostly none did, which one comparison of all columns shows: the carried part is
+    # never so large. NumPy counts several times faster than it evaluates `any`.
     if np.count_nonzero(table & _BEYOND):
         rest = table[..., :COORDINATES]
         table[..., COORDINATES:] += rest >> _BITS
@@ -116,7 +116,7 @@ class Sums:
         return found
 
     def begin(self, lines: int) -> Integers:
-        """Append so many sums of nothing; return their numbers."""
+        """Append this many zero sums; return their numbers."""
         new = np.arange(self.count, self.count + lines)
         self.count += lines
         room = len(self._table)
@@ -136,7 +136,7 @@ class Sums:
 
         Args:
             lines: The lines, in any shape that the amounts can be broadcast to.
-            amounts: What is added.
+            amounts: The amounts to add.
         """
         self._table[lines] = added(self[lines], amounts).table
 
@@ -144,7 +144,7 @@ class Sums:
         """Undo `add`.
 
         Raises:
-            InvariantError: If more is taken back than was added; nothing is changed.
+            InvariantError: If more is subtracted than was added; nothing is changed.
         """
         left = _carrying(self._table[lines] - amounts.table)
         check(

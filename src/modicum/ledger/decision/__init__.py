@@ -1,1 +1,1 @@
-"""Deciding: what every rule was charged, and whether it lets a release pass."""
+"""Decisions: the charge of every rule, and whether it allows a release."""

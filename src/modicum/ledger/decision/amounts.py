@@ -16,7 +16,7 @@ from modicum.policy.rules import Stage
 
 
 class Amounts(Struct, frozen=True):
-    """What a rule was charged before, is asked for now, and would have together.
+    """The amounts of a rule: spent, of this release, and in total.
 
     Attributes:
         measure: The scale: `eps`, `rho`, `mu2` (mu squared), `delta`, or a
@@ -25,8 +25,7 @@ class Amounts(Struct, frozen=True):
         before: From everything released so far.
         alone: From this release.
         together: From both. On the scale of eps, losses do not simply add.
-        limit: The most that `together` may be; `together` exceeds it exactly if
-            the rule denies.
+        limit: The maximum of `together`; it is exceeded exactly if the rule denies.
     """
 
     measure: str
@@ -49,9 +48,9 @@ class Approximation(Struct, frozen=True):
 def amounts(loss: RuleLoss) -> Amounts:
     """Return a verdict on the filter's own scale, which is the budget's measure.
 
-    If the mechanisms' own deltas are what denies, the scale is delta. For a budget
-    by Renyi orders it is the order that is filled most, on its own scale; and where
-    only a part of a budget is unlocked, the coordinate that is nearest to holding.
+    If the mechanisms' own deltas cause the denial, the scale is delta. For a budget by
+    Renyi orders it is the fullest order, on its own scale; and where only a part of a
+    budget is unlocked, the coordinate that is nearest to holding.
     """
     together = loss.together
     own_filter = loss.own_filter

@@ -1,10 +1,10 @@
-"""Approvals: who agreed to a release or a policy, and who is still missing.
+"""Approvals: who approved a release or a policy, and who is still missing.
 
-What somebody said last counts. Only people who have one of the roles that an approval
-asks for are heard, now and when they spoke, so taking somebody out of a role takes
-back what they said in it. A refusal by one of them blocks until they take it back: no
-number of others outvotes it. Of somebody whose keys the policy names, only agreement
-that one of these keys signed is heard. See ADR 0014 and ADR 0030.
+The last vote of a person counts. Votes count only of people who have a required role
+now and had it when they voted, so removing somebody from a role cancels their votes in
+it. A refusal blocks until it is withdrawn: no number of approvals outvotes it. If the
+policy lists a person's keys, their approval counts only if one of these keys signed it.
+See ADR 0014 and ADR 0030.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from modicum.policy.predicates import Facts, Scope, holds
 
 
 class ApprovalState(Struct, frozen=True):
-    """Where one approval stands.
+    """The state of one approval.
 
     Attributes:
-        approval: What is asked for.
+        approval: The required approval.
         agreed: The people who agree and count, in the order of their names.
         refused: The people who refuse, in the order of their names.
         left: The people who could still agree, in the order of their names.
-        asking: The people who could agree if they did not ask for it themselves, in
-            the order of their names.
+        asking: The people who could approve if they were not requesters, in the order
+            of their names.
     """
 
     approval: Approval
@@ -44,21 +44,22 @@ class ApprovalState(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """How many more people must agree. Who has two names is one of them."""
+        """The number of further approvals needed. Who has two names is one of them."""
         people = {meant_by(name) for name in self.agreed}
         return max(self.approval.need - len(people), 0)
 
     @property
     def given(self) -> bool:
-        """Whether enough people agree and nobody refuses."""
+        """Whether enough people approved and nobody refused."""
         return not self.missing and not self.refused
 
     @property
     def given_by_names(self) -> bool:
-        """Whether enough names agree and nobody refuses.
+        """Whether enough names approved and nobody refused.
 
-        Earlier versions counted names, and took policies whose roles write one person
-        in two ways. What they let in stands, so an audit asks for no more than this.
+        Earlier versions counted names, and accepted policies whose roles spell one
+        person in two ways. What they allowed stays valid, so an audit requires only
+        this.
         """
         return len(self.agreed) >= self.approval.need and not self.refused
 
@@ -68,9 +69,9 @@ def approvals_required(
 ) -> tuple[Approval, ...]:
     """Return the approvals that a release needs under a policy.
 
-    A mechanism may have labels of its own, which rules go by. So an approval applies
-    if it does to the release as a whole, or as it reads with the labels of any one of
-    its mechanisms.
+    A mechanism may have its own labels, which rules use. So an approval applies if it
+    does to the release as a whole, or to the release with the labels of any one of its
+    mechanisms.
     """
     if not policy.approvals:
         return ()
@@ -96,18 +97,18 @@ def _by_own_labels(facts: Facts) -> Facts:
 def release_approvals(
     release: RecordedRelease, policy: Policy, state: State, *actors: str
 ) -> tuple[ApprovalState, ...]:
-    """Return where each approval stands that a release needs under a policy.
+    """Return the state of each approval that a release needs under a policy.
 
     Args:
         release: The release.
         policy: The policy.
-        state: What was said so far.
-        actors: Who submits it, if that is known. They are its requesters, and so are
-            whom it names as its `requester`, and whoever requested it in the ledger.
+        state: The votes so far.
+        actors: The submitters, if known. They are requesters, and so are the release's
+            own `requester`, and its requester in the ledger.
 
     Returns:
-        To the correction of a past release, people agree only after it is requested,
-        and who requests it never does. Refusals before that stay until taken back.
+        A correction of a past release is approved only after it is requested, and never
+        by its requester. Earlier refusals stay valid until withdrawn.
     """
     asked = approvals_required(release, policy)
     if not asked:
@@ -130,19 +131,19 @@ def release_approvals(
 def policy_approvals(
     successor: str, policy: Policy, state: State, *actors: str
 ) -> tuple[ApprovalState, ...]:
-    """Return where the approval stands that another policy needs to be activated.
+    """Return the state of the approval that activating another policy needs.
 
     Args:
         successor: The digest of the policy that is to hold.
-        policy: The policy that holds: it says who must agree.
-        state: What was said so far.
-        actors: Who activates it, if that is known. They are its requesters, and so is
-            whoever proposed it.
+        policy: The active policy: it determines the approvers.
+        state: The votes so far.
+        actors: Those who activate it, if known. They are requesters, and so is its
+            proposer.
     """
     if policy.activation is None:
         return ()
     said = state.approvals.get(("policy", successor), ())
-    # What was agreed to under an earlier policy was another change.
+    # Approvals under an earlier policy were for another change.
     since = state.policy.seq if state.policy else 0
     heard = [one for one in said if one.seq > since]
     proposal = state.waiting.proposals.get(successor)
@@ -156,14 +157,14 @@ def approval_states(
     policy: Policy,
     requesters: Iterable[str],
 ) -> tuple[ApprovalState, ...]:
-    """Return where each approval stands.
+    """Return the state of each approval.
 
     Args:
         asked: The approvals that are needed.
-        said: What people said, oldest first.
+        said: The votes, oldest first.
         policy: The policy: the people who have each role, and their keys.
-        requesters: Who asks. They may refuse; they count among those who agree only
-            where the approval allows it.
+        requesters: The requesters. They may refuse; their approval counts only where
+            the policy allows it.
     """
     roles = policy.roles or {}
     last = {one.by: one for one in said if is_approved(one, policy)}
@@ -174,12 +175,12 @@ def approval_states(
 
 
 def is_approved(one: Agreement, policy: Policy) -> bool:
-    """Return whether a word may count: a refusal always, agreement by the right key.
+    """Return whether a vote may count: a refusal always, an approval by the right key.
 
-    What is not heard takes nothing back either: an earlier refusal stands.
+    A vote that does not count withdraws nothing either: an earlier refusal stays valid.
 
     Args:
-        one: What somebody said; if it is signed, its signature was checked.
+        one: The vote; if it is signed, its signature was checked.
         policy: The policy that decides.
     """
     pinned = policy.keys.get(one.by)
@@ -214,7 +215,7 @@ def _hearing(
 
 
 def _left(may: set[str], agreed: set[str]) -> tuple[str, ...]:
-    """Return whose word could still count: not who agreed under another name."""
+    """Return those who may still approve: not those who did under another name."""
     known = {meant_by(name) for name in agreed}
     return tuple(sorted(name for name in may if meant_by(name) not in known))
 
@@ -225,19 +226,19 @@ def approved_by(heard: Iterable[ApprovalState]) -> tuple[str, ...]:
 
 
 def roles_of(person: str, policy: Policy) -> tuple[str, ...]:
-    """Return the roles that somebody has under a policy, in its order."""
+    """Return the roles of a person under a policy, in its order."""
     return tuple(
         role for role, people in (policy.roles or {}).items() if person in people
     )
 
 
 def may_open_rounds(person: str, policy: Policy) -> bool:
-    """Return whether somebody may open rounds under a policy."""
+    """Return whether a person may open rounds under a policy."""
     return roles_missing(person, policy) is None
 
 
 def roles_missing(person: str, policy: Policy) -> tuple[str, ...] | None:
-    """Return the roles of which somebody lacks one to open rounds; None if they may."""
+    """Return the roles a person needs to open rounds; None if they may."""
     rotation = policy.rotation
     wanted = None if rotation is None else rotation.opened_by
     if wanted is None or not {*wanted}.isdisjoint(roles_of(person, policy)):

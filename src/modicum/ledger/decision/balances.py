@@ -1,4 +1,4 @@
-"""Balances: what every cell of one policy has been charged. A fold of the log."""
+"""Balances: the charge of every cell of one policy. A fold of the log."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from modicum.release.memo import Memo
 
 __all__ = ["Balances", "Charges", "ReservedRelease", "brought", "charges", "facts_of"]
 
-#: So many different readings and charges are remembered.
+#: Maximum number of cached readings and charges.
 REMEMBERED_MAX = 10_000
 
 
 class ReservedRelease(NamedTuple):
-    """A release as it came into the ledger.
+    """A release as recorded in the ledger.
 
     Attributes:
         release: The release.
-        day: The day of the event that brought it in, as an ordinal.
+        day: The day of its event, as an ordinal.
         counts: Whether its loss is spent; if not, it only cuts segments.
     """
 
@@ -47,12 +47,12 @@ class ReservedRelease(NamedTuple):
 def brought(
     releases: Iterable[RecordedRelease], day: int = 0
 ) -> Iterator[ReservedRelease]:
-    """Yield releases as if all had come in on one day, and all count."""
+    """Yield releases as if all were recorded on one day, and all count."""
     return (ReservedRelease(release, day) for release in releases)
 
 
 class Charges(NamedTuple):
-    """What a release asks of the rules of one unit.
+    """The requests of a release to the rules of one unit.
 
     Attributes:
         family: The cells of the unit.
@@ -64,22 +64,22 @@ class Charges(NamedTuple):
 
 
 class Balances:
-    """The exact sum that each cell of each rule has been charged, under one policy.
+    """The exact sum charged to each cell of each rule, under one policy.
 
     Mutable, and owned by one caller.
 
     Args:
         compiled: The policy.
-        history: All releases that were ever brought in, in the order of the log.
+        history: All accepted releases, in the order of the log.
         segments_max: How many segments the instances of a unit are divided into at
             most; beyond, releases are charged to whole segments.
-        planning: Rounds and user groups up to the same head; somebody else moves it
-            on. By default nothing was planned yet.
+        planning: Rounds and user groups up to the same head, updated by the caller.
+            Empty by default.
 
     Attributes:
         compiled: The policy.
-        limits: What its rules admit.
-        unlocked: What part of that may have been used by now.
+        limits: The limits of its rules.
+        unlocked: The unlocked fractions.
     """
 
     def __init__(
@@ -100,14 +100,14 @@ class Balances:
             unit: Family(space_of(unit, self._vocabulary), segments_max)
             for unit in self._vocabulary.units
         }
-        #: What rules for single releases said; `decide` remembers it.
+        #: Cache of decisions of single-release rules, used by `decide`.
         self.alone: dict[tuple[int, ...], Any] = {}
         self._readings: Memo[object, MechanismCost] = Memo(REMEMBERED_MAX)
         self._costs: Memo[object, Cost] = Memo(REMEMBERED_MAX)
-        #: What mechanisms cost, by their bytes; much less is looked at for these.
+        #: Costs of mechanisms, by their bytes; this cache avoids most of the work.
         self._known: Memo[object, tuple[Cost, bool]] = Memo(REMEMBERED_MAX)
         self._regions: dict[object, tuple[Region, ...]] = {}
-        #: What was asked last: who is decided is mostly charged next.
+        #: The last request: a decision is mostly followed by a charge.
         self._last: tuple[RecordedRelease, int, tuple[Charges, ...]] | None = None
         self._filters: dict[object, Integers] = {}
         for one in history:
@@ -139,7 +139,7 @@ class Balances:
 
         Args:
             compiled: The policy.
-            dumped: What `dump` returned.
+            dumped: The result of `dump`.
             planning: Rounds and user groups up to the same head.
 
         Raises:
@@ -155,10 +155,10 @@ class Balances:
         return balances
 
     def copied(self, dumped: Mapping[str, bytes] | None = None) -> Balances:
-        """Return balances that may be changed, with the same rounds and groups.
+        """Return a mutable copy of the balances, with the same rounds and groups.
 
         Args:
-            dumped: What `dump` returned just now, if it was asked before.
+            dumped: The present result of `dump`, if available.
         """
         found = Balances.restored(self.compiled, dumped or self.dump())
         found.unlocked = self.unlocked
@@ -169,7 +169,7 @@ class Balances:
         return self._families[unit]
 
     def filters(self, numbers: tuple[int, ...], share: Fraction = WHOLE) -> Integers:
-        """Return the numbers, in `limits`, of what rules over history admit."""
+        """Return the numbers, in `limits`, of the filters of rules over history."""
         # A share is slow to look up; mostly there is but one.
         key = numbers if share is WHOLE else (numbers, share)
         found = self._filters.get(key)
@@ -183,9 +183,9 @@ class Balances:
         return found
 
     def charged(self, rule: Rule) -> Iterator[tuple[Total, Box | None]]:
-        """Yield what each cell of a rule was charged, and a box of it.
+        """Yield the charge of each cell of a rule, and a box of it.
 
-        Cells in which nothing was charged stand as one, without a box.
+        Cells without a charge are combined into one, without a box.
         """
         family = self._families[rule.unit]
         number = self.compiled.rules.number(rule.id)
@@ -193,12 +193,12 @@ class Balances:
         yield from family.charged(number)
 
     def total(self, rule: Rule) -> Total:
-        """Return what a rule that has one cell only was charged."""
+        """Return the charge of a rule with only one cell."""
         (found,) = self.charged(rule)
         return found[0]
 
     def asked(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
-        """Return what a release asks of the rules over history, by unit."""
+        """Return the requests of a release to the rules over history, by unit."""
         last = self._last
         if last is None or last[0] is not release or last[1] != day:
             matched = self._matching.of(release).over_history
@@ -231,7 +231,7 @@ class Balances:
     def single_release_costs(
         self, release: RecordedRelease, day: int
     ) -> tuple[Charges, ...]:
-        """Return what a release asks of the rules for single releases, by unit."""
+        """Return the requests of a release to the single-release rules, by unit."""
         matched = self._matching.of(release).alone
         fresh = {
             one.unit: Family(self._families[one.unit].space, self._segments_max)
@@ -240,18 +240,18 @@ class Balances:
         return self._asked(matched, fresh, release, day)
 
     def charge(self, release: RecordedRelease, day: int = 0) -> None:
-        """Add a release to every cell that it falls under.
+        """Charge a release to every cell that it touches.
 
         Args:
             release: The release.
-            day: The day of the event that brings it in, as an ordinal.
+            day: The day of its event, as an ordinal.
         """
         asked, self._last = self.asked(release, day), None
         for family, inquiry in asked:
             family.charge(inquiry)
 
     def take_back(self, release: RecordedRelease, day: int = 0) -> None:
-        """Undo `charge` for a release that was given up before it started.
+        """Undo `charge` for a release that was canceled before it started.
 
         Raises:
             InvariantError: If it was never charged.
@@ -263,8 +263,8 @@ class Balances:
     def note(self, release: RecordedRelease, day: int = 0) -> None:
         """Cut segments as `charge` would, and charge nothing.
 
-        So balances do not depend on whether a release was given up before or after
-        they were made.
+        So balances do not depend on whether a release was canceled before or after they
+        were built.
         """
         self._last = None
         matched = self._matching.of(release).over_history
@@ -290,7 +290,7 @@ class Balances:
     def _reading(
         self, mechanism: RecordedMechanism, unit: str, day: int
     ) -> MechanismCost:
-        """Return what a mechanism costs a unit, and where."""
+        """Return the cost and regions of a mechanism for a unit."""
         space = self._families[unit].space
         alike = unit, likeness(mechanism)
         known = self._known.get(alike)
@@ -307,7 +307,7 @@ class Balances:
         return found
 
     def _cost(self, mechanism: RecordedMechanism, space: Space) -> tuple[Cost, bool]:
-        """Return what a mechanism costs a unit, and whether it tells of all of time.
+        """Return the cost of a mechanism for a unit, and whether it concerns all time.
 
         Mechanisms of many kinds cost the same: they share one cost.
         """

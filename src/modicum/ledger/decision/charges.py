@@ -1,9 +1,9 @@
-"""What a unit is charged under the present policy, for what was recorded long ago.
+"""Charges under the present policy for losses recorded earlier.
 
-A recorded loss was proven for one neighboring relation of one unit. The policy of
-today may mean another relation, know other units, or an order between them. All is
-done on the recorded integers: decisions and balances never price anything. Whether
-what was recorded covers its description is for an audit to say.
+A recorded loss was proven for one neighboring relation of one unit. The present policy
+may have another relation, other units, or an order between them. All is done on the
+recorded integers: decisions and balances never price anything. Whether a record covers
+its description is checked by an audit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ UNKNOWN = Loss((INFINITE,) * COORDINATES)
 
 
 def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
-    """Return what a rule of a unit is charged for a mechanism.
+    """Return the charge of a mechanism to a rule of a unit.
 
     It is never below what is proven for the unit's present relation, and, in every
-    coordinate, never above what a unit that bounds it is charged (see
-    `Vocabulary.bounding`): a rule of the smaller unit can be implied by one of the
-    larger then.
+    coordinate, never above the charge of a unit that bounds it (see
+    `Vocabulary.bounding`): then a rule of the smaller unit can be implied by one of the
+    larger.
 
     Args:
         mechanism: The mechanism as it was recorded.
@@ -40,7 +40,7 @@ def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> 
 
 
 def moved(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
-    """Return what a unit is charged where an instance leaves what a mechanism reads.
+    """Return the charge of a unit where an instance leaves a mechanism's data.
 
     That is, where only one of two neighbors has the instance in the part of the
     population that is read: for a loss proven for adding or removing it, that is one
@@ -70,7 +70,7 @@ def charged_by_unit(
         vocabulary: The present policy's units, their order and relations.
     """
     proven: dict[str, Loss] = {}
-    # Those that cover a unit are covered by fewer themselves: they come first.
+    # Units that cover another one are covered by fewer themselves: they come first.
     for unit in sorted(vocabulary.units, key=lambda one: len(_above(one, vocabulary))):
         loss = _recorded(mechanism, unit, vocabulary)
         for cover in _changing(unit, vocabulary):
@@ -80,7 +80,7 @@ def charged_by_unit(
 
 
 def _raised(proven: Mapping[str, Loss], vocabulary: Vocabulary) -> dict[str, Loss]:
-    """Raise what covers a unit to what the unit is charged.
+    """Raise the losses of covering units to the charge of the unit.
 
     It is needed only if two units that cover a third have a delta each, and neither
     loss is below the other: the third cannot be below both, and still be proven.
@@ -106,9 +106,9 @@ def _at_most(loss: Loss, cover: Loss) -> Loss:
 
 
 def _recorded(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
-    """Return what the recorded losses prove for a unit under its present relation.
+    """Return the loss proven by the records for a unit's present relation.
 
-    That is its own, or, if it has none, what the units that cover it say.
+    That is its own, or, if it has none, that of the units that cover it.
     """
     if unit in mechanism.losses:
         return _converted(mechanism, unit, SAME, vocabulary.relation(unit))
@@ -135,7 +135,7 @@ def _converted(
 
 
 def doubled(loss: Loss) -> Loss:
-    """Return what two changes cost, from what one costs; nothing is known of a delta.
+    """Return the cost of two changes, given that of one; no delta is known.
 
     2 eps; 4 rho; (2 mu)**2; at every order the least that one of these proves.
     """

@@ -29,26 +29,25 @@ from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds
 
-#: The sums of so many rules are compared as whole lines; those of more, column by
-#: column.
+#: Up to this number of rules, sums are compared as whole lines; beyond it, by column.
 _FEW = 64
 #: More than any cell has left.
 _ANYTHING = np.iinfo(np.int64).max
 
 
 class _Findings(NamedTuple):
-    """What rules that the same mechanisms fall under say, before it is put in words.
+    """The decisions of rules that the same mechanisms match, before formatting.
 
     Attributes:
-        charge: What the release asks of them.
+        charge: The request of the release.
         allowed: Whether every cell of every rule admits it.
         denying: By rule, how many cells do not.
         worst: By rule, the place of the cell that decides.
-        before: By rule, what that cell was charged before.
-        space: Where the instances of the unit lie.
+        before: By rule, the charge of that cell before.
+        space: The space of the unit.
         overlay: The regions of the release.
         segments: The segments as they were.
-        unlocked: What part of its limits each cell may have used.
+        unlocked: The unlocked fraction of each cell's limits.
         locked: By place of a cell that decides, why nothing of them may have been.
     """
 
@@ -70,7 +69,7 @@ class _Findings(NamedTuple):
     def told(
         self, compiled: CompiledPolicy, release: RecordedRelease
     ) -> Iterator[tuple[int, RuleLoss]]:
-        """Yield what each rule says to the release, with its number."""
+        """Yield the decision of each rule about the release, with its number."""
         charge = self.charge
         for place, number in enumerate(charge.numbers):
             rule, worst = compiled.rules[number], int(self.worst[place])
@@ -104,10 +103,10 @@ _Said: TypeAlias = tuple[bool, Integers, Integers, Amounts]
 
 
 class Verdict:
-    """What the rules of a policy say to a release.
+    """The decision of the rules of a policy about a release.
 
     Attributes:
-        allowed: Whether every rule lets the release pass.
+        allowed: Whether every rule allows the release.
         uncovered: Names of mechanisms that no rule is about.
     """
 
@@ -151,7 +150,7 @@ class Verdict:
 
     @cached_property
     def rounded(self) -> tuple[str, ...]:
-        """Units whose cells are too many, so that it is charged to more than it reads.
+        """Units with too many cells, so that more cells are charged than are read.
 
         Then a rule may deny what an exact account would allow; never the reverse.
         """
@@ -160,14 +159,14 @@ class Verdict:
 
 
 def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdict:
-    """Return what every matching rule says to a release.
+    """Return the decision of every matching rule about a release.
 
     A release is allowed if and only if, for every rule that one of its mechanisms
-    falls under, and every cell of the rule that these touch, the rule's filter still
-    holds after adding the release.
+    matches, and every cell of the rule that these touch, the rule's filter still holds
+    after adding the release.
 
     Args:
-        balances: What was charged before, under the policy to decide by.
+        balances: The charges before, under the policy to decide by.
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
     """
@@ -203,7 +202,7 @@ def undated(
 def _findings(
     balances: Balances, family: Family, inquiry: ReleaseCosts, charge: Charge
 ) -> _Findings:
-    """Return what some rules of one unit say, in the cells that a release touches."""
+    """Return the decisions of some rules of one unit, in the cells of a release."""
     spent, limits = family.spent(inquiry, charge), balances.limits
     overlay, then = inquiry.overlay, family.segments.then()
     unlocked = balances.unlocked.pieces(family.space, inquiry, then, charge.places)
@@ -227,9 +226,9 @@ def _findings(
 def _at_a_glance(
     limits: Limits, filters: Integers, spent: Spent, charge: Charge
 ) -> _Said | None:
-    """Return what rules say that plainly let a release pass; None if a look tells less.
+    """Return the decisions if all rules plainly allow a release; else None.
 
-    Most releases touch one cell of few rules, and all of these let them pass.
+    Most releases touch one cell of few rules, and all of these allow them.
     """
     if len(charge.places) != 1 or len(filters) > _FEW:
         return None
@@ -247,7 +246,7 @@ def _closely(
     charge: Charge,
     of_piece: Integers | None,
 ) -> _Said:
-    """Return what rules say, in every cell that a release touches."""
+    """Return the decisions of rules in every cell that a release touches."""
     alone = saturated(charge.alone)
     if of_piece is None:
         admitted = limits.admit(filters[0], spent, alone)
@@ -261,7 +260,7 @@ def _closely(
     worst = none
     if len(charge.places) > 1:
         left = limits.left(filters, of_piece, spent, alone)
-        # A cell that denies goes before all that admit.
+        # A denying cell precedes all allowing ones.
         denies = np.any(~admitted, axis=1, keepdims=True)
         worst = np.where(admitted & denies, _ANYTHING, left).argmin(axis=1)
     denying = none if allowed else (~admitted).sum(axis=1)
@@ -269,10 +268,10 @@ def _closely(
 
 
 def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
-    """Return whether every rule over history lets a release pass.
+    """Return whether every rule over history allows a release.
 
     Args:
-        balances: What was charged before, under the policy to decide by.
+        balances: The charges before, under the policy to decide by.
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
     """
@@ -286,12 +285,12 @@ def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
 def denied_on_top(
     balances: Balances, release: RecordedRelease, day: int = 0
 ) -> Iterator[RuleLoss]:
-    """Yield what rules say that deny a release in cells that were charged before.
+    """Yield the decisions of rules that deny a release in cells charged before.
 
     A cell that it alone is too much for does not count.
 
     Args:
-        balances: What was charged before, under the policy to decide by.
+        balances: The charges before, under the policy to decide by.
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
     """
@@ -315,7 +314,7 @@ def denied_on_top(
 
 
 def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
-    """Return what a rule says to a further loss in each of its cells."""
+    """Return the decision of a rule about a further loss in each of its cells."""
     compiled = balances.compiled
     own_filter = compiled.filter_of(rule.budget)
     space, cells = balances.family(rule.unit).space, list(balances.charged(rule))
@@ -336,19 +335,19 @@ def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLo
 
 
 def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
-    """Return whether every rule that no other implies lets a release pass.
+    """Return whether every binding rule allows a release.
 
-    That is `decide(...).allowed`, unless a unit has more segments than are told
-    apart, or distant periods: then a rule that is implied may deny on its own, since
-    it is charged for more than was read.
+    That is `decide(...).allowed`, unless a unit has more segments than are
+    distinguished, or distant periods: then an implied rule may deny alone, since it is
+    charged for more than was read.
 
     Args:
-        balances: What was charged before, under the policy to decide by.
+        balances: The charges before, under the policy to decide by.
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
     """
     witness = balances.compiled.pruned.witness
-    # Rules are pruned by what they admit in the end, not by how it is unlocked.
+    # Rules are pruned by their final limits, not by unlocked ones.
     pruned = balances.unlocked.whole
     denied = (
         number

@@ -1,4 +1,4 @@
-"""What rules admit, as arrays: the caps of their filters."""
+"""The limits of rules as arrays: the caps of their filters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def budget_of(compiled: CompiledPolicy, number: int) -> Budget:
 
 
 class Limits:
-    """The filters of a policy's budgets, numbered as they are first asked for.
+    """The filters of a policy's budgets, numbered in the order of first use.
 
     Args:
         compiled: The policy.
@@ -44,11 +44,11 @@ class Limits:
         self._arrays()
 
     def place(self, budget: Budget, share: Fraction = WHOLE) -> int:
-        """Return the number of a budget's filter, as far as it is unlocked.
+        """Return the number of a budget's filter, up to its unlocked fraction.
 
         Args:
             budget: The budget.
-            share: What part of it may have been used.
+            share: The unlocked fraction.
         """
         # The id is far cheaper than a hash of the budget; `_kept` keeps it alive.
         key = id(budget), share
@@ -88,7 +88,7 @@ class Limits:
     def _tops_of(self, caps: Integers) -> Integers:
         """Return, by filter and column of a sum, the most that is admitted at a glance.
 
-        Where one coordinate suffices, it is the first one that could.
+        If one coordinate suffices, it is the first one that could.
         """
         tops: Integers = np.full((len(caps), 2 * COORDINATES), _ANYTHING)
         looked_at: Booleans = np.zeros(caps.shape, dtype=np.bool_)
@@ -104,14 +104,14 @@ class Limits:
         return tops
 
     def admit_at_a_glance(self, filters: Integers, together: Integers) -> bool:
-        """Return whether filters admit sums, as far as one look can tell.
+        """Return whether filters admit sums, if a quick check can decide it.
 
-        If not, `admit` says which of them do; it may be all.
+        If not, `admit` determines which of them do; it may be all.
 
         Args:
             filters: Numbers of filters.
-            together: By filter, what its cell would be charged in all, as the table of
-                amounts has it. It need not have been carried over.
+            together: By filter, the total charge of its cell, as in the table of
+                amounts. It need not be normalized.
         """
         within = together <= self._tops.take(filters, axis=0)
         return bool(np.count_nonzero(within) == within.size)
@@ -123,16 +123,16 @@ class Limits:
         spent: Spent,
         alone: Integers,
     ) -> Integers:
-        """Return, by rule and cell, what is left after a loss; below 0 if it is over.
+        """Return, by rule and cell, the remainder after a loss; negative if exceeded.
 
-        That is said of one coordinate, the first that the rule caps. What was charged
+        It is the remainder of one coordinate, the first that the rule caps. The charge
         everywhere is left out: it is the same in all cells of a rule.
 
         Args:
-            filters: By part of the limits, numbers of filters, of a rule each. Those of
-                one rule cap the same coordinates, whatever part of it is unlocked.
+            filters: By part of the limits, numbers of filters, one rule each. Those of
+                one rule cap the same coordinates, whatever fraction is unlocked.
             of_piece: Which part each cell has; the first if None.
-            spent: What the cells were charged before.
+            spent: The charges of the cells before.
             alone: By cell and coordinate, the loss.
         """
         columns = self._first[filters[0]]
@@ -148,7 +148,7 @@ class Limits:
 
         Args:
             filters: Numbers of filters.
-            spent: What each of their cells was charged before.
+            spent: The charges of their cells before.
             alone: By cell and coordinate, the loss.
         """
         first = None if self._some_hold_all else self._quickly(filters, spent, alone)
@@ -161,7 +161,7 @@ class Limits:
     def _quickly(
         self, filters: Integers, spent: Spent, alone: Integers
     ) -> Booleans | None:
-        """Return that all cells hold, if the first coordinate says so; else None."""
+        """Return True for all cells, if the first coordinate shows it; else None."""
         for column in self._deciding[:1]:
             holds = self._columns[column].hold(filters, spent, alone)
             if holds.all():
@@ -184,7 +184,7 @@ class Limits:
 
 
 class _Column:
-    """What the filters of a policy admit in one coordinate.
+    """The caps of a policy's filters in one coordinate.
 
     Args:
         column: The coordinate.
@@ -202,8 +202,8 @@ class _Column:
     def hold(self, filters: Integers, spent: Spent, alone: Integers) -> Booleans:
         """Return, by filter and cell, whether this coordinate is within its cap."""
         everywhere, elsewhere = spent.units(self._column)
-        # Room may be negative, but no difference leaves 64 bits: a loss is at most
-        # 2**62, and a cap from 0 to 2**62.
+        # The remainder may be negative, but no difference leaves 64 bits: a loss is at
+        # most 2**62, and a cap from 0 to 2**62.
         room = (self._caps[filters] - everywhere)[:, None]
         found: Booleans = elsewhere <= room - alone[:, self._column]
         if self._some_never:

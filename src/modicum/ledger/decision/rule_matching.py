@@ -1,4 +1,4 @@
-"""Which rules a release falls under, found once for what is described alike."""
+"""The rules that match a release, computed once for equal descriptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modicum.release import Vocabulary
 from modicum.release.memo import Memo
 from modicum.release.vocabulary import METADATA
 
-#: So many different kinds of releases are remembered.
+#: Maximum number of kinds of releases cached.
 REMEMBERED_MAX = 10_000
 
 
@@ -37,11 +37,11 @@ class MatchedRules(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The rules of one unit that a release falls under.
+    """The rules of one unit that match a release.
 
     Attributes:
         unit: The unit.
-        asked: The rules, by the mechanisms that fall under them.
+        asked: The rules, by their matching mechanisms.
     """
 
     unit: str
@@ -72,13 +72,13 @@ class Matching:
     def __init__(self, compiled: CompiledPolicy) -> None:
         self._stages = compiled.rules, compiled.release_rules
         self._vocabulary = compiled.policy.vocabulary
-        #: What may stand as open text: of an older policy it may be a label now.
+        #: Keys of open text: in an older policy's releases one may be a label now.
         self._texts = tuple(dict.fromkeys((*METADATA, *self._vocabulary.labels)))
         self._by_name = any(map(_looks_at_a_name, _predicates(self._stages)))
         self._found: Memo[object, Matches] = Memo(REMEMBERED_MAX)
         #: Parts of keys, by the bytes of mechanisms; much less is looked at for these.
         self._keys: Memo[bytes, object] = Memo(REMEMBERED_MAX)
-        #: What was asked last: the same release is mostly asked for again next.
+        #: The last lookup: the same release is mostly looked up again next.
         self._last: tuple[RecordedRelease, Matches] | None = None
 
     def of(self, release: RecordedRelease) -> Matches:
@@ -149,7 +149,7 @@ def _predicates(stages: Iterable[RuleSet]) -> Iterator[Predicate]:
 
 
 def _looks_at_a_name(predicate: Predicate) -> bool:
-    """Return whether a predicate asks what one release or mechanism is called."""
+    """Return whether a predicate refers to the name of a release or mechanism."""
     return any(
         isinstance(atom, TextIn | TextPasses) and atom.field in ("id", "name")
         for atom in atoms(predicate)
@@ -157,11 +157,11 @@ def _looks_at_a_name(predicate: Predicate) -> bool:
 
 
 def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, ...]:
-    """Return what predicates may know about each mechanism, in order.
+    """Return the facts that predicates may use about each mechanism, in order.
 
-    A label that the release does not have, or a value that the vocabulary no
-    longer has, reads as the label's default. What was a label when the release was
-    made and is open text now, or the other way round, is read as what it is now.
+    A label that the release does not have, or a value that the vocabulary no longer
+    has, reads as the label's default. A former label that is open text now, or the
+    reverse, is read as what it is now.
     """
     said = {**release.metadata, **release.labels}
     release_labels = _read_labels(Scope.RELEASE, said, vocabulary)

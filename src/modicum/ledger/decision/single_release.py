@@ -23,25 +23,24 @@ from modicum.policy import CompiledPolicy, Rule
 
 
 class RuleLoss(Struct, frozen=True):
-    """What one rule says to a release; the module `amounts` puts it in numbers.
+    """The decision of one rule about a release; `amounts` converts it to numbers.
 
     Of all cells that the release touches, it is the one that has the least left of its
     limit: the one that is over it by the most, if any denies.
 
     Attributes:
         rule: The rule.
-        allowed: Whether it lets the release pass.
-        before: What the cell was charged before; nothing for a rule that looks at
-            one release alone.
-        alone: What this release adds.
-        own_filter: What the rule admits, as far as it is unlocked in the cell; for a
-            rule that looks at one release alone, only its cap on the mechanisms' own
-            deltas is used.
+        allowed: Whether it allows the release.
+        before: The charge of the cell before; zero for a rule about each release alone.
+        alone: The loss of this release.
+        own_filter: The filter of the rule, as far as unlocked in the cell; for a rule
+            about each release alone, only its cap on the mechanisms' own deltas is
+            used.
         filter_name: The policy's filter.
         report_delta: The delta at which the loss is also shown, if one is known.
-        cell: The cell in words; empty if the rule has one cell only.
-        cells_denying: How many cells deny.
-        share: What part of the rule's budget is unlocked in the cell.
+        cell: The cell as text; empty if the rule has one cell only.
+        cells_denying: The number of denying cells.
+        share: The unlocked fraction of the rule's budget in the cell.
         locked: Why nothing of it is; None if something is, or the rule allows it.
         undated: If the rule denies it, and would not deny it alone: its mechanisms that
             are charged to every period, because they name no `periods`.
@@ -65,7 +64,7 @@ class RuleLoss(Struct, frozen=True):
 
     @property
     def together(self) -> Total:
-        """What the cell would be charged in all."""
+        """The total charge of the cell."""
         return self.before.joined(self.alone)
 
     @property
@@ -76,13 +75,13 @@ class RuleLoss(Struct, frozen=True):
 
 
 class Alone(NamedTuple):
-    """What the rules for single releases say.
+    """The decisions of the single-release rules.
 
     Attributes:
         numbers: The numbers of the rules, rising.
-        losses: What each of them says.
-        rounded: Units for which the release reads a part that is too fine to tell.
-        allowed: Whether all of them let it pass.
+        losses: The decision of each of them.
+        rounded: Units for which the release reads too fine a part.
+        allowed: Whether all of them allow it.
     """
 
     numbers: tuple[int, ...]
@@ -91,12 +90,12 @@ class Alone(NamedTuple):
     allowed: bool
 
 
-#: What is said where there are no such rules.
+#: The result without such rules.
 _SILENT = Alone((), (), (), allowed=True)
 
 
 def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
-    """Return what the rules for single releases say; for equal ones it is known."""
+    """Return the decisions of the single-release rules, cached by equality."""
     if not balances.compiled.release_rules:
         return _SILENT
     read = balances.single_release_rules(release, day)
@@ -105,7 +104,7 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
     if found is None:
         if len(balances.alone) >= REMEMBERED_MAX:
             balances.alone.clear()
-        # What was read is kept with it, so that no other object has its id.
+        # The key object is stored with it, so that no other object gets its id.
         found = balances.alone[key] = read, _alone(balances, release, day)
     return found[1]
 
@@ -121,7 +120,7 @@ def _alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
 def _alone_losses(
     compiled: CompiledPolicy, asked: Iterable[Charges]
 ) -> Iterator[tuple[int, RuleLoss]]:
-    """Yield what each rule for single releases says, and its number."""
+    """Yield the decision of each single-release rule, and its number."""
     for family, inquiry in asked:
         for charge in inquiry.charges:
             totals = charge.alone.totals()
@@ -136,12 +135,12 @@ def _alone_losses(
 def by_itself(
     compiled: CompiledPolicy, rule: Rule, losses: Mapping[Total, int]
 ) -> RuleLoss:
-    """Return what a rule for single releases says, as its worst cell has it.
+    """Return the decision of a single-release rule, by its worst cell.
 
     Args:
         compiled: The policy.
         rule: The rule.
-        losses: What the release costs its cells, and how many of them; at least one.
+        losses: The cost of the release per cell, and the number of cells; at least one.
     """
     alone = max(losses, key=lambda one: _strain(rule.budget, one))
     denying = sum(cells for one, cells in losses.items() if not _fits(rule.budget, one))
@@ -160,10 +159,10 @@ def by_itself(
 def allows_alone(
     balances: Balances, release: RecordedRelease, day: int = 0, *, pruned: bool = True
 ) -> bool:
-    """Return whether every rule for single releases lets a release pass.
+    """Return whether every single-release rule allows a release.
 
     Args:
-        balances: Balances of the policy; nothing in them matters.
+        balances: Balances of the policy; their charges do not matter.
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
         pruned: Whether to look only at rules that no other rule implies.
@@ -182,7 +181,7 @@ def _own_filter(budget: Budget) -> Filter:
 
 @lru_cache(maxsize=10_000)
 def _strain(budget: Budget, alone: Total) -> tuple[bool, int]:
-    """Return what orders losses by how much they ask of a budget."""
+    """Return a key that orders losses by the fraction of a budget that they use."""
     if isinstance(budget, Unlimited):
         return False, 0
     return not _fits(budget, alone), fixed_figure(budget, alone)

@@ -1,4 +1,4 @@
-"""What part of their limits may have been used by now, by unit and user group."""
+"""The unlocked fractions of limits, by unit and user group."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from modicum.release.parts import merged
 
 
 class Locked(NamedTuple):
-    """Why nothing is unlocked in a cell. Spans of groups are in order, and apart.
+    """Why nothing is unlocked in a cell. Spans of groups are in order, and disjoint.
 
     Attributes:
         unit: Whether the open round unlocks nothing of its unit; then groups do not
             matter.
-        unnamed: Whether what reads the cell names no groups, and so reads all that
-            there ever will be.
+        unnamed: Whether the release names no groups, and so reads all future ones.
         ahead: The groups in it that have not begun.
-        never: Those that never will: their rounds went by without them.
-        closed: Those that retired, where nobody may use what they left over.
+        never: The groups that never will be: their rounds are over.
+        closed: Retired groups, whose unused budget nobody may use.
         open: All groups of which something is unlocked, in the cell or not.
     """
 
@@ -43,11 +42,11 @@ class Locked(NamedTuple):
 
 
 class Groups:
-    """Of which user groups something is unlocked.
+    """The user groups with an unlocked budget.
 
     Args:
-        shares: What part is, by number of a group that ever began.
-        rounds: How many rounds were opened; a group begins in the one of its number.
+        shares: The unlocked fraction, by number of a group that ever started.
+        rounds: The number of opened rounds; a group begins in the one of its number.
     """
 
     def __init__(self, shares: Mapping[int, Fraction], rounds: int) -> None:
@@ -68,7 +67,7 @@ class Groups:
 
 
 def _both(some: Iterable[Span], others: Sequence[Span]) -> tuple[Span, ...]:
-    """Return what lies in some spans and in others, too."""
+    """Return the intersection of spans."""
     common = [
         (max(low, first), min(high, last))
         for low, high in some
@@ -79,7 +78,7 @@ def _both(some: Iterable[Span], others: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _without(spans: Iterable[Span], known: Iterable[Span]) -> Iterator[Span]:
-    """Yield what lies in some spans, and in no known one; those are in order."""
+    """Yield the parts of spans outside of known ones; those are in order."""
     for low, high in spans:
         begin = low
         for first, last in known:
@@ -91,15 +90,15 @@ def _without(spans: Iterable[Span], known: Iterable[Span]) -> Iterator[Span]:
             yield begin, high
 
 
-#: In the events of rounds, shares are told in millionths.
+#: Events of rounds store fractions in millionths.
 MILLION = 1_000_000
-#: The shares of so many spans of groups are remembered.
+#: Maximum number of spans of groups whose fractions are cached.
 _SPANS_MAX = 10_000
 WHOLE = Fraction(1)
 
 
 class Shares(NamedTuple):
-    """What part of its limits each piece of a release may have used.
+    """The unlocked fraction of the limits, for each piece of a release.
 
     Attributes:
         shares: The different parts, rising.
@@ -119,15 +118,15 @@ EVERYTHING_UNLOCKED = Shares((WHOLE,))
 
 
 class Unlocked:
-    """The parts of all limits that may have been used by now.
+    """The unlocked fractions of all limits.
 
-    A cell's part is that of its unit times that of its user group, where the unit's
-    instances stay in one group for life and groups take turns. A group that was never
-    active has none, and neither has one whose number nobody told. One that had all its
-    turns counts as retired.
+    A cell's fraction is that of its unit times that of its user group, where the unit's
+    instances stay in one group for life and groups rotate. A group that was never
+    active has none, and neither has an unknown one. One that completed its rounds
+    counts as retired.
 
     Args:
-        rotation: How user groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         planning: Rounds and groups, up to the head. It is looked at again whenever
             it changes.
     """
@@ -142,13 +141,13 @@ class Unlocked:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is held back from anybody, now that no round was opened."""
+        """Whether everything is unlocked, as no round was opened."""
         return self._rotation is None and not self._planning.rounds
 
     def pieces(
         self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
     ) -> Shares:
-        """Return what part of its limits each piece of a release may have used."""
+        """Return the unlocked fraction of the limits, for each piece of a release."""
         if self.whole:
             return EVERYTHING_UNLOCKED
         everybody = self.of_unit(space.unit)
@@ -177,7 +176,7 @@ class Unlocked:
         """Return why nothing is unlocked in a piece of a release.
 
         Args:
-            space: Where the instances of a unit lie.
+            space: The space of a unit.
             inquiry: The release.
             then: The segments that its regions are laid over.
             place: A piece whose part is 0.
@@ -192,10 +191,10 @@ class Unlocked:
     def _of_segments(
         self, then: SegmentsThen, segments: Integers, read: Sequence[Span]
     ) -> dict[int, Fraction]:
-        """Return what every group of a segment that is read may have used, by segment.
+        """Return the fraction common to all groups read in a segment, by segment.
 
-        A segment may be touched in part only, where none is cut any more. What was
-        charged in it is no less than what was charged to those who are read.
+        A segment may be touched in part only, where none is cut any more. Its charge is
+        no less than that of the groups that are read.
         """
         near = np.isin(then.owner, segments)
         groups = then.ends[near, -1].tolist()
@@ -215,7 +214,7 @@ class Unlocked:
             shares = [
                 self._by_group[one] for one in self._by_group if low <= one <= high
             ]
-            # A group that nobody told of has no part at all.
+            # An unknown group has no fraction.
             known = len(shares) == high - low + 1
             least = min(shares) if known else Fraction(0)
             found = self._of_spans.keep(span, least)
@@ -237,7 +236,7 @@ class Unlocked:
         active = {
             group: schedule.share(age)
             for group, age in self._planning.ages().items()
-            if age <= schedule.rounds  # Another policy may have let it stay longer.
+            if age <= schedule.rounds  # Another policy may have allowed more rounds.
         }
         self._by_group = {**retired, **active}
         self._groups = Groups(self._by_group, len(self._planning.rounds))

@@ -1,1 +1,1 @@
-"""The log: what happened, how it is written down, and the chain that binds it."""
+"""The log: events, their encoding, and the hash chain."""

@@ -1,9 +1,9 @@
-"""What somebody signs who agrees or refuses. This page is a format that others read.
+"""The signed statement of a vote. This page is a format that others read.
 
-The statement says everything that the entry says, and under which policy. It names
-itself first, as checkpoints and receipts do, so that no signature made for one thing
-is one for another. It names the head, so that it holds at one place of one log: what
-was signed once cannot be said again later.
+The statement contains all that the entry contains, and the policy. It starts with its
+own type, as checkpoints and receipts do, so that a signature for one purpose is invalid
+for another. It contains the head, so that it is valid at one place of one log and
+cannot be replayed later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ APPROVAL_KIND = "modicum-approval/v1"
 
 
 class Signer(Protocol):
-    """A private key, or whatever can sign with one."""
+    """A private key, or another signing device."""
 
     @property
     def public(self) -> bytes:
@@ -33,11 +33,11 @@ class Signer(Protocol):
 
 
 def statement_bytes(body: ApprovalGiven, *, by: str, policy: str, key: str) -> bytes:
-    """Return the canonical bytes that are signed.
+    """Return the canonical bytes to sign.
 
     Args:
-        body: What is said; its own key and signature are not looked at.
-        by: Who says it: the actor of the event.
+        body: The vote; its key and signature are ignored.
+        by: The voter: the actor of the event.
         policy: The digest of the policy that is active.
         key: The raw public key of who signs it, in hexadecimal.
     """
@@ -61,13 +61,13 @@ def statement_bytes(body: ApprovalGiven, *, by: str, policy: str, key: str) -> b
 def signed(
     body: ApprovalGiven, *, by: str, policy: str, signer: Signer
 ) -> ApprovalGiven:
-    """Return what is said with a signature.
+    """Return a vote with a signature.
 
     Args:
-        body: What is said, with the head that it is said at.
-        by: Who says it: the actor of the event.
+        body: The vote, with its head.
+        by: The voter: the actor of the event.
         policy: The digest of the policy that is active.
-        signer: What signs it.
+        signer: The signer.
     """
     key = signer.public.hex()
     message = statement_bytes(body, by=by, policy=policy, key=key)
@@ -75,7 +75,7 @@ def signed(
 
 
 def is_genuine(body: ApprovalGiven, by: str, policy: str) -> bool:
-    """Return whether what was signed is what is said; so it is if nobody signed."""
+    """Return whether the signature matches the vote; True if it is not signed."""
     return not body.key or verify_signature(
         bytes.fromhex(body.key),
         statement_bytes(body, by=by, policy=policy, key=body.key),

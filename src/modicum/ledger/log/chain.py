@@ -9,7 +9,7 @@ from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger.log import codec
 from modicum.ledger.log.events import Event
 
-#: What the first record names as its predecessor.
+#: The predecessor of the first record.
 GENESIS = "0" * 64
 
 _FIELDS = frozenset({"seq", "prev", "event"})
@@ -79,7 +79,7 @@ def read_record(record: Record, seq: int, previous: str) -> Event:
 
 
 def event_of(record: Record, seq: int) -> Event:
-    """Return the event of one record, whatever it follows.
+    """Return the event of one record, without checking its predecessor.
 
     Raises:
         ChainBreakError: If its number, hash or form is not as it must be.

@@ -1,14 +1,15 @@
 """Events as bytes, and back. This page is a storage format: see ADR 0003.
 
-The types of an event's fields say how it is stored. Older versions knew fewer kinds
-and fewer fields; what they did not know has its default. Version 1 had no parts of the
-data: there, `where`, `periods`, `groups` and `sampling` are always null. Nor did it say
-which labels were given.
+The types of an event's fields determine its encoding. Older versions had fewer kinds
+and fewer fields; missing ones have defaults. Version 1 had no parts of the data: there,
+`where`, `periods`, `groups` and `sampling` are always null. Nor did it record which
+labels were given.
 
-`read_entry` reads quickly, and only ever says what the strict reader, `from_plain`,
-says. Each level is read into fixed fields and written again: where that gives the same
-bytes, they were canonical, with exactly these fields. What many entries share is known
-by its bytes. Whatever is wrong is left to the strict reader, which finds the words.
+`read_entry` is fast, and only ever returns what the strict reader, `from_plain`,
+returns. Each level is decoded into fixed fields and encoded again: equal bytes prove
+that they were canonical, with exactly these fields. Content shared by many entries is
+cached by its bytes. Anything irregular is left to the strict reader, which words the
+error.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ T = TypeVar("T")
 
 
 def to_joined(event: Event) -> dict[str, Joined]:
-    """Return an event as plain data of this version; what is written already stays."""
+    """Return an event as plain data of this version; encoded parts stay encoded."""
     body = event.body
     return {
         "v": EVENT_VERSION,
@@ -68,7 +69,7 @@ def to_joined(event: Event) -> dict[str, Joined]:
 
 
 class LaterVersionError(ValueError):
-    """An event of a version that came after this version of modicum."""
+    """An event of a later version than this version of modicum."""
 
 
 def from_plain(plain: Plain) -> Event:
@@ -94,7 +95,7 @@ def from_plain(plain: Plain) -> Event:
 
 
 class Chained(NamedTuple):
-    """What a record says.
+    """The content of a record.
 
     Attributes:
         seq: Its number.
@@ -108,7 +109,7 @@ class Chained(NamedTuple):
 
 
 def read_entry(payload: bytes) -> Chained | None:
-    """Return what a record says; None if the strict reader must look."""
+    """Return the content of a record; None if the strict reader is needed."""
     try:
         record = _parsed(_RECORD, payload)
         stored = record.event
@@ -148,19 +149,19 @@ def _read_body(kind: str, plain: Mapping[str, Any], version: int) -> Body:
 
 @cache
 def _writers(kind: str) -> tuple[tuple[str, Callable[[Any], Joined]], ...]:
-    """Return what writes each field of a kind, with its name."""
+    """Return the encoder of each field of a kind, with its name."""
     codecs = event_codecs(kind).items()
     return tuple((name, codec.join or codec.write) for name, codec in codecs)
 
 
 class _Parser(NamedTuple):
-    """What reads the bytes of a kind of event.
+    """The decoder of a kind of event.
 
     Attributes:
         body: The kind.
-        decoder: Reads its fields; those that can be parsed stay bytes. They stand in
+        decoder: Decodes its fields; those that can be parsed stay bytes. They are in
             the order of their names, which is that of canonical bytes.
-        fields: What reads each of them further, with its name.
+        fields: The further decoder of each, with its name.
     """
 
     body: type[Body]
@@ -191,7 +192,7 @@ def _refuse_floats(text: str) -> None:
 
 
 class _StoredEvent(msgspec.Struct, gc=False):
-    """An event, what happened in bytes."""
+    """An event whose body is still encoded."""
 
     actor: str
     at: str
@@ -209,7 +210,7 @@ class _StoredRecord(msgspec.Struct, gc=False):
 
 
 def _parsed(decoder: msgspec.json.Decoder[T], data: bytes | Written) -> T:
-    """Return what bytes hold, if they are canonical."""
+    """Return the decoded value of bytes, if they are canonical."""
     value = decoder.decode(data)
     if _ENCODER.encode(value) != bytes(data):
         message = "not in canonical form"
@@ -241,16 +242,16 @@ def release_joined(release: RecordedRelease) -> dict[str, Joined]:
 
 
 def mechanism_written(one: RecordedMechanism) -> Written:
-    """Return the canonical bytes of a mechanism; they are worked out once."""
+    """Return the canonical bytes of a mechanism; they are cached."""
     if one.written is not None:
         return one.written
     return one.keep_written(Written(encode(_mechanism_to_plain(one))))
 
 
 def likeness(one: RecordedMechanism) -> bytes:
-    """Return bytes that tell everything about a mechanism but the part that it reads.
+    """Return bytes that identify everything about a mechanism but its part.
 
-    They are worked out once. Equal ones fall under the same rules, at the same loss.
+    They are cached. Equal ones match the same rules, at the same loss.
     """
     if one.alike is not None:
         return one.alike
@@ -270,7 +271,7 @@ def release_from_plain(plain: Plain, version: int = EVENT_VERSION) -> RecordedRe
 
     Args:
         plain: The data.
-        version: Version of the event that holds it.
+        version: The version of its event.
 
     Raises:
         ValueError: If anything is missing, left over, or not of its form.
@@ -334,7 +335,7 @@ def _mechanism_to_plain(one: RecordedMechanism) -> dict[str, Plain]:
         "losses": losses_to_plain(one.losses),
         **part_to_plain(one.part),
     }
-    if one.neighbors:  # Left out otherwise, so that one mechanism has one encoding.
+    if one.neighbors:  # Omitted by default, so that one mechanism has one encoding.
         plain["neighbors"] = dict(one.neighbors)
     return plain
 
@@ -346,7 +347,7 @@ def mechanism_from_plain(
 
     Args:
         plain: The data.
-        version: Version of the event that holds it.
+        version: The version of its event.
 
     Raises:
         ValueError: If anything is missing, left over, or not of its form.
@@ -503,10 +504,10 @@ def _parse_mechanism(data: bytes) -> RecordedMechanism:
 
 
 class _Shared(Memo[bytes, T]):
-    """What parts of entries say, by their canonical bytes.
+    """Decoded parts of entries, by their canonical bytes.
 
     Args:
-        read: Returns what bytes say; raises `ValueError` if they say it wrongly.
+        read: Decodes bytes; raises `ValueError` if they are irregular.
     """
 
     __slots__ = ("_read",)
@@ -516,7 +517,7 @@ class _Shared(Memo[bytes, T]):
         self._read = read
 
     def of(self, data: bytes) -> T:
-        """Return what bytes say; what is wrong is never remembered."""
+        """Return the decoded value of bytes; errors are never cached."""
         known = self.get(data)
         if known is not None:
             return known
@@ -524,7 +525,7 @@ class _Shared(Memo[bytes, T]):
         return self.keep(data, value) if len(data) <= _BYTES_MAX else value
 
 
-#: So many parts of one kind are remembered, none of them longer.
+#: Maximum number of cached parts of one kind, and their maximum length.
 _SHARED_MAX = 1024
 _BYTES_MAX = 10_000
 

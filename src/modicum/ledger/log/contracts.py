@@ -1,7 +1,7 @@
-"""Contracts: what may flow, to whom, how often. This page is a storage format.
+"""Contracts: which flows, to whom, how often. This page is a storage format.
 
-A contract never changes. It is known by the SHA-256 of its canonical bytes, and what
-people agree to is that digest. See ADR 0035.
+A contract never changes. It is identified by the SHA-256 of its canonical bytes, and
+that digest is what people approve. See ADR 0035.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from modicum.ledger.log.field_codec import (
 
 CONTRACT_KIND: Final = "modicum-contract/v1"
 
-#: What a run leaves behind: what is differentially private, and what is not.
+#: The results of a run: differentially private or not.
 ResultName: TypeAlias = Literal["private", "exact"]
-#: Such names, and names of people, in alphabetical order, each once.
+#: Such names, and names of people, in alphabetical order, without duplicates.
 ResultNames: TypeAlias = tuple[str, ...]
 SortedNames: TypeAlias = tuple[str, ...]
-#: An exact score may tell so many bits: no more fit into it.
+#: The maximum number of bits of an exact score: no more fit into it.
 EXACT_BITS: Final = 64
 
 
 class Charge(NamedTuple):
-    """A release whose loss is spent when a flow begins.
+    """A release whose loss is spent when a flow starts.
 
     Attributes:
         release: Its id.
-        content: SHA-256 of what it is, its epsilon included.
-        text: What was asked, as it was written: a query file.
+        content: SHA-256 of its content, its epsilon included.
+        text: The original request: a query file.
     """
 
     release: str
@@ -70,8 +70,8 @@ class QueryTerms(Struct, frozen=True):
     """Queries are run, and their answers withheld.
 
     Attributes:
-        charges: What is asked, one release for each query.
-        results: Which answers are computed, in alphabetical order.
+        charges: The queries, one release for each.
+        results: The kinds of answers computed, in alphabetical order.
     """
 
     charges: tuple[Charge, ...]
@@ -82,14 +82,14 @@ class TaskTerms(Struct, frozen=True):
     """A program is run on withheld answers, and its scores withheld.
 
     Attributes:
-        program: What runs, as canonical text; it names its code by the digest.
+        program: The program, as canonical text; it contains the digest of its code.
         tier: The sandbox that it runs in.
-        seconds: After so many seconds its end is told.
-        memory_mib: How much memory it may have.
-        results: On which answers it runs, in alphabetical order.
-        blocks: Into so many blocks people are divided, for a score that is
-            differentially private itself; 0 if they are not.
-        charges: What that costs; nothing without blocks.
+        seconds: The fixed duration after which its end is reported.
+        memory_mib: Its memory limit.
+        results: The kinds of answers that it reads, in alphabetical order.
+        blocks: The number of blocks of people, for a differentially private score; 0
+            for none.
+        charges: The charge of that score; empty without blocks.
     """
 
     program: str
@@ -102,32 +102,32 @@ class TaskTerms(Struct, frozen=True):
 
 
 class OutputTerms(Struct, frozen=True):
-    """Private answers go out.
+    """Private answers are disclosed.
 
     Attributes:
-        result: SHA-256 of what lies in the vault.
+        result: SHA-256 of the sealed result in the vault.
     """
 
     result: Digest
 
 
 class SignalTerms(Struct, frozen=True):
-    """A score on private answers goes out.
+    """A score on private answers is disclosed.
 
     Attributes:
-        result: SHA-256 of what lies in the vault.
+        result: SHA-256 of the sealed result in the vault.
     """
 
     result: Digest
 
 
 class RawSignalTerms(Struct, frozen=True):
-    """A score on exact answers goes out. That is not differentially private.
+    """A score on exact answers is disclosed. That is not differentially private.
 
     Attributes:
-        result: SHA-256 of what lies in the vault.
-        bins: Into so many bins its range is divided, of which one is told; 0 if the
-            score is told exactly.
+        result: SHA-256 of the sealed result in the vault.
+        bins: The number of bins of its range, one of which is disclosed; 0 for the
+            exact score.
     """
 
     result: Digest
@@ -135,7 +135,7 @@ class RawSignalTerms(Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """How many bits it tells at most: one of its bins, or that there is none."""
+        """The maximum number of bits disclosed: one of its bins, or no score."""
         return self.bins.bit_length() if self.bins else EXACT_BITS
 
 
@@ -145,17 +145,17 @@ Terms: TypeAlias = Computing | LettingGo
 
 
 class Contract(Struct, frozen=True, dict=True):
-    """What may flow, under which conditions.
+    """A permitted flow and its conditions.
 
     Attributes:
-        id: What people call it.
-        analyst: Who asks for it, and is not among those who agree.
-        recipients: Who may have what it lets go, in alphabetical order.
-        data: The version of the data that each table of its queries stands for.
+        id: Its id.
+        analyst: The analyst, who does not count as an approver.
+        recipients: The recipients of disclosures, in alphabetical order.
+        data: The version of the data for each table of its queries.
         parent: The contract that it follows from, by its digest; empty for none.
         expires_at: From then on it permits nothing.
-        uses: How often it may be used.
-        terms: What flows.
+        uses: The maximum number of uses.
+        terms: The terms of the flow.
     """
 
     id: str
@@ -169,7 +169,7 @@ class Contract(Struct, frozen=True, dict=True):
 
     @property
     def flow(self) -> str:
-        """What kind of flow it is."""
+        """The kind of flow."""
         return FLOWS[type(self.terms)]
 
     @property

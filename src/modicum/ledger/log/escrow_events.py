@@ -1,6 +1,6 @@
-"""What happens in an escrow. This page is a storage format, as `events` is.
+"""The events of an escrow. This page is a storage format, as `events` is.
 
-None of it charges anything: what a flow costs is charged by the release that it names.
+None of them charges anything: a flow is charged by the release that it names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from modicum.ledger.log.contracts import Contract
 from modicum.ledger.log.event_kind import EventBody, event
 from modicum.ledger.log.field_codec import Digest, Digests, Keys
 
-#: How rows are written.
+#: The format of rows.
 Media: TypeAlias = Literal["csv", "parquet"]
 
 
@@ -19,20 +19,21 @@ Media: TypeAlias = Literal["csv", "parquet"]
     "data-registered", 4, "nothing", claims=False, shown="{0.id} version {0.version}"
 )
 class DataRegistered(EventBody, frozen=True):
-    """A version of a data set lies in the vault. Its first version says whose it is.
+    """A version of a data set is in the vault. The first one declares the owners.
 
     Attributes:
         id: The data set.
         version: The number of the version, from 1.
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
-        table: What its table is, as canonical text: columns, types, what is public.
-        owners: Whose it is; by name the keys that their agreement must be signed with,
+        media: The format of rows.
+        table: The declaration of its table, as canonical text: columns, types, public
+            values.
+        owners: Its owners; by name the keys that their agreement must be signed with,
             none if it need not be signed.
-        quorum: So many of them must agree.
-        contracts_max: So many contracts may wait or hold for one analyst at a time.
-        bits_max: So many bits may one person be told of it outside differential
-            privacy, in all.
+        quorum: The number of owners that must agree.
+        contracts_max: The maximum number of pending or valid contracts per analyst.
+        bits_max: The total number of bits that may be disclosed to one person outside
+            differential privacy.
     """
 
     id: str
@@ -69,7 +70,7 @@ class DataShredded(EventBody, frozen=True):
     shown="{0.contract.flow} {0.contract.id}",
 )
 class ContractProposed(EventBody, frozen=True):
-    """Somebody asks for a flow of data.
+    """A contract was proposed.
 
     Attributes:
         contract: The contract.
@@ -82,7 +83,7 @@ class ContractProposed(EventBody, frozen=True):
 
 @event("contract-withdrawn", 4, "nothing", claims=False, shown="{0.contract:.12}")
 class ContractWithdrawn(EventBody, frozen=True):
-    """Who asked for a flow does not ask for it any more.
+    """A proposer withdrew a contract.
 
     Attributes:
         contract: The contract, by its digest.
@@ -108,7 +109,7 @@ class FlowBegun(EventBody, frozen=True):
 
 @event("flow-withheld", 4, "nothing", claims=False, shown="{0.contract:.12}")
 class FlowWithheld(EventBody, frozen=True):
-    """A run has ended, and what it computed lies in the vault.
+    """A run ended, and its results are in the vault.
 
     Attributes:
         contract: The contract, by its digest.
@@ -123,7 +124,7 @@ class FlowWithheld(EventBody, frozen=True):
 
 @event("flow-failed", 4, "nothing", claims=False, shown="{0.contract:.12}")
 class FlowFailed(EventBody, frozen=True):
-    """A run has ended without a result. Why is not told: it may be a fact about rows.
+    """A run ended without a result. The cause is not recorded: it may depend on rows.
 
     Attributes:
         contract: The contract, by its digest.
@@ -136,18 +137,18 @@ class FlowFailed(EventBody, frozen=True):
 
 @event("flow-released", 4, "nothing", claims=False, shown="{0.contract:.12} to {0.to}")
 class FlowReleased(EventBody, frozen=True):
-    """Something that was withheld goes out from here on.
+    """A withheld result is disclosed from here on.
 
     Attributes:
         contract: The contract, by its digest.
-        to: Who is given it.
+        to: The recipient.
     """
 
     contract: Digest
     to: str
 
 
-#: What happens in the escrow.
+#: The events of the escrow.
 EscrowBody: TypeAlias = (
     DataRegistered
     | DataShredded

@@ -1,4 +1,4 @@
-"""What each kind of event declares of itself."""
+"""The declared properties of each kind of event."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from modicum.ledger.log.recorded_release import RecordedRelease
 
-#: What an event moves: `balances` if a loss comes in, changes or is taken back;
-#: `decisions` if the same release may be decided otherwise after it.
+#: What an event changes: `balances` if a loss is added, changed or released;
+#: `decisions` if the same release may be decided differently after it.
 Moves: TypeAlias = Literal["balances", "decisions", "nothing"]
 
 
 class EventBody(Struct, frozen=True):
-    """What happened.
+    """The body of an event.
 
     Attributes:
         kind: The name of its kind, as it is stored.
-        since: The version of the schema that it came with.
-        later: Fields that came later than the kind, and with which version.
-        moves: What it moves.
-        claims: Whether it says what must be so under the active policy, besides what
-            the state allows: an audit asks `ledger.proof.consistency`.
+        since: The schema version that introduced it.
+        later: Fields added later, and the version of each.
+        moves: What it changes.
+        claims: Whether it makes claims under the active policy, besides what the state
+            allows: an audit checks `ledger.proof.consistency`.
     """
 
     kind: ClassVar[str]
@@ -36,7 +36,7 @@ class EventBody(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What it is about, in few words."""
+        """Its subject, in brief."""
         return self._shown.format(self)
 
     @property
@@ -60,7 +60,7 @@ def event(
 ) -> Callable[[type[B]], type[B]]:
     """Return the decorator that declares a kind of event.
 
-    `EventBody` has what is declared; `shown` is a template over fields: its summary.
+    `EventBody` describes the arguments; `shown` is a template over fields: its summary.
     """
 
     def declare(own: type[B]) -> type[B]:

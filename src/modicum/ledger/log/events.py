@@ -1,12 +1,12 @@
-"""What the ledger remembers. This page is a storage format: see ADR 0003.
+"""The events of the ledger. This page is a storage format: see ADR 0003.
 
-Each kind of event is declared here, once: its name, its fields, and what readers of the
-log must know of it. A field's type decides how it is stored and checked (`codec`).
+Each kind of event is declared here, once: its name, its fields, and the properties that
+readers of the log need. A field's type determines its encoding and its checks
+(`codec`).
 
-An event carries all that replay needs: a priced release holds every unit's integer
-loss, and its encoding names the grid. Decisions and balances go by these integers and
-price nothing; an audit prices descriptions again, to compare
-(`ledger.proof.repricing`).
+An event contains all that replay needs: a priced release has every unit's integer loss,
+and its encoding names the grid. Decisions and balances use these integers and price
+nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing`).
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from modicum.ledger.log.field_codec import (
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
-#: Version of the event schema. Older events are read for good; newer ones are refused.
+#: Version of the event schema. Older events stay readable; newer ones are refused.
 EVENT_VERSION = 5
 
-#: What people speak about.
+#: The subjects of votes.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
-#: A remark is cut to so many characters in a list.
+#: Maximum length of a remark in a list, in characters.
 _SHOWN = 60
 
 
 @event("release-requested", 3, "nothing", claims=True)
 class ReleaseRequested(EventBody, frozen=True):
-    """Somebody asks for a release that people must agree to first.
+    """A release that needs approval was requested.
 
     Attributes:
         release: The release, priced under the policy.
         policy: Digest of the policy that was active.
-        reason: Why it is asked for.
+        reason: The requester's reason.
     """
 
     release: RecordedRelease
@@ -55,7 +55,7 @@ class ReleaseRequested(EventBody, frozen=True):
 
 @event("request-withdrawn", 3, "nothing", claims=False)
 class RequestWithdrawn(EventBody, frozen=True):
-    """Who asked for a release does not ask for it any more.
+    """A requester withdrew a release.
 
     Attributes:
         release: Its id.
@@ -82,7 +82,7 @@ class PolicyText(Struct, frozen=True):
 
 @event("policy-proposed", 3, "nothing", claims=False, shown="{0.name} {0.digest:.12}")
 class PolicyProposed(PolicyText, EventBody, frozen=True):
-    """Somebody asks for another policy.
+    """Another policy was proposed.
 
     Attributes:
         reason: Why it is to take the place of the active one.
@@ -100,14 +100,14 @@ class PolicyProposed(PolicyText, EventBody, frozen=True):
     later={"reason": 2, "accepted": 2},
 )
 class PolicyActivated(PolicyText, EventBody, frozen=True):
-    """A policy holds from here on.
+    """A policy is active from here on.
 
     Attributes:
         reason: Why it replaces the one before; empty for the first.
-        accepted: Ids of rules that history exceeds, accepted all the same, in the
-            policy's order; what falls under them stays denied. After them, since
-            version 5, `attribute:NAME` of attributes that releases read and that are
-            gone: none of those that are new is one of them.
+        accepted: Ids of rules accepted although history exceeds them, in the policy's
+            order; releases that match them stay denied. After them, since version 5,
+            `attribute:NAME` of removed attributes that releases read: none of them is
+            one of the new attributes.
     """
 
     reason: str = ""
@@ -121,8 +121,8 @@ class ReleaseReserved(EventBody, frozen=True):
     Attributes:
         release: The release.
         policy: Digest of the policy that it was decided by.
-        expires_at: When the reservation runs out.
-        approved_by: Who agreed to it, where the policy asks for that; sorted.
+        expires_at: When the reservation expires.
+        approved_by: The approvers, where the policy requires approval; sorted.
     """
 
     release: RecordedRelease
@@ -133,21 +133,21 @@ class ReleaseReserved(EventBody, frozen=True):
 
 @event("release-started", 1, "nothing", claims=False)
 class ReleaseStarted(EventBody, frozen=True):
-    """Rows may be read from here on; whatever happens now, it is spent."""
+    """Rows may be read from here on; the loss is spent, whatever happens."""
 
     release: str
 
 
 @event("release-posted", 1, "nothing", claims=False)
 class ReleasePosted(EventBody, frozen=True):
-    """The release is out."""
+    """The release was published."""
 
     release: str
 
 
 @event("release-voided", 1, "balances", claims=False)
 class ReleaseVoided(EventBody, frozen=True):
-    """The release was given up before it started; its loss is taken back."""
+    """The release was canceled before it started; its loss is released."""
 
     release: str
     reason: str
@@ -155,14 +155,14 @@ class ReleaseVoided(EventBody, frozen=True):
 
 @event("release-expired", 1, "balances", claims=False)
 class ReleaseExpired(EventBody, frozen=True):
-    """The reservation ran out before it started; its loss is taken back."""
+    """The reservation expired before the release started; its loss is released."""
 
     release: str
 
 
 @event("release-denied", 1, "decisions", claims=True)
 class ReleaseDenied(EventBody, frozen=True):
-    """A release was denied. It spends nothing, and its id may be tried again."""
+    """A release was denied. It spends nothing, and its id may be submitted again."""
 
     release: RecordedRelease
     policy: Digest
@@ -171,12 +171,12 @@ class ReleaseDenied(EventBody, frozen=True):
 
 @event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})
 class PastRecorded(EventBody, frozen=True):
-    """A release that happened before; it is counted and cannot be denied.
+    """A past release; it is counted and cannot be denied.
 
     Attributes:
         release: The release.
-        policy: Digest of the policy whose words describe it.
-        assumptions: What was assumed because nobody knows it any more, in words.
+        policy: Digest of the policy whose vocabulary describes it.
+        assumptions: The assumptions about unknown properties, as text.
     """
 
     release: RecordedRelease
@@ -186,18 +186,18 @@ class PastRecorded(EventBody, frozen=True):
 
 @event("past-redescribed", 5, "balances", claims=True)
 class PastRedescribed(EventBody, frozen=True):
-    """What was recorded of a past release is corrected: the periods that it reads.
+    """The record of a past release is corrected: the periods that it reads.
 
-    From here on it is charged as it is described now, in the words of the policy that
-    it was recorded under. Whoever acts agrees; somebody else asked for it. See ADR
-    0041.
+    From here on it is charged by its new description, in the vocabulary of the policy
+    that it was recorded under. The actor approves it; another person requested it. See
+    ADR 0041.
 
     Attributes:
         release: The release as it is described now.
         before: The release as it was described until now.
-        policy: Digest of the policy that was active: it says who must agree.
-        reason: Why whoever acts agrees.
-        approved_by: Who agreed to it, where the policy asks for that; sorted.
+        policy: Digest of the active policy, which determines the approvers.
+        reason: The reason of the approval.
+        approved_by: The approvers, where the policy requires approval; sorted.
     """
 
     release: RecordedRelease
@@ -215,22 +215,21 @@ class PastRedescribed(EventBody, frozen=True):
     later={"head": 3, "key": 3, "signature": 3},
 )
 class ApprovalGiven(EventBody, frozen=True):
-    """Somebody agreed to something, or refused to.
+    """A vote for or against something.
 
     Attributes:
-        subject: What kind of thing it is about.
+        subject: The kind of subject.
         id: Its id: of a release, a plan, a contract or a data set; of a policy, its
             digest.
-        content: SHA-256 of what was agreed to; other contents are not approved.
+        content: SHA-256 of the content voted on; other contents are not approved.
         approves: Whether the actor of the event agrees.
         roles: The roles in which they do, as the policy of the day gives them.
         reason: Why.
-        head: The hash of the entry up to which the ledger was looked at; empty where
-            versions before 3 did not say.
-        key: The raw Ed25519 public key of who signed it, in hexadecimal; empty if
-            nobody did.
+        head: The hash of the last entry reviewed; empty in versions before 3.
+        key: The raw Ed25519 public key of the signer, in hexadecimal; empty if
+            unsigned.
         signature: The signature of its statement (see `approval_statement`), in
-            hexadecimal; empty if nobody signed.
+            hexadecimal; empty if unsigned.
 
     Raises:
         ValueError: If it has a key without a signature, or a signature without a key
@@ -254,7 +253,7 @@ class ApprovalGiven(EventBody, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What was agreed to, or refused."""
+        """The subject of the vote."""
         named = self.id[:12] if self.subject == "policy" else self.id
         return f"{self.subject} {named}: {'approved' if self.approves else 'rejected'}"
 
@@ -266,7 +265,7 @@ class ApprovalGiven(EventBody, frozen=True):
 
 @event("annotated", 2, "nothing", claims=False)
 class Annotated(EventBody, frozen=True):
-    """A remark for whoever reads the log later; it changes nothing.
+    """A remark for later readers of the log; it changes nothing.
 
     Attributes:
         about: The id of a release, or empty for the ledger as a whole.
@@ -278,27 +277,27 @@ class Annotated(EventBody, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What the remark is about, and its beginning."""
+        """The subject of the remark, and its beginning."""
         said = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
         return f"{self.about}: {said}" if self.about else said
 
     @property
     def release_id(self) -> str:
-        """What the remark is about; empty for the ledger as a whole."""
+        """The subject of the remark; empty for the ledger as a whole."""
         return self.about
 
 
 @event("disclosure-recorded", 2, "decisions", claims=False, shown="{0.id}")
 class DisclosureRecorded(EventBody, frozen=True):
-    """Something was disclosed outside differential privacy.
+    """A disclosure outside differential privacy.
 
     No rule can count it; it qualifies every claim about the ledger from here on.
 
     Attributes:
-        id: What the disclosure is called.
-        what: What was disclosed, in words.
-        attributes: The attributes of the data that it tells about.
-        part: The part of the data that it tells about.
+        id: The id of the disclosure.
+        what: A description of the disclosure.
+        attributes: The disclosed attributes of the data.
+        part: The disclosed part of the data.
         reason: Why it was disclosed.
         metadata: Open text: `released_on`, `evidence` …
     """
@@ -313,11 +312,11 @@ class DisclosureRecorded(EventBody, frozen=True):
 
 @event("round-opened", 2, "decisions", claims=True, shown="{0.id}")
 class RoundOpened(EventBody, frozen=True):
-    """A round of planning begins.
+    """A planning round was opened.
 
     Attributes:
-        id: What it is called.
-        unlocked: By privacy unit, the share of every budget that may be spent from
+        id: Its name.
+        unlocked: By privacy unit, the fraction of every budget that may be spent from
             here on, in millionths; it never falls.
     """
 
@@ -353,13 +352,13 @@ class GroupRetired(EventBody, frozen=True):
 
 @event("plan-committed", 2, "decisions", claims=True, shown="{0.id}")
 class PlanCommitted(EventBody, frozen=True):
-    """A plan for many releases was taken; each is reserved by an event of its own.
+    """A plan for many releases was committed; each is reserved by its own event.
 
     Attributes:
-        id: What it is called.
+        id: Its id.
         round: The round it belongs to.
         content: SHA-256 of the plan.
-        releases: The ids of the releases that it takes.
+        releases: The ids of the accepted releases.
     """
 
     id: str
@@ -368,7 +367,7 @@ class PlanCommitted(EventBody, frozen=True):
     releases: tuple[str, ...]
 
 
-#: What happens to a release, and counts.
+#: Events of releases that count.
 ReleaseBody: TypeAlias = (
     ReleaseReserved
     | ReleaseStarted
@@ -379,7 +378,7 @@ ReleaseBody: TypeAlias = (
     | PastRecorded
     | PastRedescribed
 )
-#: What people say, ask for and decide.
+#: Events of votes, requests and policies.
 GovernanceBody: TypeAlias = (
     PolicyActivated
     | ApprovalGiven
@@ -389,9 +388,9 @@ GovernanceBody: TypeAlias = (
     | RequestWithdrawn
     | PolicyProposed
 )
-#: What happens to rounds, user groups and plans.
+#: Events of rounds, user groups and plans.
 PlanBody: TypeAlias = RoundOpened | GroupActivated | GroupRetired | PlanCommitted
-#: What moves balances.
+#: Events that change balances.
 ChargeBody: TypeAlias = (
     ReleaseReserved | ReleaseVoided | ReleaseExpired | PastRecorded | PastRedescribed
 )
@@ -400,12 +399,12 @@ Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
 
 
 class Event(Struct, frozen=True):
-    """One entry of the log, before it is chained.
+    """One entry of the log, before chaining.
 
     Attributes:
         at: When, in UTC, as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
-        actor: Who asked.
-        body: What happened.
+        actor: The actor.
+        body: The event's body.
         version: Version of the schema that it was written in.
     """
 
@@ -420,10 +419,10 @@ KINDS: tuple[type[Body], ...] = get_args(Body)
 
 
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
-    """Return the day that a release counts as made on.
+    """Return the day on which a release counts as made.
 
-    That is the day of its event; for a past release, the day it says it was released
-    on, if it says one in a form that can be read.
+    That is the day of its event; for a past release, its stated release day, if there
+    is one in a readable form.
     """
     if isinstance(body, PastRecorded):
         released_on = body.release.metadata.get("released_on", "")

@@ -1,7 +1,7 @@
-"""How single fields of stored events are written, and read back strictly.
+"""Encoding and strict decoding of single fields of stored events.
 
-The type of a field decides. Where several fields of one type of Python are stored in
-several forms, each form has a name of its own here.
+The type of a field determines its form. Where several fields of one Python type have
+different forms, each form has its own name here.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ class Codec(Struct, frozen=True):
         write: Returns the plain data of a value.
         read: Returns the value of plain data; raises `ValueError` if it has another
             form.
-        join: Returns what `write` does, where parts may be written already; None if
-            none are.
-        parse: Returns the value of canonical bytes, as `read` does of what they say;
-            None if that is no quicker.
+        join: Like `write`, where parts may already be encoded; None if none are.
+        parse: Returns the value of canonical bytes, as `read` does for decoded ones;
+            None if that is no faster.
     """
 
     write: Callable[[Any], Plain]
@@ -175,7 +174,7 @@ def read_keys(plain: Plain) -> dict[str, tuple[str, ...]]:
 
 
 def one_of(*words: str) -> Codec:
-    """Return the form of a field that holds one of a few words."""
+    """Return the form of a field that has one of a few values."""
     return Codec(str, partial(_read_word, words))
 
 
@@ -183,7 +182,7 @@ def exactly(plain: Mapping[str, object], keys: Set[str]) -> None:
     """Refuse a stored mapping that does not have exactly these fields.
 
     Raises:
-        ValueError: Naming what is missing or left over.
+        ValueError: With the missing or unexpected fields.
     """
     if plain.keys() == keys:
         return
@@ -227,7 +226,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 
-#: How a field is stored, by the type that it is declared with.
+#: The form of a field, by its declared type.
 CODECS: Mapping[str, Codec] = {
     "str": Codec(str, read_text),
     "tuple[str, ...]": Codec(list, read_texts),
@@ -236,7 +235,7 @@ CODECS: Mapping[str, Codec] = {
     "bool": Codec(bool, _read_flag),
     "Digest": Codec(str, read_digest),
     "Digests": Codec(dict, read_digests),
-    # Public keys have as many digits as a SHA-256.
+    # Public keys have the same length as a SHA-256.
     "Keys": Codec(_write_keys, read_keys),
     "OptionalHash": Codec(str, partial(_read_hex, 64)),
     "OptionalSignature": Codec(str, partial(_read_hex, 128)),
@@ -248,12 +247,12 @@ CODECS: Mapping[str, Codec] = {
 def codecs_of(
     own: type, codecs: Mapping[str, Codec], *, but: str = ""
 ) -> dict[str, Codec]:
-    """Return how each field of a class is stored, by name.
+    """Return the form of each field of a class, by name.
 
     Args:
         own: The class; its module has `from __future__ import annotations`.
         codecs: How fields are stored, by their declared types.
-        but: A field that is left out.
+        but: A field to leave out.
     """
     declared = {
         name: kind

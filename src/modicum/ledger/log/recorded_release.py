@@ -1,7 +1,7 @@
 """Releases as the ledger records them. This page is a storage format: see ADR 0003.
 
-Most releases repeat what another one said, over another part of the data. So what does
-not depend on the part is written once for all of them.
+Most releases repeat another one on a different part of the data. So what does not
+depend on the part is encoded once for all of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
 
 
 def stored_mechanism(one: PricedMechanism) -> StoredMechanism:
-    """Return what a mechanism is stored as, whatever part of the data it reads."""
+    """Return the stored form of a mechanism, independent of its part of the data."""
     known = one.elsewhere.get()
     return one.elsewhere.keep(_elsewhere(one)) if known is None else known
 
@@ -63,7 +63,7 @@ def _elsewhere(one: PricedMechanism) -> StoredMechanism:
         "labels": dict(one.labels),
         "losses": losses_to_plain(one.losses),
     }
-    if neighbors:  # Left out otherwise, so that one mechanism has one encoding.
+    if neighbors:  # Omitted by default, so that one mechanism has one encoding.
         later["neighbors"] = dict(neighbors)
     first, last = encode(attributes), encode(later)[1:-1]
     described = one.mechanism.pieces.whole()
@@ -79,20 +79,20 @@ def _elsewhere(one: PricedMechanism) -> StoredMechanism:
 
 @dataclass(frozen=True, slots=True)
 class RecordedMechanism:
-    """A priced mechanism as the ledger keeps it.
+    """A priced mechanism as stored in the ledger.
 
     Attributes:
-        description: Everything said about it, as plain data.
+        description: The complete description, as plain data.
         attributes: The attributes it reads.
         labels: A value for every label, defaults filled in.
         losses: Its loss by privacy unit.
         part: The part of the data it reads.
         neighbors: By unit, the neighboring relation that its loss is proven under,
             where that is not `add-remove`.
-        sources: By unit, what its loss was proven from; None if it was read from the
-            log, which does not keep it.
-        written: The bytes that it is stored as, once they are known.
-        alike: The bytes of all that but the part, once they are known.
+        sources: By unit, the source of its loss; None if it was read from the log,
+            which does not store it.
+        written: Its stored bytes, once known.
+        alike: Its bytes without the part, once known.
     """
 
     description: Mapping[str, Plain]
@@ -124,16 +124,16 @@ class RecordedMechanism:
 
 
 class RecordedRelease(Struct, frozen=True):
-    """A priced release as the ledger keeps it.
+    """A priced release as stored in the ledger.
 
     Attributes:
         id: Its id.
-        content: SHA-256 of what was described; tells a retry from a conflict.
+        content: SHA-256 of the description; distinguishes a retry from a conflict.
         labels: A value for every label, for the release as a whole.
         metadata: Open text.
         mechanisms: Its mechanisms, in order.
-        given: The labels that were given, sorted; the others have their default. With
-            them the content can be worked out anew. None where version 1 did not say.
+        given: The labels that were given, sorted; the others have their default. They
+            allow recomputing the content. None in version 1, which did not record them.
     """
 
     id: str
@@ -145,7 +145,7 @@ class RecordedRelease(Struct, frozen=True):
 
 
 def difference(one: RecordedRelease, other: RecordedRelease) -> str:
-    """Return in what two descriptions of a release differ besides `periods`.
+    """Return how two descriptions of a release differ besides `periods`.
 
     Losses may differ: they follow from the description, and the periods in it.
 
@@ -161,14 +161,14 @@ def difference(one: RecordedRelease, other: RecordedRelease) -> str:
 
 
 def _said(release: RecordedRelease) -> Iterator[tuple[str, object]]:
-    """Yield all that is said about a release but its periods and losses, by key."""
+    """Yield all properties of a release but its periods and losses, by key."""
     yield "release", release.id
     yield "labels", (release.given, {**release.labels})
     yield from sorted(release.metadata.items())
     for one in release.mechanisms:
         for key, value in sorted(one.description.items()):
             if key == "parameters" and isinstance(value, dict):
-                yield from sorted(value.items())  # They are what people know.
+                yield from sorted(value.items())  # These are the names that users know.
             if key not in ("where", "periods", "groups"):
                 yield key, value
         yield "where", one.part.where

@@ -45,8 +45,8 @@ from modicum.release import Vocabulary
 
 #: Since this version of the events, the writer sees to it that times never fall.
 _ORDERED_SINCE = 2
-#: Since this version, the writer refuses to redefine a unit under its name, and asks
-#: whether a dropped attribute is one of the new ones.
+#: Since this version, the writer refuses to redefine a unit under its name, and
+#: requires a decision whether a dropped attribute was renamed.
 _NAMES_KEPT_SINCE = 5
 _DESCRIBING = (
     ReleaseReserved,
@@ -59,17 +59,17 @@ _DESCRIBING = (
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found; an audit that finds a contradiction raises instead.
+    """The result of an audit; a contradiction raises an error instead.
 
     Attributes:
         entries: Number of records.
         head: Hash of the last record.
         state_digest: Digest of the folded state.
-        decisions: How many decisions were taken again, with the same outcome.
-        noted: Number of the record whose hash was asked for; None if none has it.
-        states: Digest of the folded state at each entry for which it was asked.
+        decisions: The number of decisions replayed, all with the same outcome.
+        noted: Number of the record with the noted hash; None if there is none.
+        states: Digest of the folded state at each requested entry.
         unpriced: The releases whose descriptions could not be priced again.
-        approvals: How many times somebody agreed or refused.
+        approvals: The number of votes.
         signed: How many of these are signed; each signature was checked.
         understated: The units of the last policy that have rules, and were others when
             losses were recorded: their rules show less than was released.
@@ -104,14 +104,14 @@ def audit(
     again: Callable[[], Iterable[Record]] | None = None,
     states_at: Collection[int] = (),
 ) -> AuditReport:
-    """Check the chain, price every release again, and take every decision again.
+    """Check the chain, price every release again, and replay every decision.
 
     Args:
         records: All records, in order.
         on_entry: Called with the number of each entry that was checked.
-        noted_hash: A hash that was noted elsewhere; `noted` tells where it stands.
-        again: Returns the same records from the beginning. It is asked where a policy
-            replaced another; without it, what was charged is kept in memory.
+        noted_hash: A hash noted elsewhere; `noted` is its entry.
+        again: Returns the same records from the beginning. It is called where a policy
+            replaced another; without it, charges are kept in memory.
         states_at: Numbers of entries at which the digest of the state is wanted.
 
     Raises:
@@ -146,10 +146,10 @@ def audit(
 
 
 class RunningAudit:
-    """An audit that goes on where it ended, as a log grows.
+    """An incremental audit of a growing log.
 
-    What it says of an entry holds for all before it: each names the hash of the last.
-    After it raised, it says nothing any more.
+    A result for an entry covers all entries before it: each contains the hash of the
+    last. After an error, the audit cannot continue.
 
     Args:
         again: As for `audit`.
@@ -164,7 +164,7 @@ class RunningAudit:
         return self._replay.state.seq
 
     def take(self, record: Record) -> Event:
-        """Check the next record as `audit` does; return what it says.
+        """Check the next record as `audit` does; return its event.
 
         Raises:
             ChainBreakError: As for `audit`.
@@ -185,13 +185,13 @@ class _Replay:
         self._again = again
         self._kept: list[LossChange] = []
         self._approved: dict[str, str] = {}
-        #: What was reserved beyond its holder's share in the turn that goes on.
+        #: Reservations beyond their holder's share in the current turn.
         self._beyond: dict[str, int] = {}
         self._past: dict[str, str] = {}
         self._followed: Followed | None = None
 
     def take(self, record: Record) -> Event:
-        """Check the next record and fold it; return what it says."""
+        """Check the next record and fold it; return its event."""
         seq = self.state.seq + 1
         event = read_record(record, seq, self.state.head)
         if (event.at, event.actor) != self._turn:
@@ -276,14 +276,14 @@ class _Replay:
             )
 
     def _recorded_under(self, release: str) -> Vocabulary | None:
-        """Return the words that a past release was recorded in; they describe it."""
+        """Return the vocabulary that a past release was recorded in."""
         known = self.state.releases.get(release)
         if known is None:
             return None
         return vocabulary_of(self.state.policy_at(known.seq).text)
 
     def _check_named(self, body: ApprovalGiven, seq: int) -> None:
-        """Check that an approval names what its content is the content of."""
+        """Check that an approval names the subject of its content."""
         known = body.content
         if body.subject == "release":
             known = self._approved.setdefault(body.content, body.id)
@@ -295,7 +295,7 @@ class _Replay:
     def _check_decision(
         self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
     ) -> None:
-        assert self._followed is not None  # _under has been asked for each release
+        assert self._followed is not None  # _under has been called for each release
         if decide(self._followed.balances, release, day).blocking != blocking:
             raise ChainBreakError(
                 seq,
@@ -305,9 +305,9 @@ class _Replay:
         self.decisions += 1
 
     def _check_held(self, body: ReleaseReserved, event: Event, seq: int) -> None:
-        """Note what one identity may hold for its own turn only, or not so long.
+        """Record reservations that may be held for one turn only, or a shorter time.
 
-        What is started at once, or taken by a plan, is not held.
+        A release that is started at once, or reserved by a plan, is not held.
         """
         assert self._followed is not None
         bound = self._followed.compiled.policy.reservations
@@ -321,7 +321,7 @@ class _Replay:
             self._beyond[body.release.id] = seq
 
     def refuse_beyond(self) -> None:
-        """Refuse what somebody held beyond their share when their turn ended."""
+        """Refuse reservations beyond an actor's share at the end of their turn."""
         for release, seq in self._beyond.items():
             raise ChainBreakError(
                 seq,
@@ -411,7 +411,7 @@ def _compiled(body: PolicyActivated | PolicyProposed, seq: int) -> CompiledPolic
 
 
 def _exceeded(followed: Followed | None) -> list[str]:
-    """Return the rules that deny whatever falls under them, in the policy's order."""
+    """Return the rules that deny every matching release, in the policy's order."""
     if followed is None:
         return []
     balances = followed.balances

@@ -1,8 +1,8 @@
-"""Audit bundles: a ledger and what is needed to check it, in one file.
+"""Audit bundles: a ledger and all that is needed to verify it, in one file.
 
 A bundle is a zip of stored members in a fixed order: the manifest, public keys,
-checkpoints, the records in pages, and the policies as files of their own. All but the
-records follows from the records or is signed, so nothing in it is taken on trust.
+checkpoints, the records in pages, and the policies as files. All but the records
+follows from the records or is signed, so nothing in it is trusted unchecked.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from modicum.ledger.proof.zip_format import MEMBER_BYTES_MAX, Member
 
 BUNDLE_KIND = "modicum-audit/v1"
 MANIFEST = "manifest.json"
-#: A page takes records until it has so many …
+#: A page ends after this many records …
 PAGE_RECORDS = 1000
-#: … or until the next one would make it longer than this; one alone may be longer.
+#: … or before the record that would exceed this size; a single record may.
 PAGE_BYTES = 1 << 20
 #: A public key is 113 bytes.
 _KEY_BYTES_MAX = 200
@@ -35,14 +35,14 @@ _MANIFEST_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle says of itself; all of it is checked.
+    """The manifest of a bundle; all of it is checked.
 
     Attributes:
         ledger: Hash of the first record.
-        entries: How many records there are.
+        entries: The number of records.
         head: Hash of the last record.
-        pages: How many pages of records there are.
-        checkpoints: How many checkpoints there are.
+        pages: The number of pages of records.
+        checkpoints: The number of checkpoints.
         keys: Ids of the public keys, sorted.
         policies: How many times a policy was activated.
     """
@@ -71,10 +71,10 @@ class Manifest:
 
 
 class Survey:
-    """What the manifest must say, found by going through the records once.
+    """The contents of the manifest, computed from the records.
 
     Attributes:
-        entries: How many records there are.
+        entries: The number of records.
         ledger: Hash of the first record.
         head: Hash of the last record.
         pages: How many pages they fill.
@@ -126,9 +126,9 @@ def members(
     """Yield the members of a bundle, in order.
 
     Args:
-        manifest: What it says of itself.
+        manifest: Its manifest.
         signed: The checkpoints.
-        records: All records, as many as the manifest says.
+        records: All records, as many as in the manifest.
     """
     yield MANIFEST, manifest.to_bytes()
     for key, pem in sorted(pems_of(signed).items()):
@@ -172,7 +172,7 @@ def member_bytes_max(name: str) -> int:
 
 
 def is_full(lines: int, size: int, following: int) -> bool:
-    """Return whether a page takes no further line.
+    """Return whether a page is full.
 
     Args:
         lines: How many lines it has.
@@ -198,7 +198,7 @@ def paged(records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def policy_of(record: Record) -> PolicyActivated | None:
-    """Return the activation that a record holds, or None; quick for all others.
+    """Return the activation in a record, or None; fast for all others.
 
     Raises:
         ChainBreakError: If it looks like an activation and cannot be read.
@@ -210,20 +210,20 @@ def policy_of(record: Record) -> PolicyActivated | None:
 
 
 def key_name(key: str) -> str:
-    """Return the name of the member that holds a public key."""
+    """Return the member name of a public key."""
     return f"keys/{key}.pem"
 
 
 def checkpoint_name(place: int) -> str:
-    """Return the name of the member that holds a checkpoint, counted from 1."""
+    """Return the member name of a checkpoint, counted from 1."""
     return f"checkpoints/{place:06}.json"
 
 
 def page_name(place: int) -> str:
-    """Return the name of the member that holds a page of records, counted from 1."""
+    """Return the member name of a page of records, counted from 1."""
     return f"records/{place:08}.jsonl"
 
 
 def policy_name(seq: int, policy_digest: str) -> str:
-    """Return the name of the member that holds the policy activated by an entry."""
+    """Return the member name of the policy activated by an entry."""
     return f"policies/{seq:08}-{policy_digest}.yaml"

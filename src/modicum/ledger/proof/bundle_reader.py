@@ -1,4 +1,4 @@
-"""Reading an audit bundle: once, from the front, taking nothing on trust."""
+"""Reading an audit bundle in one pass, without trusting its contents."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def broken(why: str) -> VerificationError:
 
 
 class BundleReader:
-    """A bundle that is read once, from the front; nothing of it is held but a page.
+    """A bundle read in one pass; only one page is held in memory.
 
-    The manifest, the keys and the checkpoints are read at once. `records` yields the
-    records, and then checks all that is left.
+    The manifest, the keys and the checkpoints are read immediately. `records` yields
+    the records, and then checks the rest.
 
     Args:
         found: The members, in order.
 
     Attributes:
-        manifest: What the bundle says of itself.
+        manifest: The manifest of the bundle.
         checkpoints: The checkpoints; their signatures are not checked yet.
 
     Raises:
@@ -61,10 +61,10 @@ class BundleReader:
         self.checkpoints = self._checkpoints()
 
     def records(self) -> Iterator[Record]:
-        """Yield every record, with its hash worked out anew; then check the rest.
+        """Yield every record, with its hash recomputed; then check the rest.
 
         Raises:
-            VerificationError: If anything else is not as the records say.
+            VerificationError: If anything else disagrees with the records.
         """
         seq, head, ledger = 0, "", ""
         activations: list[tuple[str, str]] = []

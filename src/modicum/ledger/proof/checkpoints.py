@@ -1,8 +1,8 @@
-"""Checkpoints and receipts, held against a log.
+"""Checkpoints and receipts, compared with a log.
 
-The chain shows that entries fit each other. It cannot show that the end was cut off,
-or that all of it was written anew; a signed claim about one entry, held by somebody
-else, can.
+The chain proves that entries fit together. It cannot prove that the end was not cut
+off, or that the whole log was not rewritten; a signed claim about one entry, held by
+another party, can.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from modicum.ledger.log.chain import Record, event_of
 from modicum.ledger.log.events import PastRecorded, ReleaseDenied, ReleaseReserved
 from modicum.ledger.proof.claims import Claim, Outcome, Receipt, Signed, Verify
 
-# --- what an entry answers ---------------------------------------------------
+# --- decisions of entries -----------------------------------------------------
 
 
 def receipt_of(record: Record, *, ledger: str, at: str, key: str) -> Receipt | None:
@@ -61,12 +61,12 @@ def receipt_of(record: Record, *, ledger: str, at: str, key: str) -> Receipt | N
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A signed claim, and who brings it.
+    """A signed claim and its source.
 
     Attributes:
         signed: The claim.
-        source: Where it comes from, for people: a file, or "the bundle".
-        held: Whether it was held outside of what is checked.
+        source: Its source, for display: a file, or "the bundle".
+        held: Whether it was stored outside of what is checked.
     """
 
     signed: Signed
@@ -76,14 +76,14 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A claim that the log bears out.
+    """A claim that the log confirms.
 
     Attributes:
         claim: The claim.
-        source: Where it comes from.
-        held: Whether it was held outside of what was checked.
-        trusted: Whether its key is one that was named as trusted. A signature by a
-            key that nobody named proves nothing.
+        source: Its source.
+        held: Whether it was stored outside of what was checked.
+        trusted: Whether its key was listed as trusted. A signature by an unlisted key
+            proves nothing.
     """
 
     claim: Claim
@@ -93,11 +93,11 @@ class Finding:
 
 
 class Watch:
-    """Keeps the records that claims are about while a log goes by, and no others.
+    """Collects the records that claims refer to while a log is read.
 
     Args:
-        claims: What is claimed.
-        noted_hash: A hash that was noted elsewhere; `noted` is where it stands.
+        claims: The claims.
+        noted_hash: A hash noted elsewhere; `noted` is its entry.
     """
 
     def __init__(self, claims: Iterable[Claim], noted_hash: str | None = None) -> None:
@@ -109,11 +109,11 @@ class Watch:
 
     @property
     def ledger(self) -> str:
-        """The hash of the first record that went by; empty if none did."""
+        """The hash of the first record read; empty if there was none."""
         return self._kept[1].hash if 1 in self._kept else ""
 
     def passing(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records unchanged, and remember what claims are about."""
+        """Yield the records unchanged, and remember those that claims refer to."""
         for record in records:
             self.last = record.seq
             if record.seq in self._wanted:
@@ -123,7 +123,7 @@ class Watch:
             yield record
 
     def contradiction(self, claim: Claim) -> str:
-        """Return how the log contradicts a claim, in words; empty if it does not."""
+        """Return how the log contradicts a claim, as text; empty if it does not."""
         there = self._kept.get(claim.seq)
         if self.ledger != claim.ledger:
             return "it is for another ledger, or this one was rewritten"
@@ -142,13 +142,13 @@ class Watch:
 
 
 def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> None:
-    """Refuse a claim that nobody signed, or a held one of a key that is not trusted.
+    """Refuse a claim with a bad signature, or a held one of an untrusted key.
 
     Args:
         presented: The claim.
-        verify: What checks a signature.
-        trusted: Ids of the keys that were named; if none was, any key may have
-            signed what was held outside, and the finding says so.
+        verify: Verifies a signature.
+        trusted: Ids of the trusted keys; if empty, any key may have signed a held
+            claim, and the finding shows that.
 
     Raises:
         VerificationError: If the signature is not by its key, or the key is unknown.
@@ -168,11 +168,11 @@ def genuine(presented: Presented, verify: Verify, trusted: Collection[str]) -> N
 def findings_of(
     presented: Iterable[Presented], watch: Watch, trusted: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Return the claims as findings, after a log has gone by.
+    """Return the claims as findings, after reading a log.
 
     Args:
         presented: The claims, each of which is genuine.
-        watch: What went by.
+        watch: The watch that read the log.
         trusted: Ids of the keys that were named as trusted.
 
     Raises:

@@ -1,6 +1,6 @@
 """Checkpoints and receipts as signed bytes. This page is a format that others read.
 
-Keys and files are the shell's; what a claim says of a log is told in `checkpoints`.
+Keys and files are handled elsewhere; the meaning of a claim is in `checkpoints`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLAIM_BYTES_MAX = 1 << 22
 
 #: Whether a signature of a message is by a public key; each as raw bytes.
 Verify: TypeAlias = Callable[[bytes, bytes, bytes], bool]
-#: What the log says to a release: allowed, denied, or recorded because it happened.
+#: The decision about a release in the log: allowed, denied, or recorded as past.
 Outcome: TypeAlias = Literal["allow", "deny", "recorded"]
 
 
@@ -45,10 +45,10 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(_Claim):
-    """A claim that an entry of a ledger is what it is, and so are all before it.
+    """A claim that an entry has a given hash, and thus all entries before it.
 
     Attributes:
-        state: Digest of the state folded up to there, or None if it is not said.
+        state: Digest of the folded state at that entry, or None.
     """
 
     state: str | None
@@ -56,13 +56,13 @@ class Checkpoint(_Claim):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Claim):
-    """A claim that an entry of a ledger gave a release a certain answer.
+    """A claim that an entry of a ledger decided about a release.
 
     Attributes:
         release: The id of the release.
-        content: SHA-256 of what was described.
+        content: SHA-256 of the description.
         decision: The answer.
-        policy: Digest of the policy that it was given by.
+        policy: Digest of the policy of the decision.
         blocking: The ids of the rules that deny.
     """
 
@@ -78,10 +78,10 @@ Claim: TypeAlias = Checkpoint | Receipt
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A claim with its signature and the public key that goes with it.
+    """A claim with its signature and public key.
 
     Attributes:
-        claim: What is claimed.
+        claim: The claim.
         public_key: The raw Ed25519 public key, 32 bytes.
         signature: The Ed25519 signature of `claim_bytes(claim)`, 64 bytes.
     """
@@ -100,7 +100,7 @@ def key_id(public_key: bytes) -> str:
     return digest(public_key)
 
 
-#: What stands before the 32 raw bytes in the DER form of an Ed25519 public key.
+#: The prefix of the 32 raw bytes in the DER form of an Ed25519 public key.
 _DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 
 
@@ -114,7 +114,7 @@ def public_pem(public_key: bytes) -> bytes:
 
 
 def claim_bytes(claim: Claim) -> bytes:
-    """Return the canonical bytes of a claim, which are what is signed."""
+    """Return the canonical bytes of a claim, which are signed."""
     plain: dict[str, Plain] = {
         "ledger": claim.ledger,
         "seq": claim.seq,
@@ -148,7 +148,7 @@ def signed_bytes(signed: Signed) -> bytes:
 
 
 def read_signed(data: bytes) -> Signed:
-    """Return the signed claim that a line of canonical JSON holds; unverified.
+    """Return the signed claim in a line of canonical JSON; unverified.
 
     Args:
         data: The bytes of `signed_bytes`, with or without the line break.

@@ -1,4 +1,4 @@
-"""What a log says twice must be the same both times, and what it claims must be so."""
+"""Consistency: duplicated facts in a log must agree, and its claims must be true."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from modicum.release.vocabulary import (
 
 
 def out_of_turn(body: Body, rotation: RotationRule | None, planning: Planning) -> str:
-    """Return why a user group may not come or go; empty if it may.
+    """Return why a user group may not start or retire; empty if it may.
 
     Args:
-        body: What happens.
-        rotation: How groups take turns; None if they do not.
+        body: The event.
+        rotation: The rotation of user groups; None if there is none.
         planning: Rounds and groups before that.
     """
     if rotation is None:
@@ -71,11 +71,11 @@ def out_of_turn(body: Body, rotation: RotationRule | None, planning: Planning) -
 
 
 def ill_planned(body: PlanCommitted, state: State) -> str:
-    """Return why a plan cannot have taken what it names; empty if it can.
+    """Return why a plan cannot have accepted its releases; empty if it can.
 
     Args:
         body: The plan.
-        state: The state before it; what it takes is reserved by then.
+        state: The state before it; its releases are reserved by then.
     """
     taken = {
         release for plan in state.planning.plans.values() for release in plan.releases
@@ -91,19 +91,19 @@ def ill_planned(body: PlanCommitted, state: State) -> str:
     return ""
 
 
-#: What releases carry besides labels.
+#: Open text of releases, besides labels.
 _OPEN_TEXT = frozenset({*METADATA, *PAST_METADATA, QUERY, CHOICE})
-#: Since this version of the events, who agrees says which entry they looked at.
+#: Since this event version, an approval names the entry reviewed.
 _LOOKED_SINCE = 3
 #: No reservation is written for longer.
 RESERVATION_MAX = timedelta(days=RESERVATION_DAYS_MAX)
 
 
 def contradiction(release: RecordedRelease, vocabulary: Vocabulary) -> str:
-    """Return how a release contradicts itself, in words; empty if it does not.
+    """Return how a release contradicts itself, as text; empty if it does not.
 
-    Rules go by the attributes, labels and parts that stand beside the description of
-    a mechanism. They must be those that the description leads to.
+    Rules use the attributes, labels and parts stored beside the description of a
+    mechanism. They must be those that follow from the description.
     """
     if not release.mechanisms:
         return "it has no mechanism"
@@ -150,7 +150,7 @@ def _other_mechanism(one: RecordedMechanism, vocabulary: Vocabulary) -> str:
 
 
 def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
-    """Return whether the content of a release is the digest of what is recorded."""
+    """Return whether the content of a release is the digest of its record."""
     given, labels = release.given, release.labels
     if given is None or not labels.keys() >= {*given}:
         return False
@@ -164,10 +164,10 @@ def is_described(release: RecordedRelease, vocabulary: Vocabulary) -> bool:
 
 
 def content_of(release: RecordedRelease) -> str:
-    """Return the SHA-256 of what a release says, worked out from what is recorded.
+    """Return the SHA-256 of a release's content, recomputed from its record.
 
     Args:
-        release: The release; it says which labels were given.
+        release: The release; it records which labels were given.
     """
     plain: dict[str, Plain] = {
         "id": release.id,
@@ -181,12 +181,12 @@ def content_of(release: RecordedRelease) -> str:
 def _are_completed(
     labels: Mapping[str, str], given: Mapping[str, object], vocabulary: Vocabulary
 ) -> bool:
-    """Return whether there is a known value for each label of the policy, and no other.
+    """Return whether each label of the policy has a known value, and no other exists.
 
     Args:
         labels: The labels that are stored.
-        given: The labels that the description gives.
-        vocabulary: The words of the policy.
+        given: The labels in the description.
+        vocabulary: The vocabulary of the policy.
     """
     known = vocabulary.labels
     return (
@@ -201,7 +201,7 @@ def _part_described(one: RecordedMechanism) -> Mapping[str, object]:
     return {key: one.description.get(key, none) for key, none in everything.items()}
 
 
-#: What says something that must be so under the active policy.
+#: Events with claims under the active policy.
 Claim: TypeAlias = (
     PolicyActivated
     | ReleaseReserved
@@ -214,7 +214,7 @@ Claim: TypeAlias = (
 
 
 def unfounded(event: Event, policy: Policy, state: State) -> str:
-    """Return what an event claims and is not so; empty if all is so."""
+    """Return the false claim of an event; empty if all are true."""
     body = event.body
     if not isinstance(body, Claim):
         return ""
@@ -245,7 +245,7 @@ def _ill_opened(
     # Groups begin and retire with a round, in one turn and by one actor.
     if not may_open_rounds(event.actor, policy):
         return f"`{event.actor}` opens a round without a role that may"
-    # What was named once stays named, also under a policy without it.
+    # A name accepted once stays valid, also under a policy without it.
     known = {*policy.vocabulary.units, *_unlocked_before(state)}
     if isinstance(body, RoundOpened) and not body.unlocked.keys() <= known:
         return "it unlocks a share of a unit that the policy does not have"
@@ -278,13 +278,13 @@ def _ill_said(
             return f"`{event.actor}` did not sign the correction with a named key"
         return _ill_approved(body, release_approvals(body.release, policy, state))
     if isinstance(body, ReleaseRequested):
-        # A correction always needs somebody else.
+        # A correction always needs a second person.
         if body.release.id in state.releases or approvals_required(
             body.release, policy
         ):
             return ""
         return f"release `{body.release.id}` needs no approval and is requested"
-    # Who owns data speaks to contracts; the fold knows them.
+    # Owners vote on contracts without a role; the fold checks them.
     own = {*roles_of(event.actor, policy)}
     if body.subject not in {"contract", "data"} and not (
         body.roles and {*body.roles} <= own

@@ -1,9 +1,9 @@
-"""Prices again: no stored loss is less than what the description beside it costs.
+"""Repricing: no stored loss is less than the cost of its description.
 
-Decisions follow from the losses that entries state. Whoever can write an entry could
-state less than its mechanisms cost; here that is found. More is no contradiction: a
-later version may prove less for the same description. What cannot be compared is
-refused as well, or a word that nobody knows would hide any loss.
+Decisions follow from the losses in entries. Whoever can write an entry could state less
+than its mechanisms cost; this check detects that. More is no contradiction: a later
+version may prove less for the same description. What cannot be compared is refused as
+well, or an unknown word would hide any loss.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from modicum.release import Vocabulary
 from modicum.release.memo import Memo
 from modicum.release.stored_description import PriceList, UnknownDescription
 
-#: Since this version of the events, whatever is written has a price. Before, writers
-#: may have let pass what has none today.
+#: Since this event version, every release has a price. Earlier writers may have allowed
+#: what has none today.
 _PRICED_SINCE = 2
-#: So many mechanisms that were found right are remembered.
+#: Maximum number of verified mechanisms cached.
 _RIGHT_MAX = 4096
-#: So many of the releases that cannot be priced again are named.
+#: Maximum number of unpriceable releases listed.
 _NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class UnpricedRelease:
-    """A release of version 1 that has no price today: its stored losses are believed.
+    """A version-1 release without a price today: its stored losses are unverified.
 
     Attributes:
         seq: The number of its entry.
         release: Its id.
         mechanism: The name of its first mechanism that has no price.
-        why: Why it has none, in words.
+        why: Why it has no price, as text.
     """
 
     seq: int
@@ -79,7 +79,7 @@ class Unpriced:
 
 
 class _RepricingError(ChainBreakError):
-    """What is stated beside a description cannot be believed."""
+    """A stated loss is wrong or cannot be verified."""
 
     note = ""
     help = ""
@@ -91,7 +91,7 @@ class _RepricingError(ChainBreakError):
 
 
 class UnderstatedError(_RepricingError):
-    """An entry states less than what the description in it costs."""
+    """An entry states less than the cost of its description."""
 
     note = (
         "each mechanism is priced again under the policy that was active at its entry;"
@@ -104,7 +104,7 @@ class UnderstatedError(_RepricingError):
 
 
 class UnknownDescriptionError(_RepricingError):
-    """An entry describes what this version does not know: nothing can be compared."""
+    """An entry has a description unknown to this version: nothing can be compared."""
 
     note = (
         "each mechanism is priced again under the policy that was active at its entry;"
@@ -117,7 +117,7 @@ class UnknownDescriptionError(_RepricingError):
 
 
 class Repricing:
-    """Compares what releases state with what they cost, policy after policy.
+    """Compares stated losses with computed ones, policy after policy.
 
     Attributes:
         unpriced: The releases of version 1 so far that have no price today.
@@ -137,15 +137,15 @@ class Repricing:
 
         Args:
             release: The release, which does not contradict itself.
-            vocabulary: The words of the policy that was active at its entry.
+            vocabulary: The vocabulary of the policy that was active at its entry.
             seq: The number of its entry.
             version: The version of its event.
 
         Raises:
             UnderstatedError: If a mechanism states too little, or has no price though
                 it must have one.
-            UnfamiliarError: If it must have a price, and this version does not know
-                what it describes.
+            UnfamiliarError: If it must have a price, and this version does not know its
+                description.
         """
         if vocabulary is not self._vocabulary:
             self._vocabulary = vocabulary
@@ -201,13 +201,13 @@ class Repricing:
 
 
 class _WrongError(ValueError):
-    """What a mechanism states cannot be; where it stands is said by whoever asked."""
+    """The stated loss is impossible; the caller adds the position."""
 
     found_as: type[_RepricingError] = UnderstatedError
 
 
 class _UnknownError(_WrongError):
-    """What a mechanism states cannot be compared with anything."""
+    """The stated loss cannot be compared with anything."""
 
     found_as = UnknownDescriptionError
 
@@ -215,8 +215,8 @@ class _UnknownError(_WrongError):
 def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
     """Refuse a loss that is stated where no price can be proven.
 
-    A loss for a unit that comes later would be believed then. A unit without a loss
-    is charged what covers it, or without limit. What holds for any change holds for
+    Otherwise a loss for a unit added later would be accepted then. A unit without a
+    loss is charged by its covering unit, or without limit. A loss for any change covers
     the others.
     """
     for unit in one.losses:
@@ -234,9 +234,9 @@ def _refuse_misplaced(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
 
 
 def _refuse_missing(one: RecordedMechanism, vocabulary: Vocabulary) -> None:
-    """Refuse a mechanism that states no loss for a unit: every price has one.
+    """Refuse a mechanism without a loss for a unit: every price has one.
 
-    It would be charged what covers the unit, which is sound, but not what was decided.
+    The covering unit's charge would be sound, but not what was decided.
     """
     for unit in vocabulary.units:
         if unit not in one.losses:

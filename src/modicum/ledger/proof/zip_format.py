@@ -1,9 +1,8 @@
 """A zip file with one possible form for its members: stored, in order, undated.
 
-Nothing is compressed, so nothing can swell while it is read, and the same members give
-the same bytes everywhere. The reader goes through once from the front and accepts
-exactly what the writer writes, so a flipped bit has nowhere to hide. Any program that
-opens zip files opens these.
+Nothing is compressed, so nothing can expand while it is read, and the same members give
+the same bytes everywhere. The reader makes one pass and accepts exactly what the writer
+writes, so a flipped bit is always detected. Any zip program opens these files.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-#: A name and what is stored under it.
+#: A member: its name and contents.
 Member: TypeAlias = tuple[str, bytes]
 
 #: The most bytes that one member may have.
@@ -40,7 +39,7 @@ def packed(members: Iterable[Member]) -> Iterator[bytes]:
     """Yield the bytes of a zip file, piece by piece.
 
     Args:
-        members: What to store, in order; names are plain ASCII and unique.
+        members: The members, in order; names are plain ASCII and unique.
 
     Raises:
         ValueError: If a member or its name is too large.
@@ -112,10 +111,10 @@ def _cut_off() -> ValueError:
 
 
 class Directory:
-    """The members so far, and the directory that a zip file ends with.
+    """The members so far, and the directory at the end of a zip file.
 
     Args:
-        offset: Where in the file the first member stands.
+        offset: The position of the first member in the file.
     """
 
     def __init__(self, offset: int = 0) -> None:
@@ -154,7 +153,7 @@ class Directory:
         return header + raw_name
 
     def ending(self) -> bytes:
-        """Return what follows the last member: the directory, and where it stands."""
+        """Return the end of the file: the directory, and its position."""
         count, size, at = len(self._names), len(self._entries), self._offset
         far = b""
         if count >= _MOST_16 or size >= _MOST_32 or at >= _MOST_32:
@@ -177,7 +176,7 @@ class Directory:
 def begins_like(start: bytes, name: str) -> bool:
     """Return whether bytes look like the beginning of a file with this first member.
 
-    A few flipped bits do not hide what a file was meant to be.
+    This recognizes a damaged file in spite of a few flipped bits.
     """
     expected = Directory().add(name, b"")
     sums = range(14, 26)  # The sum and the two sizes.

@@ -46,7 +46,7 @@ def fold_event(state: State, event: Event, record: Record) -> LossChange | None:
 
 
 def loss_changes(records: Iterable[Record], state: State) -> Iterator[LossChange]:
-    """Yield every loss that came in or was taken back, up to a head.
+    """Yield every loss that was added or released, up to a head.
 
     Raises:
         ChainBreakError: If the log is not the one that led to this state.
@@ -68,8 +68,8 @@ def loss_changes(records: Iterable[Record], state: State) -> Iterator[LossChange
 class Followed:
     """The balances of one policy, as they follow a log.
 
-    Releases are told in the words of the policy: it may divide the population in
-    another way than the policy that they came in under.
+    Releases are re-keyed to the policy: it may divide the population differently than
+    the policy under which they were recorded.
 
     Args:
         compiled: The policy.
@@ -77,7 +77,7 @@ class Followed:
         balances: The balances at the head; by default nothing was charged.
 
     Attributes:
-        balances: What was charged; nobody else changes it.
+        balances: The charges; only this object changes them.
     """
 
     def __init__(
@@ -91,8 +91,9 @@ class Followed:
         self._retelling = PartMigration(
             state.policies, policy.vocabulary.population, policy.text
         )
-        #: What each identity holds of it, reserved and not started.
-        # Not by `self.told`: a cycle would keep a whole ledger until it is collected.
+        #: The reservations of each actor that are not started.
+        # Not by `self.told`: a reference cycle would keep a whole ledger until
+        # collected.
         self.holdings = Holdings(compiled, self._retelling.release, state)
 
     @property
@@ -101,7 +102,7 @@ class Followed:
         return self.balances.compiled
 
     def settle(self, change: LossChange) -> None:
-        """Charge a loss that came in, take it back, or put it in another's place."""
+        """Charge an added loss, release it, or replace another by it."""
         release = self.told(change.release, change.seq)
         if change.instead_of is not None:
             before = self.told(change.instead_of, change.seq)
@@ -112,19 +113,19 @@ class Followed:
             self.balances.charge(release, change.day)
 
     def told(self, release: RecordedRelease, seq: int) -> RecordedRelease:
-        """Return a release in the words of the policy, as it is charged."""
+        """Return a release re-keyed to the policy, as it is charged."""
         return self._retelling.release(release, seq)
 
 
 def followed_from(
     compiled: CompiledPolicy, state: State, changes: Iterable[LossChange]
 ) -> Followed:
-    """Return the balances that a policy has, had it always held.
+    """Return the balances of a policy, as if it had always been active.
 
     Args:
         compiled: The policy.
         state: The state at the head; its owner moves it on.
-        changes: Every loss that came in or was taken back, in the order of the log.
+        changes: Every loss that was added or released, in the order of the log.
     """
     followed = Followed(compiled, state)
     for change in changes:

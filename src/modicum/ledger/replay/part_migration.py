@@ -1,9 +1,9 @@
-"""Telling an old release in the words of the policy that counts it now.
+"""Re-keying of old releases to the policy that counts them now.
 
-Only its parts change: where an attribute that divides the population was refined,
-coarsened, renamed or dropped since, a release is charged to all that its words may
-stand for now. Periods that were told by another clock, or named beside an attribute
-that had no time then, stand for all of time. What it costs and what it reads stay.
+Only their parts change: where an attribute that divides the population was since
+refined, coarsened, renamed or dropped, a release is charged to all values that its own
+may correspond to now. Periods of another clock, or beside an attribute that had no time
+then, become all of time. Its loss and its attributes stay.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from modicum.release import EVERYTHING, Part, Partition, Population
 from modicum.release.parts import merged
 from modicum.release.population import Was
 
-#: So many parts are remembered.
+#: Maximum number of cached parts.
 _REMEMBERED_MAX = 10_000
 
 
 class Held(Protocol):
-    """A policy that holds or held: its text, and the entry that activated it."""
+    """An active or former policy: its text, and the entry that activated it."""
 
     @property
     def text(self) -> str:
@@ -39,7 +39,7 @@ class Held(Protocol):
 
 
 class PartMigration:
-    """Tells releases of a log in the words of one policy.
+    """Re-keys releases of a log to one policy.
 
     Args:
         policies: The policies that were activated up to a head, oldest first.
@@ -65,9 +65,9 @@ class PartMigration:
         self._parts: dict[tuple[Part, int], Part] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
-        """Return a release in the present words."""
+        """Return a release in the present vocabulary."""
         if self._held(seq) == len(self._chain) - 1 and not self._chain[-1].static:
-            return release  # It was told in the present words.
+            return release  # It used the present vocabulary.
         if all(one.part == EVERYTHING for one in release.mechanisms):
             return release
         told = tuple(self._mechanism(one, seq) for one in release.mechanisms)
@@ -78,11 +78,11 @@ class PartMigration:
         )
 
     def part(self, part: Part, seq: int) -> Part:
-        """Return a part in the present words.
+        """Return a part in the present vocabulary.
 
         Args:
-            part: The part, in the words of the policy that held then.
-            seq: The number of the entry that told of it.
+            part: The part, in the vocabulary of the policy active then.
+            seq: The number of its entry.
         """
         held = self._held(seq)
         if part.where is None or held == len(self._chain) - 1:
@@ -107,7 +107,7 @@ class PartMigration:
         return one if part is one.part else one.over(part)
 
     def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
-        """Return whether the periods of a mechanism mean now what they meant then."""
+        """Return whether the periods of a mechanism still have the same meaning."""
         since = self._chain[held:]
         return all(
             population.clocks == since[0].clocks
@@ -123,10 +123,10 @@ def _population_of(policy: Held) -> Population:
 
 
 def _ambiguous(population: Population) -> Population:
-    """Return a division that was taken up again after another one.
+    """Return a division that was reintroduced after another one.
 
-    Whether the step that it tells of was made again is not known. So an old value
-    that is still a value stands for itself as well as for what it has become.
+    Whether its migration step applied again is unknown. So an old value that is still a
+    value is charged as itself as well as its successors.
     """
     partitions = {
         name: replace(one, was=tuple(_either(was, one) for was in one.was))

@@ -1,4 +1,4 @@
-"""What each identity holds reserved and has not started, against a share of limits."""
+"""The reservations of each actor that are not started, against a share of limits."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from modicum.ledger.state.rounds import Planning
 from modicum.ledger.state.state import State
 from modicum.policy import CompiledPolicy
 
-#: Returns a release that an entry with a number brought in, in the words of a policy.
+#: Returns the release of an entry, re-keyed to a policy.
 Told: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
 
-#: The balances of so many identities are kept; others are made anew.
+#: Maximum number of actors with cached balances; others are recomputed.
 _KEPT = 100
 
 
 class Judged(NamedTuple):
-    """What a share of all limits says to one more reservation of somebody.
+    """The check of one more reservation of an actor against a share of all limits.
 
     Attributes:
-        is_large: Whether it takes more than the share of some limit, with what they
-            hold already.
-        beyond: What a rule says in a cell in which they hold something already; None
-            if it stays within the share in all of these.
+        is_large: Whether it exceeds the share of some limit, together with the actor's
+            reservations.
+        beyond: The decision of a rule in a cell in which the actor already has a
+            reservation; None if it stays within the share in all of these.
         is_rounded: Whether there are too many cells, so that this may be too strict.
     """
 
@@ -45,14 +45,14 @@ class Judged(NamedTuple):
 
 
 class Holdings:
-    """Balances of what each identity holds, under one policy.
+    """Balances of each actor's reservations, under one policy.
 
-    They are brought up to date when they are asked for: that takes as long as there
-    are reservations of the identity that came or went since.
+    They are updated on demand: the time depends on the number of the actor's
+    reservations that changed since.
 
     Args:
         compiled: The policy.
-        told: Returns a release in the words of the policy.
+        told: Returns a release re-keyed to the policy.
         state: The state at the head; its owner moves it on.
     """
 
@@ -66,7 +66,7 @@ class Holdings:
     def judged(
         self, actor: str, release: RecordedRelease, day: int, share: Fraction
     ) -> Judged:
-        """Return whether somebody may hold a release besides what they hold."""
+        """Return whether an actor may hold a release besides their reservations."""
         if self._part.share != share:
             self._part = _Part(share)
         balances = self._of(actor)
@@ -77,14 +77,14 @@ class Holdings:
         return Judged(is_large=True, beyond=beyond, is_rounded=bool(balances.rounded))
 
     def _of(self, actor: str) -> Balances:
-        """Return the balances of what somebody holds now."""
+        """Return the balances of an actor's present reservations."""
         known = self._kept.pop(actor, None)
         balances, charged = known or _Held(Balances(self._compiled), {})
         held, state = self._state.holders.of(actor), self._state
         if not charged.keys() <= held:
             for gone in charged.keys() - held:
                 balances.take_back(*charged.pop(gone))
-        # Both are in the order of the log: what is missing is at the end.
+        # Both are in the order of the log: missing ones are at the end.
         for new in islice(held, len(charged), None):
             standing = state.releases[new]
             told = self._told(state.open[new], standing.seq)
@@ -102,7 +102,7 @@ class _Held(NamedTuple):
 
 
 class _Part(Unlocked):
-    """The same part of every limit, whatever rounds unlock."""
+    """The same fraction of every limit, whatever rounds unlock."""
 
     def __init__(self, share: Fraction) -> None:
         super().__init__(None, Planning())

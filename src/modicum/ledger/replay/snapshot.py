@@ -1,9 +1,9 @@
 """Snapshots: a state, and the balances of one policy, as bytes.
 
-A snapshot is a cache for a fast start. It says what it was made from and by; whoever
-reads one that does not fit exactly reads the log instead. Nothing is signed on one, and
-an audit never looks at one. Its checksum finds damage, not forgery: whoever may write
-where it lies can write one that claims less than the log does.
+A snapshot is a cache for a fast start. It names its source and its version; unless it
+fits exactly, the log is read instead. No signature is based on one, and an audit never
+reads one. Its checksum detects damage, not forgery: anyone who can write the file can
+write one that claims less than the log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from modicum.ledger.log.events import EVENT_VERSION
 from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.state import State
 
-#: Raised whenever the fold, the balances, or this format change in any way.
+#: Incremented whenever the fold, the balances, or this format change in any way.
 FOLD_VERSION = 5
 
 _MAGIC = b"modicum-snapshot\n"
@@ -32,7 +32,7 @@ _CHECKSUM_BYTES = 32
 
 
 class Snapshot(Struct, frozen=True):
-    """What is known at one entry of a log.
+    """The state at one entry of a log.
 
     Attributes:
         state: The state.
@@ -73,10 +73,10 @@ def write_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def read_snapshot(data: bytes) -> Snapshot | None:
-    """Return the snapshot that bytes hold; None unless all of it fits this version.
+    """Return the snapshot in some bytes; None unless all of it fits this version.
 
     Args:
-        data: The bytes, as `write_snapshot` returned them once.
+        data: The bytes, as returned by `write_snapshot`.
     """
     body, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:

@@ -1,1 +1,1 @@
-"""The state: where everything stands, as a pure fold of the log."""
+"""The state: a pure fold of the log."""

@@ -1,8 +1,8 @@
-"""Consent to a flow of data: which of its owners agree, and who is still missing.
+"""Consent to a flow of data: which of its owners agree, and who is missing.
 
-What an owner said last counts. A refusal blocks until its owner takes it back: no
-number of others outvotes it. Who proposes a flow, its analyst, and who is given what it
-lets go, do not count among those who agree. See ADR 0035 and 0048.
+An owner's last vote counts. A refusal blocks until it is withdrawn: no number of
+approvals outvotes it. The proposer of a flow, its analyst and its recipients do not
+count as approvers. See ADR 0035 and 0048.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from modicum.policy.declarations.roles import meant_by
 
 
 class Agreement(Struct, frozen=True):
-    """What somebody said to what needs their agreement.
+    """A vote on something that needs consent.
 
     Attributes:
-        by: Who.
+        by: The actor.
         approves: Whether they agree.
         roles: The roles in which they spoke.
         seq: The number of the entry.
@@ -35,34 +35,34 @@ class Agreement(Struct, frozen=True):
     key: str = ""
 
 
-#: An exact score that is not differentially private takes two people, whatever owners
-#: ask for.
+#: An exact score that is not differentially private needs two people, whatever quorum
+#: owners set.
 PEOPLE_FOR_EXACT: Final = 2
 
 
 class Ownership(Struct, frozen=True):
-    """Whose a data set is.
+    """The ownership of a data set.
 
     Attributes:
         owners: By name the keys that their agreement must be signed with; none if it
             need not be signed.
-        quorum: So many of them must agree.
+        quorum: The number of owners that must agree.
     """
 
     owners: Mapping[str, tuple[str, ...]]
     quorum: int
 
     def is_owner(self, person: str) -> bool:
-        """Return whether a data set is somebody's, by the very name."""
+        """Return whether a person owns a data set, by exact name."""
         return person in self.owners
 
 
 class Consent(Struct, frozen=True):
-    """Where the owners of one data set stand.
+    """The consent of the owners of one data set.
 
     Attributes:
         data: The data set.
-        quorum: So many must agree.
+        quorum: The number of owners that must agree.
         agreed: The owners who agree and count, in the order of their names.
         refused: The owners who refuse, in the order of their names.
         left: The owners who could still agree, in the order of their names.
@@ -76,16 +76,16 @@ class Consent(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """How many more owners must agree."""
+        """The number of further owners that must agree."""
         return max(self.quorum - len(self.agreed), 0)
 
 
 class Consents(Struct, frozen=True):
-    """Where all stand whose agreement a contract takes.
+    """All consents that a contract needs.
 
     Attributes:
         by_data: Of each data set, in alphabetical order.
-        people: So many different people must agree in all.
+        people: The number of different people that must agree in total.
     """
 
     by_data: tuple[Consent, ...]
@@ -93,7 +93,7 @@ class Consents(Struct, frozen=True):
 
     @property
     def lacking(self) -> str:
-        """Who is missing, in words; empty if nobody is."""
+        """The missing consents, as text; empty if none is missing."""
         refused = {name for one in self.by_data for name in one.refused}
         if refused:
             return f"{_named(refused)} rejected it"
@@ -130,14 +130,14 @@ def consents(
     said: Iterable[Agreement] = (),
     by: str | None = None,
 ) -> Consents:
-    """Return where the owners stand whose agreement a contract takes.
+    """Return the consents that a contract needs.
 
     Args:
         contract: The contract.
-        ownerships: Whose each of its data sets is.
-        said: What people said to it, oldest first; signatures were checked.
-        by: Who proposed it; None if that was before version 5 of events, when a
-            proposer counted among those who agree.
+        ownerships: The owners of each of its data sets.
+        said: The votes, oldest first; signatures were checked.
+        by: The proposer; None if that was before version 5 of events, when a proposer
+            counted among those who agree.
     """
     words = list(said)
     out = {contract.analyst, *contract.recipients, *([] if by is None else [by])}
@@ -152,13 +152,13 @@ def consents(
 def consent(
     data: str, ownership: Ownership, said: Iterable[Agreement], out: Collection[str]
 ) -> Consent:
-    """Return where the owners of one data set stand.
+    """Return the consent of the owners of one data set.
 
     Args:
         data: The data set.
-        ownership: Whose it is.
-        said: What people said, oldest first; signatures were checked.
-        out: Who does not count among those who agree.
+        ownership: Its owners.
+        said: The votes, oldest first; signatures were checked.
+        out: Those who do not count as approvers.
     """
     last = {
         one.by: one.approves
@@ -179,7 +179,7 @@ def consent(
 
 
 def _is_heard(one: Agreement, ownership: Ownership) -> bool:
-    """Return whether a word counts: a refusal always, agreement by the right key."""
+    """Return whether a vote counts: a refusal always, an approval by the right key."""
     keys = ownership.owners[one.by]
     return not one.approves or not keys or one.key in keys
 

@@ -1,4 +1,4 @@
-"""What is wrong with a contract that somebody proposes."""
+"""Validation of proposed contracts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modicum.ledger.state.datasets import DataSet, version_of
 from modicum.ledger.state.flow import Flow, proposer_out
 from modicum.policy.declarations.roles import meant_by
 
-#: More people than this are not given one thing.
+#: Maximum number of recipients.
 RECIPIENTS_MAX: Final = 100
 
 
@@ -30,11 +30,11 @@ def ill_proposed(
     flows: Mapping[str, Flow],
     in_version: int,
 ) -> str:
-    """Return what is wrong with a contract, in words; empty if nothing is.
+    """Return the mistake of a contract, as text; empty if it is valid.
 
     Args:
         contract: The contract; nothing is called so, and none has its contents.
-        by: Who proposes it.
+        by: The proposer.
         at: When.
         data: The data sets.
         flows: All contracts, by digest.
@@ -96,7 +96,7 @@ def _ill_tasked(terms: TaskTerms) -> str:
 
 
 def _ill_following(contract: Contract, flows: Mapping[str, Flow]) -> str:
-    """Return what is wrong with what a contract follows from."""
+    """Return the mistake of a contract's base contract."""
     terms = contract.terms
     if isinstance(terms, QueryTerms):
         return "a query has no predecessor" if contract.parent else ""
@@ -165,7 +165,7 @@ def _too_many(
         told = sum(_bits(one.contract) for one in counted if one.counts_bits(at))
         if told + bits > limits.bits_max:
             whose = f"`{person}` may receive {limits.bits_max} bits of `{name}` outside"
-            if person != meant_by(by):  # How much they were told is theirs to know.
+            if person != meant_by(by):  # Bits disclosed to a person concern them.
                 return f"{whose} differential privacy, and this would exceed that"
             return (
                 f"{whose} differential privacy; {told} are disclosed or requested, and"
@@ -175,7 +175,7 @@ def _too_many(
 
 
 def _told(contract: Contract) -> list[str]:
-    """Return who learns of what a contract lets go, in alphabetical order."""
+    """Return those who learn from a contract's disclosure, in alphabetical order."""
     return sorted({meant_by(one) for one in (contract.analyst, *contract.recipients)})
 
 

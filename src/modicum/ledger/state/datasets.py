@@ -33,10 +33,10 @@ class DataVersion(Struct, frozen=True):
 
     Attributes:
         sealed: SHA-256 of its encrypted bytes.
-        media: How its rows are written.
-        table: What its table is, as canonical text.
+        media: The format of rows.
+        table: The declaration of its table, as canonical text.
         seq: The number of the entry that registered it.
-        by: Who registered it.
+        by: The actor who registered it.
         agreed: Whether enough owners agreed to it; nothing flows from it before.
         shredded: Whether its key was destroyed.
     """
@@ -50,7 +50,7 @@ class DataVersion(Struct, frozen=True):
     shredded: bool = False
 
     def content(self, version: Version) -> str:
-        """Return the SHA-256 of what owners agree to.
+        """Return the SHA-256 of the content that owners approve.
 
         Args:
             version: Which version it is.
@@ -70,12 +70,13 @@ class DataVersion(Struct, frozen=True):
 
 
 class DataSetTerms(Struct):
-    """Whose a data set is, and its limits.
+    """The owners of a data set, and its limits.
 
     Attributes:
-        ownership: Whose it is.
-        contracts_max: So many contracts may wait or hold for one analyst at a time.
-        bits_max: So many bits may one person be told outside differential privacy.
+        ownership: Its owners.
+        contracts_max: The maximum number of pending or valid contracts per analyst.
+        bits_max: The maximum number of bits disclosed to one person outside
+            differential privacy.
     """
 
     ownership: Ownership
@@ -113,18 +114,18 @@ class DataSet(DataSetTerms):
 def register(
     data: dict[str, DataSet], body: DataRegistered, by: str, seq: int, in_version: int
 ) -> None:
-    """Take a version of a data set; one that replaces another waits for its owners.
+    """Register a version of a data set; a replacement waits for its owners.
 
     Args:
         data: The data sets; it is added to them.
         body: The version.
-        by: Who registers it.
+        by: The actor who registers it.
         seq: The number of the entry.
         in_version: The version of the event.
 
     Raises:
-        ConflictError: If a later one is there, or it is not registered by an owner, or
-            says otherwise whose it is than the first one does.
+        ConflictError: If a later one exists, or it is not registered by an owner, or
+            declares other owners than the first one.
     """
     ownership = Ownership(dict(body.owners), body.quorum)
     known = data.get(body.id)
@@ -163,12 +164,12 @@ def register(
 
 
 def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Version:
-    """Return the version that waits for its owners and has some content.
+    """Return the pending version with some content.
 
     Args:
         data: The data sets.
         identifier: The data set.
-        content: The SHA-256 of what owners agree to.
+        content: The SHA-256 of the content that owners approve.
 
     Raises:
         ConflictError: If none waits.
@@ -188,12 +189,12 @@ def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Versi
 def hear(
     data: Mapping[str, DataSet], body: ApprovalGiven, said: Sequence[Agreement]
 ) -> None:
-    """Take what an owner says to a version that waits.
+    """Apply an owner's vote on a pending version.
 
     Args:
         data: The data sets.
-        body: What they say.
-        said: What was said to it, oldest first, and this as the last.
+        body: The vote.
+        said: The votes on it, oldest first, including this one as the last.
 
     Raises:
         ConflictError: If none waits, or they do not speak as an owner of it.
@@ -206,7 +207,7 @@ def hear(
 
 
 def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> None:
-    """Let a version be used if enough of its owners agree and none refuses."""
+    """Allow use of a version if enough of its owners agree and none refuses."""
     found = known.consent(version, said)
     known.versions[version.number] = replace(
         known.versions[version.number],
@@ -215,7 +216,7 @@ def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> 
 
 
 def shred(data: Mapping[str, DataSet], body: DataShredded, by: str) -> None:
-    """Let nothing flow from a version any more.
+    """End all flows from a version.
 
     Raises:
         ConflictError: If they do not own it, or it was shredded before.

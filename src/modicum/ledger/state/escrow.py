@@ -1,4 +1,4 @@
-"""The escrow: data sets, contracts, and how far each flow of data has come.
+"""The escrow: data sets, contracts, and the state of each flow.
 
 Nothing flows unless this permits it, and it permits nothing by default: see ADR 0035.
 """
@@ -48,12 +48,12 @@ from modicum.policy.declarations.roles import meant_by
 
 
 class Around(Act):
-    """What else the ledger knows when something happens in the escrow.
+    """The ledger state around an escrow event.
 
     Attributes:
-        said: What people said to contracts, by digest, oldest first.
+        said: The votes on contracts, by digest, oldest first.
         started: The releases that who acts started just before, in one go.
-        releases: Where each release stands.
+        releases: The status of each release.
         disclosures: The ids of the disclosures that were recorded.
     """
 
@@ -64,12 +64,12 @@ class Around(Act):
 
 
 class Escrow(Struct):
-    """All of the escrow, up to the head.
+    """The state of the escrow, up to the head.
 
     Attributes:
         data: The data sets by id, oldest first.
         flows: The contracts, by digest, oldest first.
-        names: The digest of each contract, by what people call it.
+        names: The digest of each contract, by its id.
     """
 
     data: dict[str, DataSet] = field(default_factory=dict)
@@ -77,15 +77,15 @@ class Escrow(Struct):
     names: dict[str, str] = field(default_factory=dict)
 
     def apply(self, body: EscrowBody, around: Around) -> None:
-        """Take what happened; if it may not happen, nothing changes.
+        """Apply an event; a forbidden one changes nothing.
 
         Args:
-            body: What happened.
-            around: What else the ledger knows.
+            body: The event.
+            around: The rest of the ledger state.
 
         Raises:
             ConflictError: If it may not happen.
-            InputError: If it is about data or a contract that nobody knows.
+            InputError: If it concerns an unknown data set or contract.
         """
         match body:
             case DataRegistered():
@@ -106,7 +106,7 @@ class Escrow(Struct):
                 assert_never(body)
 
     def flow(self, contract: str) -> Flow:
-        """Return a contract, and what became of it.
+        """Return a contract and its state.
 
         Args:
             contract: Its digest.
@@ -126,11 +126,11 @@ class Escrow(Struct):
         return known
 
     def consents(self, flow: Flow, said: Iterable[Agreement]) -> Consents:
-        """Return where the owners stand whose agreement a contract takes.
+        """Return the consents that a contract needs.
 
         Args:
             flow: The contract.
-            said: What people said to it, oldest first.
+            said: The votes on it, oldest first.
         """
         ownerships = {
             name: self.data[name].ownership for name in flow.contract.data_sets
@@ -145,11 +145,11 @@ class Escrow(Struct):
         disclosures: Collection[str],
         version: int = EVENT_VERSION,
     ) -> None:
-        """Refuse a contract that nobody may propose; it changes nothing here.
+        """Refuse an invalid contract; changes nothing.
 
         Args:
             contract: The contract.
-            by: Who would propose it.
+            by: The proposer.
             at: When.
             disclosures: The ids of the disclosures that were recorded.
             version: The version of the event that proposes it.
@@ -169,17 +169,17 @@ class Escrow(Struct):
             raise _refused(contract.id, found)
 
     def hear(self, contract: str, named: str, said: Agreement, at: str) -> None:
-        """Refuse a word that nobody may say to a contract; it changes nothing here.
+        """Refuse an invalid vote on a contract; changes nothing.
 
         Args:
             contract: The digest of the contract.
-            named: What they call it.
-            said: What somebody says.
+            named: The contract's id in the vote.
+            said: The vote.
             at: When.
 
         Raises:
-            ConflictError: If it is called otherwise, they do not speak as an owner of
-                its data, or they agree to what nobody asks for any more.
+            ConflictError: If the id does not match, the voter is not an owner of its
+                data, or the vote approves a withdrawn contract.
             InputError: If there is no such contract.
         """
         flow = self.flow(contract)
@@ -196,14 +196,15 @@ class Escrow(Struct):
             raise not_permitted(flow, f"it ended at {flow.contract.expires_at}")
 
     def look_at_disclosure(self, body: DisclosureRecorded, by: str) -> None:
-        """Refuse a disclosure of a score in words that are not those of its contract.
+        """Refuse a disclosure of a score whose text differs from its contract.
 
         Args:
             body: The disclosure.
-            by: Who records it.
+            by: The actor who records it.
 
         Raises:
-            ConflictError: If it is said otherwise, or by who is not given the score.
+            ConflictError: If the text differs, or the actor is not a recipient of the
+                score.
         """
         prefix, _, digest = body.id.partition("/")
         flow = self.flows.get(digest) if f"{prefix}/" == DISCLOSURES else None
@@ -225,7 +226,7 @@ class Escrow(Struct):
     def _withdraw(self, body: ContractWithdrawn, around: Around) -> None:
         flow = self.flow(body.contract)
         one = flow.contract
-        # What it may tell counts for its recipients, too, whoever named them.
+        # Its bits count for its recipients, too, in whatever contract.
         theirs = {meant_by(who) for who in (flow.by, one.analyst, *one.recipients)}
         if meant_by(around.by) not in theirs:
             raise not_permitted(
@@ -280,11 +281,11 @@ class Escrow(Struct):
 
 
 def not_permitted(flow: Flow, why: str) -> ConflictError:
-    """Return the mistake of a flow that no contract permits.
+    """Return the error for a flow that no contract permits.
 
     Args:
         flow: The contract that was named.
-        why: Why it does not permit it, in words.
+        why: The reason, as text.
     """
     return ConflictError(
         Problem(
@@ -317,7 +318,7 @@ def escrow_to_plain(escrow: Escrow) -> dict[str, Plain]:
 
 
 def escrow_from_plain(plain: dict[str, Any]) -> Escrow:
-    """Return the escrow that plain data tells of.
+    """Return the escrow that plain data encodes.
 
     Raises:
         ValueError: If it is something else; so may `KeyError` and `TypeError` be.

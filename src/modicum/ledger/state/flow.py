@@ -1,4 +1,4 @@
-"""One contract, and how far the flow of data has come that it is about."""
+"""One contract and the state of its flow."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PROPOSER_OUT_SINCE: Final = 5
 
 
 class Act(Struct):
-    """What somebody does in the escrow.
+    """The actor and time of an escrow event.
 
     Attributes:
-        by: Who acts.
+        by: The actor.
         at: When.
         seq: The number of the entry.
         version: The version of the event.
@@ -42,16 +42,16 @@ class Act(Struct):
 
 
 class Flow(Act):
-    """A contract, who proposed it and when, and what became of it.
+    """A contract, its proposer and time, and its state.
 
     Attributes:
         contract: The contract.
-        withdrawn: Whether nobody asks for it any more.
+        withdrawn: Whether it was withdrawn.
         runs: How many runs began.
-        running: The runs whose end nobody told, oldest first, and who began each.
-        results: By name, the SHA-256 of what a run left in the vault, encrypted.
+        running: The runs without a recorded end, oldest first, and who started each.
+        results: By name, the SHA-256 of an encrypted result in the vault.
         ended_by: The number of the run that left them; 0 for none.
-        released: How often something went out.
+        released: The number of disclosures.
     """
 
     contract: Contract
@@ -64,26 +64,26 @@ class Flow(Act):
 
     @property
     def proposer_out(self) -> str | None:
-        """Who proposed it and does not count among those who agree; None for nobody."""
+        """The proposer, if excluded from the approvers; else None."""
         return proposer_out(self.by, self.version)
 
     @property
     def computes(self) -> bool:
-        """Whether something runs under it, rather than goes out."""
+        """Whether it computes something, rather than discloses it."""
         return isinstance(self.contract.terms, QueryTerms | TaskTerms)
 
     @property
     def uses_left(self) -> int:
-        """How often it may be used still."""
+        """The number of uses left."""
         return self.contract.uses - self.runs - self.released
 
     def is_open(self, at: str) -> bool:
-        """Return whether it waits or holds at a time."""
+        """Return whether it is pending or valid at a time."""
         done = bool(self.results) or not (self.uses_left or self.running)
         return not self.withdrawn and at < self.contract.expires_at and not done
 
     def counts_bits(self, at: str) -> bool:
-        """Return whether it told something at a time, or may tell it still."""
+        """Return whether its bits count at a time: disclosed, or still possible."""
         return bool(self.released) or (
             not self.withdrawn and at < self.contract.expires_at
         )
@@ -95,12 +95,12 @@ def proposer_out(by: str, version: int) -> str | None:
 
 
 def disclosure_of(contract: str) -> str:
-    """Return the id of the disclosure that a score on exact answers takes."""
+    """Return the id of the disclosure for a score on exact answers."""
     return f"{DISCLOSURES}{contract}"
 
 
 def disclosed(contract: Contract) -> str:
-    """Return what the ledger says of a score on exact answers that goes out."""
+    """Return the ledger text for the disclosure of a score on exact answers."""
     terms = contract.terms
     assert isinstance(terms, RawSignalTerms)
     form = f"one of {terms.bins} bins" if terms.bins else "as it is"
@@ -117,15 +117,15 @@ def to_begin(
     at: str,
     started: Mapping[str, Standing],
 ) -> str:
-    """Return why a run may not begin now, in words; empty if it may.
+    """Return why a run may not start now, as text; empty if it may.
 
     Args:
         flow: The flow.
         data: The data sets.
-        consent: Where its owners stand.
+        consent: The consent of its owners.
         at: The time.
-        started: The releases that were started just before, for this: a release that
-            somebody else started may have told something already.
+        started: The releases started just before, for this run: a release started
+            otherwise may already have disclosed something.
     """
     if not flow.computes:
         return "it discloses a result, and nothing runs under it"
@@ -142,7 +142,7 @@ def to_release(
     to: str,
     disclosures: Collection[str],
 ) -> str:
-    """Return why something may not go out now, in words; empty if it may."""
+    """Return why a disclosure is not permitted now, as text; empty if it is."""
     contract = flow.contract
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
         return "its results are withheld, and it discloses nothing"
@@ -157,7 +157,7 @@ def to_release(
 def in_general(
     flow: Flow, data: Mapping[str, DataSet], consent: Consents, at: str
 ) -> str:
-    """Return why a contract may not be used now, in words; empty if it may."""
+    """Return why a contract may not be used now, as text; empty if it may."""
     contract = flow.contract
     if flow.withdrawn:
         return "it was withdrawn"

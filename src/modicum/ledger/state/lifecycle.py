@@ -19,7 +19,7 @@ from modicum.ledger.log.events import (
 
 
 class ReleaseStatus(Enum):
-    """Where a release stands in its life."""
+    """The status of a release."""
 
     RESERVED = "reserved"
     STARTED = "started"
@@ -35,14 +35,14 @@ class ReleaseStatus(Enum):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """A release that was once allowed, or recorded. What it costs is in its entry.
+    """A release that was allowed or recorded. Its loss is in its entry.
 
     Attributes:
         id: Its id.
-        content: SHA-256 of what was described.
-        status: Where it stands.
-        expires_at: When its reservation runs out; empty unless it is reserved.
-        seq: The number of the entry that brought it in.
+        content: SHA-256 of the description.
+        status: Its status.
+        expires_at: When its reservation expires; empty unless it is reserved.
+        seq: The number of the entry that recorded it.
         day: The day that it counts as made on, as an ordinal.
     """
 
@@ -64,17 +64,17 @@ _STEPS: Mapping[tuple[ReleaseStatus, type[Body]], ReleaseStatus] = MappingProxyT
 )
 
 
-#: What each event makes of a release.
+#: The resulting status of each event.
 STATUS_AFTER: Mapping[type[Body], ReleaseStatus] = MappingProxyType(
     {event: status for (_, event), status in _STEPS.items()}
 )
 
 
 def next_status(standing: Standing, body: Body, at: str) -> ReleaseStatus:
-    """Return where an event takes a release.
+    """Return the status of a release after an event.
 
     Args:
-        standing: Where the release stands.
+        standing: The status before.
         body: The event.
         at: When it happens. A reservation expires when its time is over and not
             before, and from then on it can only expire.
@@ -100,7 +100,7 @@ _ANEW = (
     "its reservation was released, and its id cannot be reused: submit it under a"
     " new id"
 )
-#: What one can do with a release that is not where a step begins, by where it is.
+#: The possible actions on a release in the wrong status, by status.
 _REMEDIES: Mapping[ReleaseStatus, str] = MappingProxyType(
     {
         ReleaseStatus.RESERVED: "start it first; starting a release accounts for"
@@ -130,7 +130,7 @@ def unknown_release(identifier: str) -> InputError:
 
 
 def not_correctable(standing: Standing) -> ConflictError:
-    """Return the error for a correction of what was not recorded as past."""
+    """Return the error for correcting a release that was not recorded as past."""
     return ConflictError(
         Problem(
             Code.NOT_CORRECTABLE,
@@ -142,7 +142,7 @@ def not_correctable(standing: Standing) -> ConflictError:
 
 
 def id_taken(standing: Standing, mark: Mark | None = None) -> ConflictError:
-    """Return the error for an id that stands already; `mark` is where it was given."""
+    """Return the error for an id in use; `mark` is its position."""
     remedy = "give the new release a different id"
     if standing.status.counts:
         remedy = (

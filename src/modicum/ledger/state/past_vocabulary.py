@@ -1,4 +1,4 @@
-"""What a policy makes of words that losses were recorded under.
+"""The effect of a policy on the vocabulary of recorded losses.
 
 A loss is recorded for a unit, and for attributes, by their names. A policy that gives a
 name to something else would count the loss for that.
@@ -20,18 +20,18 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.past_units import redefinitions, vocabulary_of
 from modicum.release import Vocabulary
 
-#: So many rules are named.
+#: Maximum number of rules listed.
 _NAMED_MAX = 10
-#: How a dropped attribute is accepted by name: no rule of the policy is called so.
+#: The name by which a dropped attribute is accepted: no rule id has this form.
 ATTRIBUTE = "attribute:"
 
 
 class Redefined(NamedTuple):
-    """A unit whose recorded losses may be too low for what a policy calls so.
+    """A unit whose recorded losses may be too low under a policy's definition.
 
     Attributes:
         unit: Its name.
-        change: What differs, in words.
+        change: The difference, as text.
         seq: The entry of an earlier policy under which losses were recorded.
         rules: The scopes of the rules that count them.
     """
@@ -71,7 +71,7 @@ def redefined_units(
             were recorded under it.
     """
     vocabulary = compiled.policy.vocabulary
-    # Where among them each policy begins.
+    # The start of each policy among them.
     starts = [bisect_right(counted, one.seq) for one in policies]
     found: dict[str, Redefined] = {}
     for policy, (first, last) in zip(
@@ -108,16 +108,16 @@ def dropped_attributes(
     releases: Iterable[RecordedRelease],
     vocabulary: Vocabulary,
 ) -> dict[str, Problem]:
-    """Return the attributes that a policy may have under a new name.
+    """Return the attributes that a policy may have renamed.
 
-    They were read by a release, are not in the policy, and were not accepted as gone
-    since a policy had them last; and the policy has an attribute that no policy had
-    until they first came.
+    They were read by a release, are missing from the policy, and were not accepted as
+    removed since a policy had them last; and the policy has an attribute that no policy
+    had until they first occurred.
 
     Args:
         policies: The policies that were activated, oldest first.
         releases: The releases that count as spent; gone through only if needed.
-        vocabulary: The words of the policy.
+        vocabulary: The vocabulary of the policy.
 
     Returns:
         By the name under which each is accepted, in order, the mistake.

@@ -1,7 +1,7 @@
-"""What waits for people: releases that were requested, policies that were proposed.
+"""Pending requests and proposals.
 
-Nothing here counts. It remembers what people are asked about, and who asked for it:
-who asks does not approve it.
+Nothing here is charged. It records the requests and their requesters: requesters do not
+approve their own requests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from modicum.ledger.log.events import PolicyProposed, ReleaseRequested, RequestW
 
 
 class Request(Struct, frozen=True):
-    """A release that somebody asks for. What it is stands in its entry.
+    """A request for a release. Its content is in its entry.
 
     Attributes:
         release: Its id.
-        content: SHA-256 of what was described.
+        content: SHA-256 of the description.
         policy: Digest of the policy that was active.
-        by: Who asks.
+        by: The requester.
         at: Since when.
         seq: The number of the entry.
     """
@@ -42,12 +42,12 @@ class Request(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """A policy that somebody asks for. Its text stands in its entry.
+    """A proposed policy. Its text is in its entry.
 
     Attributes:
         digest: SHA-256 of its canonical text.
         name: Its name.
-        by: Who asks.
+        by: The proposer.
         at: Since when.
         seq: The number of the entry.
     """
@@ -60,14 +60,14 @@ class Proposal(Struct, frozen=True):
 
 
 class Pending(Struct):
-    """What waits for people, up to the head.
+    """Pending requests and proposals, up to the head.
 
     Attributes:
-        requests: The releases that are asked for, by id, oldest first.
-        proposals: The policies that are asked for, by digest, oldest first; all were
-            proposed under the active policy.
-        requesters: Who ever asked for a release, by the SHA-256 of its content. It is
-            not forgotten when a request ends: nobody approves what they asked for.
+        requests: The requested releases, by id, oldest first.
+        proposals: The proposed policies, by digest, oldest first; all were proposed
+            under the active policy.
+        requesters: All requesters of a release, by the SHA-256 of its content. The
+            record outlives the request: nobody approves what they requested.
     """
 
     requests: dict[str, Request] = field(default_factory=dict)
@@ -83,18 +83,18 @@ class Pending(Struct):
         *,
         corrects: bool = False,
     ) -> None:
-        """Take a request, in the place of an earlier one by the same person.
+        """Record a request, replacing an earlier one by the same person.
 
         Args:
-            body: What is asked for; it does not stand.
-            by: Who asks.
+            body: The request; its id is not in use.
+            by: The requester.
             at: When.
             seq: The number of the entry.
             corrects: Whether it corrects a past release.
 
         Raises:
-            ConflictError: If the id is asked for by somebody else, or the same release
-                was asked for under the same policy.
+            ConflictError: If the id is requested by another person, or the same release
+                was requested under the same policy.
         """
         one = body.release
         known = self.requests.get(one.id)
@@ -109,15 +109,15 @@ class Pending(Struct):
             self.requesters[one.content] = (*asked, by)
 
     def held_by_another(self, release: str, content: str, by: str) -> Request | None:
-        """Return the request that keeps somebody from bringing a release in.
+        """Return the request that prevents an actor from submitting a release.
 
-        Whoever brings in what is asked for carries the request out. Under its id
-        another release is for who asks alone: they change their mind.
+        Anyone may submit the requested release. Only the requester may submit another
+        release under its id: they change their mind.
 
         Args:
             release: The id.
-            content: SHA-256 of what is brought in.
-            by: Who brings it in.
+            content: SHA-256 of the submitted content.
+            by: The submitter.
 
         Returns:
             None if nothing keeps them from it.
@@ -128,18 +128,18 @@ class Pending(Struct):
         return known
 
     def withdraw(self, body: RequestWithdrawn, by: str, *, corrects: bool) -> None:
-        """End a request that its requester takes back.
+        """End a request that was withdrawn.
 
-        That of a correction is taken back by anybody: there is no other id to ask
-        under, and one person could keep all others from correcting a release.
+        The request of a correction may be withdrawn by anyone: there is no other id to
+        use, and one person could prevent all others from correcting a release.
 
         Args:
             body: Which one.
-            by: Who takes it back.
+            by: The actor who withdraws it.
             corrects: Whether it corrects a past release.
 
         Raises:
-            ConflictError: If there is none, or somebody else asks for it.
+            ConflictError: If there is none, or another person requested it.
         """
         known = self.requests.get(body.release)
         if known is None:
@@ -149,23 +149,23 @@ class Pending(Struct):
         del self.requests[body.release]
 
     def brought_in(self, release: str) -> None:
-        """End the request for an id that came in: it is taken from now on."""
+        """End the request for an id that was submitted: it is in use from now on."""
         self.requests.pop(release, None)
 
     def corrected(self, release: str, content: str) -> None:
-        """End the request for a correction that was made, and forget who asked for it.
+        """End the request for a completed correction, and forget its requesters.
 
-        Should it ever be asked for again, that is another correction.
+        A later request for it is another correction.
         """
         del self.requests[release]
         del self.requesters[content]
 
     def propose(self, body: PolicyProposed, by: str, at: str, seq: int) -> None:
-        """Take a proposal.
+        """Record a proposal.
 
         Args:
-            body: What is proposed; it is not active.
-            by: Who proposes it.
+            body: The proposed policy; it is not active.
+            by: The proposer.
             at: When.
             seq: The number of the entry.
 
@@ -198,7 +198,7 @@ class Pending(Struct):
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> Pending:
-        """Return what `to_plain` told of; it raises what plain data of others does."""
+        """Return the state that `to_plain` encoded; invalid data raises an error."""
         return cls(
             requests={one[0]: Request(*one) for one in plain["requests"]},
             proposals={one[0]: Proposal(*one) for one in plain["proposals"]},
@@ -209,12 +209,12 @@ class Pending(Struct):
 
 
 def is_requested(waiting: Pending, release: str, content: str, policy: str) -> bool:
-    """Return whether a release is asked for, with these contents, under this policy.
+    """Return whether a release is requested, with these contents, under this policy.
 
     Args:
-        waiting: What waits.
+        waiting: The pending requests.
         release: Its id.
-        content: SHA-256 of what is described.
+        content: SHA-256 of the description.
         policy: Digest of the policy.
     """
     known = waiting.requests.get(release)
@@ -224,12 +224,12 @@ def is_requested(waiting: Pending, release: str, content: str, policy: str) -> b
 def requested_by_another(
     known: Request, mark: Mark | None = None, *, corrects: bool = False
 ) -> ConflictError:
-    """Return the error for an id that somebody else asks for.
+    """Return the error for an id that another person requested.
 
     Args:
-        known: What they ask for.
-        mark: Where the id stands, for messages.
-        corrects: Whether they ask for the correction of a past release.
+        known: The other request.
+        mark: The position of the id, for messages.
+        corrects: Whether the other request is for the correction of a past release.
     """
     return ConflictError(
         Problem(
@@ -250,7 +250,7 @@ def requested_by_another(
 
 
 def no_request(release: str) -> ConflictError:
-    """Return the error for an id that nobody asks for."""
+    """Return the error for an id without a request."""
     return ConflictError(
         Problem(
             Code.RELEASE_STATE,

@@ -1,4 +1,4 @@
-"""Where every release stands, in columns: a million take little room.
+"""The status of every release, in columns: compact for a million.
 
 An object for each release would cost several times as much, and most of them are
 never looked at again.
@@ -28,7 +28,7 @@ _DIGEST_BYTES = 32
 
 
 class Standings(Mapping[str, Standing]):
-    """The standing of each release by its id, in the order they came in."""
+    """The status of each release by its id, in log order."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Standings(Mapping[str, Standing]):
         self._statuses = bytearray()
         self._contents = bytearray()
         self._expiries = _Expiries()
-        #: How many releases count as spent.
+        #: The number of releases that count as spent.
         self.counted = 0
 
     def __getitem__(self, identifier: str) -> Standing:
@@ -62,14 +62,14 @@ class Standings(Mapping[str, Standing]):
         return len(self._places)
 
     def after(self, seq: int) -> Iterator[str]:
-        """Yield the ids of the releases that came in after an entry, oldest first."""
+        """Yield the ids of the releases recorded after an entry, oldest first."""
         return islice(self._places, bisect_right(self._seqs, seq), None)
 
     def counted_seqs(self, now: str) -> list[int]:
         """Return the entries of the releases that count as spent, in order.
 
         Args:
-            now: The time; reservations that have run out by then count no more.
+            now: The time; reservations due by then no longer count.
         """
         due = {self._places[identifier] for identifier in self._expiries.until(now)}
         return [
@@ -107,17 +107,17 @@ class Standings(Mapping[str, Standing]):
             self._expiries.remove(identifier)
 
     def redescribe(self, identifier: str, content: str) -> None:
-        """Give a release other contents.
+        """Replace the contents of a release.
 
         Args:
             identifier: Its id.
-            content: The SHA-256 of what is described now.
+            content: The SHA-256 of the new description.
         """
         start = self._places[identifier] * _DIGEST_BYTES
         self._contents[start : start + _DIGEST_BYTES] = bytes.fromhex(content)
 
     def due(self, now: str) -> list[str]:
-        """Return the reservations that have run out at `now`, oldest first."""
+        """Return the reservations that are due at `now`, oldest first."""
         found = self._expiries.until(now)
         return sorted(found, key=self._places.__getitem__) if found else []
 
@@ -179,10 +179,10 @@ class Standings(Mapping[str, Standing]):
 
 
 class _Expiries:
-    """When each open reservation runs out, and which of them have.
+    """The expiry times of open reservations.
 
-    A heap by time. Reservations that are gone stay in it until they come to its top
-    or are the larger part of it.
+    A heap by time. Closed reservations stay in it until they reach its top or are the
+    larger part of it.
     """
 
     def __init__(self, times: Mapping[str, str] | None = None) -> None:
@@ -205,7 +205,7 @@ class _Expiries:
             heappop(heap)
 
     def until(self, now: str) -> list[str]:
-        """Return what has run out at `now`, in no order; looks at little else."""
+        """Return what has expired at `now`, in no order; looks at little else."""
         heap, found, left = self._heap, [], [0]
         while left:
             place = left.pop()
@@ -228,17 +228,17 @@ class Holders:
     """The holder of each reservation, and the reservations of each holder.
 
     Attributes:
-        by: By release, who holds it; oldest first.
+        by: By release, its holder; oldest first.
     """
 
     by: dict[str, str] = field(default_factory=dict)
-    #: By holder, the releases; made when somebody first asks for it.
+    #: By holder, the releases; built on first use.
     _of: dict[str, dict[str, None]] | None = field(
         default=None, init=False, compare=False
     )
 
     def add(self, release: str, actor: str) -> None:
-        """Note that somebody reserved a release."""
+        """Record a reservation of an actor."""
         self.by[release] = actor = meant_by(actor)
         if self._of is not None:
             self._of.setdefault(actor, {})[release] = None
@@ -253,7 +253,7 @@ class Holders:
                 del self._of[actor]
 
     def of(self, actor: str) -> KeysView[str]:
-        """Return the releases that somebody holds, oldest first."""
+        """Return the releases that an actor holds, oldest first."""
         if self._of is None:
             self._of = {}
             for release, one in self.by.items():

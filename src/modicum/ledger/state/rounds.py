@@ -1,4 +1,4 @@
-"""Rounds, user groups and plans, as far as the log tells of them, and their laws."""
+"""Rounds, user groups and plans of the log, and their invariants."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from modicum.ledger.log.events import (
 
 
 class Group(Struct, frozen=True):
-    """When a user group may be read.
+    """The active rounds of a user group.
 
     Attributes:
         since: The round it began in.
-        until: The round it ended in; empty while it may be read.
+        until: The round it retired in; empty while it is active.
     """
 
     since: str
@@ -33,12 +33,12 @@ class Group(Struct, frozen=True):
 
 @dataclass
 class Planning:
-    """What was planned, up to the head.
+    """The planning state, up to the head.
 
     Attributes:
         rounds: The rounds by id, oldest first.
         groups: The user groups that ever might be read, by number.
-        plans: The plans that were taken, by id, oldest first.
+        plans: The committed plans, by id, oldest first.
         revision: How often rounds or groups changed since this object was made.
     """
 
@@ -53,9 +53,9 @@ class Planning:
         return next(reversed(self.rounds.values()), None)
 
     def ages(self) -> dict[int, int]:
-        """Return for how many rounds each group has been active, this one included.
+        """Return the number of rounds each group has been active, including this one.
 
-        Those that are active no more are left out.
+        Groups that are no longer active are left out.
         """
         number = {identifier: place for place, identifier in enumerate(self.rounds)}
         return {
@@ -65,10 +65,10 @@ class Planning:
         }
 
     def open_round(self, opened: RoundOpened) -> None:
-        """Begin a round.
+        """Open a round.
 
         Raises:
-            ConflictError: If its id is taken, or a share that was unlocked falls.
+            ConflictError: If its id is in use, or an unlocked fraction falls.
         """
         if opened.id in self.rounds:
             raise _impossible(f"the round `{opened.id}` was already opened")
@@ -83,7 +83,7 @@ class Planning:
         self.revision += 1
 
     def activate(self, body: GroupActivated) -> None:
-        """Let a user group be read.
+        """Activate a user group.
 
         Raises:
             ConflictError: If it ever might be before, or the round is not open.
@@ -95,7 +95,7 @@ class Planning:
         self.revision += 1
 
     def retire(self, body: GroupRetired) -> None:
-        """Let a user group be read no more.
+        """Retire a user group.
 
         Raises:
             ConflictError: If it may not be read, or the round is not open.
@@ -108,10 +108,10 @@ class Planning:
         self.revision += 1
 
     def commit(self, body: PlanCommitted) -> None:
-        """Take a plan.
+        """Commit a plan.
 
         Raises:
-            ConflictError: If its id is taken, it takes a release twice, or the round
+            ConflictError: If its id is in use, it names a release twice, or the round
                 is not open.
         """
         self._must_be_open(body.round)
@@ -122,7 +122,7 @@ class Planning:
         self.plans[body.id] = body
 
     def apply(self, body: PlanBody) -> None:
-        """Take what happened; if it may not happen, nothing changes."""
+        """Apply an event; a forbidden one changes nothing."""
         match body:
             case RoundOpened():
                 self.open_round(body)
@@ -154,7 +154,7 @@ class Planning:
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> Planning:
-        """Return what `to_plain` told of; it raises what plain data of others does."""
+        """Return the state that `to_plain` encoded; invalid data raises an error."""
         return cls(
             rounds={one[0]: RoundOpened(*one) for one in plain["rounds"]},
             groups={number: Group(*rest) for number, *rest in plain["groups"]},

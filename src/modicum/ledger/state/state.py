@@ -58,7 +58,7 @@ from modicum.policy.declarations.roles import meant_by
 
 
 class ActivePolicy(PolicyText, frozen=True):
-    """A policy that holds or held, as it was activated.
+    """An active or former policy, as activated.
 
     Attributes:
         seq: The number of the entry that activated it.
@@ -75,7 +75,7 @@ class JustStarted(NamedTuple):
     """The releases that were started by the last entries.
 
     Attributes:
-        actor: Who started them.
+        actor: The actor who started them.
         at: When.
         releases: Their ids, in the order of the entries.
     """
@@ -95,14 +95,14 @@ class JustStarted(NamedTuple):
 
 
 class LossChange(Struct, frozen=True):
-    """A loss that came in with an event, or was taken back by one.
+    """A loss that an event added or released.
 
     Attributes:
         release: The release.
-        seq: The number of the entry that brought it in.
+        seq: The number of the entry that added it.
         day: The day that it counts as made on.
         taken_back: Whether its loss counts no more.
-        instead_of: What counted until now as what it is, if it is corrected.
+        instead_of: The release as counted until now, if it is corrected.
     """
 
     release: RecordedRelease
@@ -113,7 +113,7 @@ class LossChange(Struct, frozen=True):
 
 
 class State(Struct):
-    """Everything that the log says, up to its head.
+    """The state of the log, up to its head.
 
     The owner may mutate it by `apply`; a failed `apply` leaves it unchanged.
 
@@ -122,27 +122,27 @@ class State(Struct):
         head: Hash of the last record.
         at: Time of the last event; empty for an empty log.
         policies: The policies that were activated, oldest first.
-        releases: Where each release stands that was allowed or recorded, by id,
-            oldest first.
-        open: The releases that are reserved: only these can be taken back.
-        holders: Who holds which of these.
+        releases: The status of each release that was allowed or recorded, by id, oldest
+            first.
+        open: The reserved releases: only these can be canceled.
+        holders: The holders of these.
         redescribed: By id of a past release, the numbers of the entries that correct
-            it, oldest first; the last one tells what it is.
-        denials: How many denials there are.
-        approvals: What people said, oldest first, by the kind of thing and the
-            SHA-256 of its content.
-        annotations: How many remarks there are.
-        disclosures: The numbers of the entries that tell of disclosures outside
-            differential privacy, by id.
+            it, oldest first; the last one describes it.
+        denials: The number of denials.
+        approvals: The votes, oldest first, by the kind of subject and the SHA-256 of
+            its content.
+        annotations: The number of remarks.
+        disclosures: The numbers of the entries of disclosures outside differential
+            privacy, by id.
         planning: Rounds, user groups and plans.
-        waiting: What people are asked about.
-        escrow: Data sets, contracts, and how far each flow of data has come.
+        waiting: Pending requests and proposals.
+        escrow: Data sets, contracts, and the state of each flow.
         just_started: The releases that the last entries started, all by one actor at
             one time; empty if the last entry is another one.
         version: The version of the last event.
-        before_expiring: The hash of the entry before the reservations that expired
-            last, all at one time; empty if the last entry is another one. Whoever
-            looked at the ledger there has seen all that counts now.
+        before_expiring: The hash of the entry before the last expired reservations, all
+            at one time; empty if the last entry is another one. A reviewer of the
+            ledger at that entry has seen all that counts now.
     """
 
     seq: int = 0
@@ -168,18 +168,18 @@ class State(Struct):
 
     @property
     def policy(self) -> ActivePolicy | None:
-        """The policy that holds; None before the first was activated."""
+        """The active policy; None before the first was activated."""
         return self.policies[-1] if self.policies else None
 
     def apply(self, event: Event, record_hash: str) -> LossChange | None:
         """Fold one event into the state.
 
         Returns:
-            The loss that it brings in or takes back, if there is one.
+            The loss that it adds or releases, if there is one.
 
         Raises:
-            ConflictError: If the event contradicts what is already there.
-            InputError: If it is about a release that was never brought in.
+            ConflictError: If the event contradicts the state.
+            InputError: If it concerns an unknown release.
         """
         seq, body = self.seq + 1, event.body
         if event.version < self.version:  # It would follow rules that hold no more.
@@ -208,11 +208,11 @@ class State(Struct):
         return change
 
     def correction_of(self, release: str, content: str) -> Request | None:
-        """Return the request to correct a past release; None if nobody asks for it.
+        """Return the request to correct a past release; None if there is none.
 
         Args:
             release: Its id.
-            content: SHA-256 of what it is to be described as.
+            content: SHA-256 of the corrected description.
         """
         known = self.waiting.requests.get(release)
         if known is None or known.content != content or release not in self.releases:
@@ -220,7 +220,7 @@ class State(Struct):
         return known
 
     def described_in(self, standing: Standing) -> int:
-        """Return the number of the entry that tells what a release is."""
+        """Return the number of the entry that describes a release."""
         return self.redescribed.get(standing.id, (standing.seq,))[-1]
 
     def policy_at(self, seq: int) -> ActivePolicy:
@@ -228,11 +228,11 @@ class State(Struct):
         return next(one for one in reversed(self.policies) if one.seq <= seq)
 
     def is_present(self, head: str) -> bool:
-        """Return whether nothing came after an entry but expired reservations."""
+        """Return whether an entry is followed only by expired reservations."""
         return head in (self.head, self.before_expiring)
 
     def due(self, now: str) -> list[str]:
-        """Return the reservations that have run out at `now`, oldest first."""
+        """Return the reservations that are due at `now`, oldest first."""
         return self.releases.due(now)
 
     def digest(self) -> str:
@@ -241,10 +241,10 @@ class State(Struct):
         return digest(encode(plain))
 
     def small_to_plain(self) -> dict[str, Plain]:
-        """Return everything but the standings as plain data.
+        """Return everything but the statuses as plain data.
 
-        Open reservations are told by the standings: each stands as reserved there,
-        and its entry holds its contents, and who holds it.
+        Open reservations follow from the statuses: each is reserved there, and its
+        entry has its contents and holder.
         """
         return {
             "seq": self.seq,
@@ -274,7 +274,7 @@ class State(Struct):
 
     @classmethod
     def restored(cls, plain: dict[str, Any]) -> State:
-        """Return the state that `small_to_plain` told of, without the standings.
+        """Return the state that `small_to_plain` encoded, without the statuses.
 
         Raises:
             ValueError: If it is something else; so may `KeyError` and `TypeError` be.

@@ -1,14 +1,14 @@
-"""Making a backup: the log and its checkpoints, in a new file that is a ledger.
+"""Making a backup: the log and its checkpoints, in a new ledger file.
 
-A log is only appended to, and each entry names the hash of the one before. So what is
-read of it up to an entry is the ledger as it was then, whoever writes meanwhile; and
-whoever has read it to the end knows that nothing of it is missing or torn.
+A log is append-only, and each entry contains the hash of the one before. So reading it
+up to an entry gives the ledger as of that entry, whatever is written meanwhile; and a
+complete read proves that nothing of it is missing or damaged.
 
-A backup of either store is a SQLite ledger, entry for entry what the ledger holds, so
-it can be verified, asked, and restored into either store. It holds what cannot be had
-again, and nothing else: no snapshot, which is a cache, and none of what a server keeps
-beside the log to serve people (sessions, API tokens, kept answers). A token that was
-revoked after the backup would live again once it is restored.
+A backup of either store is a SQLite ledger with the same entries, so it can be
+verified, queried, and restored into either store. It contains only what cannot be
+recreated: no snapshot, which is a cache, and no service tables (sessions, API tokens,
+stored responses). A token that was revoked after the backup would become valid again
+when it is restored.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def fill(turn: StoreTurn, records: Iterable[Record], signed: Iterable[bytes]) ->
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield records in batches that end after so many records, or so many bytes."""
+    """Yield records in batches of limited number and size."""
     batch: list[Record] = []
     size = 0
     for record in records:
@@ -106,7 +106,7 @@ def _changed(why: str) -> VerificationError:
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What a backup holds.
+    """The contents of a backup.
 
     Attributes:
         entries: How many entries.
@@ -124,10 +124,10 @@ class BackedUp:
 def back_up(
     store: Store, path: str | Path, on_entry: Callable[[int], None] | None = None
 ) -> BackedUp:
-    """Write a ledger, as it is now, into a new file; writers go on meanwhile.
+    """Write the present ledger into a new file; writers continue meanwhile.
 
-    The chain is checked while it is read, and again in the file before that gets its
-    name. Decisions are not taken again: `modicum ledger verify` does that.
+    The chain is checked while it is read, and again in the file before it is renamed.
+    Decisions are not replayed: `modicum ledger verify` does that.
     """
     with new_ledger(path) as draft:
         # Read first: what is signed must be among the entries that are read after it.

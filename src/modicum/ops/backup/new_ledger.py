@@ -19,13 +19,13 @@ from modicum.core.errors import (
 from modicum.storage.sqlite_connection import leftovers_of, sync_folder
 from modicum.storage.sqlite_store import SqliteStore
 
-#: What lies beside a ledger, and belongs to that one alone.
+#: The files beside a ledger that belong to it alone.
 _BESIDE = ("-wal", "-shm", "-journal", ".snapshot")
 
 
 @contextmanager
 def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
-    """Yield a store to fill; what is in it then gets the name, if nothing has it.
+    """Yield a store to fill; the file then gets the name, if it is unused.
 
     Until then it lies in a hidden folder beside its place, which only its owner may
     look into. So does the file itself, later on: only its owner may read it.
@@ -40,17 +40,17 @@ def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
         raise _unwritable(path, error) from error
     with folder:
         draft = Path(folder.name, target.name)
-        with suppress(OSError):  # Else the store says what is wrong.
+        with suppress(OSError):  # Otherwise the store reports the cause.
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield SqliteStore(draft)
         _put_in_place(path, draft, target)
 
 
 def refuse_present(path: str | Path) -> None:
-    """Refuse a name that something has, or had and left something behind.
+    """Refuse a name in use, or with leftover files.
 
     A write-ahead log of another ledger would destroy the new one; a snapshot of
-    another one that went further stands for entries that the new one has not.
+    another, longer one would stand for entries that the new one lacks.
     """
     target = Path(path).resolve()
     if os.path.lexists(target):

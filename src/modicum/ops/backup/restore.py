@@ -1,8 +1,8 @@
-"""Putting a backup in place of a ledger that is lost.
+"""Restoring a backup in place of a lost ledger.
 
-A ledger that goes back in time has forgotten losses. So a backup is verified as a
-whole first, and compared with what somebody noted elsewhere; and it only ever comes
-where there is no ledger.
+A ledger that goes back in time has lost losses. So a backup is first verified
+completely, and compared with heads noted elsewhere; and it is only restored where there
+is no ledger.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from modicum.storage.sqlite_store import SqliteStore
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What somebody noted about the ledger that is lost.
+    """The noted heads of the lost ledger.
 
     Attributes:
         noted: The hash of an entry that must be in the backup; None for none.
@@ -41,11 +41,11 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A ledger that was restored.
+    """A restored ledger.
 
     Attributes:
-        verified: What the backup was found to be.
-        at: The time of the last entry: what came later is forgotten.
+        verified: The verification result of the backup.
+        at: The time of the last entry: later ones are lost.
     """
 
     verified: Verified
@@ -61,7 +61,7 @@ def restore(
     """Copy a backup to where no ledger is; it is there as a whole, or not at all."""
     target = open_store(ledger)
     _refuse_present(target, ledger)
-    # What a policy made of the losses is no reason to lose them.
+    # The effect of a policy on losses is no reason to lose them.
     verified = verify_store(
         open_log(backup), Trust(), on_entry=on_entry, noted_hash=heads.noted
     )
@@ -105,7 +105,7 @@ def _refuse_present(target: MaintainedStore, ledger: str) -> None:
     """
     if isinstance(target, SqliteStore):
         if target.exists():
-            target.table_versions()  # Says so if it is no ledger at all.
+            target.table_versions()  # Raises if it is no ledger.
         refuse_present(ledger)
     elif next(iter(target.read(0, 1)), None) is not None or target.checkpoints():
         raise _present(target)

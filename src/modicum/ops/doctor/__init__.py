@@ -1,1 +1,1 @@
-"""What `modicum doctor` looks at: the machine, the store, and what the log says."""
+"""The checks of `modicum doctor`: the machine, the store, and the log."""

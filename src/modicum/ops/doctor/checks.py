@@ -1,4 +1,4 @@
-"""All checks, in order; and the bundle of what anybody may know of them."""
+"""All checks, in order; and the shareable report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def examine(
     on_entry: Callable[[int], None] | None = None,
     boxes: Iterable[Sandbox] = (),
 ) -> Diagnosis:
-    """Return what is found about this machine, and a ledger. Adds no entry."""
+    """Return the findings about this machine, and a ledger. Adds no entry."""
     findings = [
         check_python(),
         *check_libraries(requirements(metadata.requires("modicum") or ())),
@@ -45,7 +45,7 @@ def examine(
 
 
 def write_bundle(path: Path, diagnosis: Diagnosis) -> None:
-    """Write what anybody may know into a file, as JSON."""
+    """Write the shareable facts into a file, as JSON."""
     document = {
         "modicum": "doctor/v1",
         "checks": [one.to_facts() for one in diagnosis.findings],

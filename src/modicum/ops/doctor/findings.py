@@ -1,8 +1,8 @@
-"""What a check found: words for whoever runs it, and facts for anybody.
+"""Findings of checks: text for the operator, and shareable facts.
 
-Words may name paths, releases and rules. Facts may not: they are numbers, yes or no,
-versions and words of a closed list, so that a bundle of facts can be handed to people
-who may know nothing about the organization. Nothing is blacked out afterwards.
+Text may name paths, releases and rules. Facts may not: they are numbers, booleans,
+versions and words of a closed list, so that a report of facts can be given to people
+who may know nothing about the organization. Nothing is redacted afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSION_LENGTH_MAX = 40
 
 
 class Status(Enum):
-    """How a check came out."""
+    """The outcome of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -40,14 +40,14 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
+    """The finding of a check.
 
     Attributes:
         check: Its name.
-        status: How it came out.
-        says: What there is, in one line.
-        remedy: What to do; empty if nothing.
-        facts: What anybody may know of it.
+        status: Its outcome.
+        says: The finding, in one line.
+        remedy: The remedy; empty if none.
+        facts: The shareable facts.
         is_broken: Whether the ledger contradicts itself or is damaged.
     """
 
@@ -67,7 +67,7 @@ class Finding:
         return {**self.to_facts(), "says": self.says, "remedy": self.remedy}
 
     def to_facts(self) -> dict[str, object]:
-        """Return what anybody may know."""
+        """Return the shareable facts."""
         return {
             "check": self.check,
             "status": self.status.value,
@@ -76,7 +76,7 @@ class Finding:
 
 
 def is_harmless(fact: Fact) -> bool:
-    """Return whether a fact is a number, yes or no, a version or a known word."""
+    """Return whether a fact is a number, a boolean, a version or a known word."""
     if not isinstance(fact, str):
         return True
     is_version = len(fact) <= _VERSION_LENGTH_MAX and _VERSION.fullmatch(fact)
@@ -84,7 +84,7 @@ def is_harmless(fact: Fact) -> bool:
 
 
 def known_word(text: str) -> str:
-    """Return a text if a fact may be so, else `other`."""
+    """Return a text if a fact may have it, else `other`."""
     return text if is_harmless(text) else "other"
 
 
@@ -103,7 +103,7 @@ def of_error(name: str, error: ModicumError) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All that was found.
+    """All findings.
 
     Attributes:
         findings: In the order of the checks.
@@ -112,7 +112,7 @@ class Diagnosis:
     findings: Sequence[Finding]
 
     def count(self, status: Status) -> int:
-        """Return how many checks came out so."""
+        """Return the number of checks with an outcome."""
         return sum(one.status is status for one in self.findings)
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of what a ledger says: chain, clock, policy, reservations, requests."""
+"""Checks of a ledger's contents: chain, clock, policy, reservations, requests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from modicum.ops.doctor.findings import Finding, Status, of_error
 from modicum.storage.proofs.ledger_log import verify_ledger
 from modicum.storage.proofs.verification import Trust
 
-#: So many of the last entries are read, unless all are asked for.
+#: Number of last entries checked by default.
 LAST = 1000
-#: A reservation that is neither used nor given back for so long is forgotten.
+#: Age at which an unused reservation counts as forgotten.
 FORGOTTEN_SECONDS = 24 * 60 * 60
-#: What waits for people for so long, they have overlooked: a week.
+#: Age at which a pending request counts as overlooked: a week.
 OVERLOOKED_SECONDS = 7 * 24 * 60 * 60
 #: Clocks of different machines may differ by so much.
 _APART_SECONDS = 60
@@ -29,12 +29,12 @@ _YEAR_SECONDS = 365 * 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A ledger to be looked at.
+    """A ledger to check.
 
     Attributes:
         ledger: Its path or URL.
         store: Its store.
-        workspace: What reads it.
+        workspace: Reads it.
         clock: The time of day.
     """
 
@@ -47,7 +47,7 @@ class Opened:
 def check_log(
     opened: Opened, *, deep: bool, on_entry: Callable[[int], None] | None = None
 ) -> Iterator[Finding]:
-    """Yield what is found about a log. Writes nothing."""
+    """Yield the findings about a log. Writes nothing."""
     try:
         state = opened.workspace.state()
         yield _check_length(state)
@@ -144,7 +144,7 @@ def _check_policy(workspace: Workspace) -> Finding:
 
 
 def _check_reservations(opened: Opened, state: State) -> Finding:
-    """Look for reservations that somebody forgot: they keep a loss for nothing."""
+    """Look for forgotten reservations, which hold budget for nothing."""
     now = opened.clock.now()
     forgotten = []
     for release in state.open:
@@ -168,7 +168,7 @@ def _check_reservations(opened: Opened, state: State) -> Finding:
 
 
 def _check_requests(state: State) -> Finding:
-    """Count what somebody spoke to, and what has not come in since."""
+    """Count the approved or refused releases that were never submitted."""
     releases = {one.content for one in state.releases.values()}
     policies = {one.digest for one in state.policies}
     waiting = [

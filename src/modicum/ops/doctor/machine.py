@@ -13,7 +13,7 @@ from importlib import metadata
 from modicum.api.ports.storage import Clock
 from modicum.ops.doctor.findings import Finding, Status, known_word
 
-#: What the package's own metadata says that it needs.
+#: The requirements in the package's metadata.
 _REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)(\[[^]]*\])?(>=(?P<least>[0-9.]+))?"
     r"(; extra == ['\"](?P<extra>\w+)['\"])?"
@@ -24,12 +24,12 @@ _OF_MAKERS = ("test", "dev")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A library that is needed.
+    """A required library.
 
     Attributes:
         name: Its name.
         least: The version that is needed at least; empty for any.
-        extra: For what; empty for everything.
+        extra: The extra that needs it; empty for all.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Requirement:
 
 
 def requirements(written: Iterable[str]) -> list[Requirement]:
-    """Return what is needed by whoever runs modicum."""
+    """Return the requirements of modicum on this machine."""
     found = (_REQUIREMENT.fullmatch(one.strip()) for one in written)
     return [
         Requirement(one["name"], one["least"] or "", one["extra"] or "")
@@ -69,7 +69,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_python() -> Finding:
-    """Return which Python runs, and on what."""
+    """Return the Python version and the platform."""
     version = platform.python_version()
     says = f"Python {version} on {sys.platform}, {platform.machine()}"
     facts = {
@@ -82,7 +82,7 @@ def check_python() -> Finding:
 
 
 def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
-    """Yield whether what is needed is there; one finding for each extra."""
+    """Yield whether requirements are installed; one finding for each extra."""
     by_extra: dict[str, list[Requirement]] = defaultdict(list)
     for one in needed:
         by_extra[one.extra].append(one)
@@ -124,7 +124,7 @@ def _checked(
 
 
 def check_clock(clock: Clock) -> Finding:
-    """Return whether the time of day goes forward."""
+    """Return whether the clock runs forward."""
     first, second = clock.now(), clock.now()
     if second < first:
         says = f"the clock went backwards, from {first} to {second}"

@@ -15,13 +15,13 @@ from modicum.storage.postgres_errors import translated
 from modicum.storage.postgres_tables import Statements
 from modicum.storage.postgres_url import Address, parse_address
 
-#: How long to wait for the turn: a server's turns take less than a second.
+#: Timeout for the turn: a server's turns take less than a second.
 WAIT_SECONDS = 5.0
 _SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "server_version")
 
 
 def check_server(url: str) -> Iterator[Finding]:
-    """Yield what is found about a ledger's server. Changes nothing."""
+    """Yield the findings about a ledger's server. Changes nothing."""
     address = parse_address(url)
     try:
         with translated(address), _connected(address) as connection:

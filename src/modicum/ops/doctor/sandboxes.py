@@ -31,7 +31,7 @@ def _checked(box: Sandbox) -> Finding:
         box.check()
     except UnavailableError as error:
         codes = {one.code for one in error.problems}
-        # One that is not there holds nothing up; one that leaks is not what it says.
+        # A missing sandbox is harmless; a leaking one is not.
         leaks = codes != {Code.SANDBOX_MISSING}
         return Finding(
             name,

@@ -10,18 +10,18 @@ from pathlib import Path
 from modicum.ops.doctor.findings import Finding, Status
 from modicum.storage.sqlite_lock import SqliteLock, TurnTimeoutError
 
-#: How long to wait for the turn: a server's turns take less than a second.
+#: Timeout for the turn: a server's turns take less than a second.
 WAIT_SECONDS = 5.0
 #: With less room than this, the next turns may fail.
 _ROOM_LEAST = 64 * 2**20
-#: With less room than this, somebody should look.
+#: Minimum free space before a warning.
 _ROOM_LOW = 2**30
 #: A private key is shorter.
 _KEY_BYTES_MAX = 16 * 1024
 
 
 def check_file(ledger: str) -> Iterator[Finding]:
-    """Yield what is found about a ledger's file, which is there."""
+    """Yield the findings about an existing ledger file."""
     path = Path(ledger).resolve()
     yield _check_turn(path)
     yield _check_room(path)

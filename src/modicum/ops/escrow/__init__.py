@@ -1,1 +1,1 @@
-"""What an escrow runs on: a vault, sandboxes, and rows in memory for an engine."""
+"""The equipment of an escrow: a vault, sandboxes, and rows in memory for an engine."""

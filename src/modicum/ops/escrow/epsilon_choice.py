@@ -1,8 +1,8 @@
-"""Epsilon by risk: for which loss the owners of data may agree to a query of it.
+"""Epsilon by risk: the loss at which owners of data may approve a query.
 
-What analysts may be told (`contract_risk`, `query_risk`) is made of the ledger alone,
-which holds no rows: it is the same whatever the vault holds. What owners see of their
-own rows (`own_risk`) is advice, for their eyes only.
+What analysts may see (`contract_risk`, `query_risk`) is computed from the ledger alone,
+which contains no rows: it does not depend on the vault. What owners see of their own
+rows (`own_risk`) is advice for them only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from modicum.risk.measurement.documents import choice_to_dict
 from modicum.risk.measurement.study import Risk
 from modicum.risk.profile import Influence
 
-#: What must be known of every choice for a query of the escrow.
+#: The conditions of every choice for a query of the escrow.
 DISCRETE: Final = (
     "The indicators are those of continuous noise. The noise of an answer is discrete,"
     " and varies less where its scale is below a few steps: there, the indicators"
@@ -59,7 +59,7 @@ _NOBODY: Final = np.zeros(0, dtype=np.int64)
 
 
 class EscrowView(Protocol):
-    """What must be known of an escrow; see `EscrowOffice`."""
+    """The needed part of an escrow; see `EscrowOffice`."""
 
     def show(self, name: str) -> ShownContract:
         """Return a contract as people look at it."""
@@ -75,7 +75,7 @@ class WithEscrow(Protocol):
 
     @property
     def escrow(self) -> EscrowView:
-        """What people do in the escrow."""
+        """The escrow operations."""
         ...
 
     def policy(self) -> CompiledPolicy:
@@ -85,7 +85,7 @@ class WithEscrow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is given of a query besides its contract.
+    """The given facts about a query besides its contract.
 
     Attributes:
         query: The release that it is; None if the contract has only one.
@@ -100,13 +100,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QueryRisk:
-    """What an epsilon means for a query of the escrow; no row is in it, or was read.
+    """The meaning of an epsilon for a query of the escrow, without reading any row.
 
     Attributes:
-        contract: The contract that asks it; empty for none.
+        contract: The contract of the query; empty for none.
         data: The version of its data.
         asked: The query.
-        unseen: Its risk as if there were nobody.
+        unseen: Its risk on empty data.
     """
 
     contract: str
@@ -115,26 +115,26 @@ class QueryRisk:
     unseen: Risk
 
     def choose(self, tau: Number) -> Choice:
-        """Return the largest epsilon for any rows; it may be told to anybody."""
+        """Return the largest epsilon for any rows; it is public."""
         return self.unseen.choose(tau)
 
     def loss_at(self, choice: Choice) -> Fraction | None:
-        """Return what the query file has to say as its loss; None if nothing will do.
+        """Return the loss to write into the query file; None if none suffices.
 
         Args:
-            choice: What was chosen.
+            choice: The choice.
         """
         if choice.epsilon is None:
             return None
         return self.asked.loss_at(self.unseen.noise, choice.epsilon)
 
     def fits(self, choice: Choice) -> bool:
-        """Return whether the query, as it is asked, loses no more than was chosen."""
+        """Return whether the query loses no more than was chosen."""
         most = self.loss_at(choice)
         return most is not None and self.asked.query.asked.loss <= most
 
     def file_at(self, choice: Choice) -> str:
-        """Return the query file with what was chosen as its loss; empty for nothing."""
+        """Return the query file with the chosen loss; empty for none."""
         loss = self.loss_at(choice)
         if loss is None:
             return ""
@@ -142,7 +142,7 @@ class QueryRisk:
         return release_text(with_number(written(self.asked.query.file), path, loss))
 
     def to_dict(self, choice: Choice) -> dict[str, Any]:
-        """Return the documented JSON form; it may be told to anybody."""
+        """Return the documented JSON form; it is public."""
         loss = self.loss_at(choice)
         found: dict[str, Any] = schema.plain(
             escrow.QueryRisk(
@@ -172,12 +172,12 @@ def contract_risk(
     delta: Number | None = None,
     epsilons: Sequence[Number] = PUBLISHED,
 ) -> QueryRisk:
-    """Return what an epsilon means for a query that a contract asks. Reads no row.
+    """Return the meaning of an epsilon for a query of a contract. Reads no row.
 
     Args:
         ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
             Nothing is written.
-        name: What the contract is called.
+        name: The contract.
         query: The release that its query is; None if it has only one.
         delta: For Gaussian noise; needed there.
         epsilons: The candidates.
@@ -195,7 +195,7 @@ def contract_risk(
 def risk_of(
     flow: Flow, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
 ) -> QueryRisk:
-    """Return what an epsilon means for a query of a contract."""
+    """Return the meaning of an epsilon for a query of a contract."""
     charge, data = _charge(flow, facts.query), flow.contract.data
     tables = tables_of(known, data.values(), compiled)
     read = read_query(charge.text, tables, compiled)
@@ -219,7 +219,7 @@ def query_risk(
     delta: Number | None = None,
     epsilons: Sequence[Number] = PUBLISHED,
 ) -> QueryRisk:
-    """Return what an epsilon means for a query of the newest data. Reads no row.
+    """Return the meaning of an epsilon for a query of the newest data. Reads no row.
 
     Args:
         ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
@@ -229,8 +229,8 @@ def query_risk(
         epsilons: The candidates.
 
     Raises:
-        InputError: If it cannot be priced, reads what is not registered, or no epsilon
-            is chosen by risk for it.
+        InputError: If it cannot be priced, reads unregistered data, or epsilon cannot
+            be chosen by risk for it.
         UsageError: If there is no ledger with a policy.
     """
     return risk_of_file(text, ws.escrow.data(), ws.policy(), Facts("", delta, epsilons))
@@ -239,10 +239,10 @@ def query_risk(
 def risk_of_file(
     text: str, known: Mapping[str, DataSet], compiled: CompiledPolicy, facts: Facts
 ) -> QueryRisk:
-    """Return what an epsilon means for a query of the newest data."""
+    """Return the meaning of an epsilon for a query of the newest data."""
     newest = newest_of(known, compiled)
     read = newest.read(text, compiled)
-    charge_of(text, read, compiled)  # What cannot be priced cannot be asked.
+    charge_of(text, read, compiled)  # A query without a price cannot be requested.
     asked = risky(read)
     return QueryRisk("", newest.versions[asked.table], asked, _unseen(asked, facts))
 
@@ -295,13 +295,14 @@ def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
     )
 
 
-#: Said whenever somebody is shown what was found of rows.
+#: Shown whenever results from rows are displayed.
 OWNERS_ONLY: Final = (
     "For the owners of the data only: computed from rows without noise. It reveals"
     " information about people, and so does any epsilon that follows from it: share"
     " only the public choice with analysts."
 )
-#: Why no choice that reads rows may be told: it would be a flow without a contract.
+#: Why a choice that reads rows may not be shared: it would be a flow without a
+#: contract.
 _NO_CONTRACT: Final = "these rows are in escrow, and no contract permits this choice"
 
 
@@ -316,14 +317,14 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
         asked: The query.
 
     Returns:
-        What was found. It is for owners of the data only: never for analysts.
+        The risk. It is for owners of the data only, never for analysts.
 
     Raises:
-        ConflictError: If who asks does not own the data, or it was shredded.
+        ConflictError: If the caller does not own the data, or it was shredded.
         InputError: If the data is not as declared.
-        UnavailableError: If it cannot be read; nothing of why is told.
+        UnavailableError: If it cannot be read; without the cause.
         UsageError: If there is no vault.
-        VerificationError: If it is not what was put in.
+        VerificationError: If the sealed content was changed.
     """
     one = asked.asked
     with ws.escrow.own_rows([asked.data]) as rows:

@@ -1,4 +1,4 @@
-"""What an escrow runs on, put together."""
+"""The equipment of an escrow, assembled."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def sandbox_of(tier: str, uid: int | None = None) -> Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class EscrowPlace:
-    """Where an escrow keeps its data, and as whom it runs programs.
+    """The location of an escrow's data, and the user of its programs.
 
     Attributes:
         vault: The folder of the vault; it is made if it is not there.
-        keys: The file with the keys that wrap its keys, or that names the service
-            which does; or what wraps them.
-        sandbox_uid: As root, the user that programs run as, and that nobody else is.
+        keys: The file with its wrapping keys, or with the name of a key service; or a
+            key provider.
+        sandbox_uid: As root, the user that runs programs, used for nothing else.
     """
 
     vault: Path
@@ -63,10 +63,10 @@ class EscrowPlace:
 
 
 class EscrowEquipment:
-    """What an escrow runs on. It implements the port `Equipment`.
+    """The equipment of an escrow. It implements the port `Equipment`.
 
     Args:
-        place: Where it is.
+        place: Its location.
 
     Raises:
         UnavailableError: If the keys cannot be read, or the vault cannot be used.
@@ -78,20 +78,20 @@ class EscrowEquipment:
 
     @cached_property
     def keys(self) -> KeyProvider:
-        """What wraps the keys of the vault."""
+        """The provider of the vault's wrapping keys."""
         keys = self._place.keys
         return named_keys(keys) if isinstance(keys, Path) else keys
 
     @cached_property
     def vault(self) -> EncryptedVault:
-        """Where data and withheld results lie."""
+        """The store of data and withheld results."""
         return open_vault(self._place.vault, self.keys)
 
     def sandbox(self, tier: str) -> Sandbox:
-        """Return the sandbox of a tier; one serves all, so that it tests itself once.
+        """Return the sandbox of a tier; a shared one, so that it tests itself once.
 
         Args:
-            tier: What people call it.
+            tier: Its name.
 
         Raises:
             UsageError: If there is no such tier.
@@ -102,10 +102,10 @@ class EscrowEquipment:
 
     @contextmanager
     def rows(self, sealed: Sealed, media: str) -> Iterator[Source]:
-        """Return the rows of a version of a data set, in memory that has no name.
+        """Return the rows of a version of a data set, in anonymous memory.
 
-        They never lie in a file system, and end with this process at the latest. What
-        memory is swapped out is the machine's to encrypt.
+        They are never in a file system, and end with this process at the latest.
+        Encrypting swapped memory is up to the machine.
         """
         with self.rows_in(self.vault.open(sealed), media, sealed.id) as rows:
             yield rows
@@ -132,12 +132,12 @@ class EscrowEquipment:
         opens: Collection[str] = (),
         still: Still = go_on,
     ) -> Iterator[Apart]:
-        """Begin work on rows in a process of its own, which ends with the block."""
-        folder = self._place.vault.absolute()  # The reader has a folder of its own.
+        """Start work on rows in a separate process, which ends with the block."""
+        folder = self._place.vault.absolute()  # The reader has another folder.
         with Reader(self.keys, opens, still) as reader:
             reader.begin((folder, work, given))
             yield reader
 
     def pause(self, seconds: float) -> None:
-        """Wait for something that may be there again soon."""
+        """Wait before retrying something unavailable."""
         time.sleep(seconds)

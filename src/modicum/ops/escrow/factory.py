@@ -15,11 +15,11 @@ from modicum.vault.vault import open_vault
 
 
 def begin_vault(vault: Path, keys: Path) -> str:
-    """Make a vault, and a file with a key for it.
+    """Create a vault, and a file with a key for it.
 
     Args:
-        vault: The folder; nothing may be there.
-        keys: The file; nothing may be there, and it does not lie in the vault.
+        vault: The folder; it must not exist.
+        keys: The file; it must not exist, nor be inside the vault.
 
     Returns:
         The id of the key.
@@ -58,17 +58,18 @@ def open_escrow(
 
     Args:
         ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
-        place: Where the escrow keeps its data, and as whom it runs programs.
+        place: The location of the escrow's data, and the user of its programs.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy.
-        actor: Who acts; None for `MODICUM_ACTOR` or the login name.
+        actor: The actor; None for `MODICUM_ACTOR` or the login name.
 
     Raises:
         InputError: If the policy is malformed.
         UsageError: If the URL is malformed, or its driver is not installed.
     """
-    # A snapshot holds agreements, and nobody signed it: whoever writes beside a ledger
-    # could let data go by one. So the log is read, and each signature looked at.
+    # A snapshot contains approvals, and is not authenticated: anyone who can write
+    # beside a ledger could permit a disclosure with one. So the log is read, and each
+    # signature checked.
     store = open_store(ledger)
     workspace = workspace_on(store, policy=policy, actor=actor, from_beginning=True)
     workspace.equipment = EscrowEquipment(place)

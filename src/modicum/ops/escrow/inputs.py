@@ -50,7 +50,7 @@ def read_task(path: Path) -> TaskFile:
 
 
 def read_program(path: Path, scores: Range, *, compares: bool) -> Program:
-    """Return a program that somebody wrote: a module if its name ends in `.wasm`."""
+    """Return a program from a file: a module if its name ends in `.wasm`."""
     code = read_bytes(path)
     if path.suffix.lower() == ".wasm":
         return Program("wasm", code[: CODE_BYTES_MAX["wasm"] + 1], {}, scores, compares)

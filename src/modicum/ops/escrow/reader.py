@@ -1,8 +1,8 @@
-"""The process that reads rows: it opens what is sealed, computes, seals, and ends.
+"""The process that reads rows: it unseals, computes, seals, and ends.
 
-So the process that began it, such as a server, never holds a row or an exact answer. It
-gives the keys of what may be opened, one by one, and is told how it ended. What a
-program is to score comes as a handle of memory, which is handed on and never read.
+So the parent process, such as a server, never holds a row or an exact answer. It
+provides the keys of what may be opened, one by one, and receives the outcome. The input
+of a program is a memory handle, which is passed on and never read.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from modicum.integrations.workers.process import INHERITED, new_folder
 from modicum.risk.worker.messages import Failed
 from modicum.vault.key_provider import Context, KeyProvider, Wrapped
 
-#: The same modicum, found as it was found here.
+#: The same modicum, found by the same import path.
 _BEGIN: Final = (
     "import sys; sys.path[:] = sys.argv[2:];"
     " from modicum.ops.escrow.reader_process import main; main(int(sys.argv[1]))"
 )
-#: What it tells is short.
+#: Its messages are short.
 _BYTES_MAX: Final = 2**20
 LENGTH_BYTES: Final = 8
 _SECONDS: Final = 0.2
@@ -48,7 +48,7 @@ class Ready(msgspec.Struct, tag="ready"):
 
 
 class Unwrap(msgspec.Struct, tag="unwrap"):
-    """A key of the vault is asked for."""
+    """A request for a key of the vault."""
 
     wrapped: bytes
     key_id: str
@@ -65,7 +65,7 @@ class Wrap(msgspec.Struct, tag="wrap"):
 
 
 class Score(msgspec.Struct, tag="score"):
-    """What is sent along is to be scored; nothing is if it is too much."""
+    """A request to score the attached input; without one it is too large."""
 
 
 class Done(msgspec.Struct, tag="done"):
@@ -82,9 +82,9 @@ class Reader:
     """The process that reads rows, until the end of a `with` block.
 
     Args:
-        keys: What wraps the keys of the vault.
-        opens: The ids of what it may open there.
-        still: Raises if nobody waits any more, until all is open.
+        keys: The provider of the vault's wrapping keys.
+        opens: The ids that it may open.
+        still: Raises if the result is no longer wanted, until all is open.
     """
 
     def __init__(self, keys: KeyProvider, opens: Collection[str], still: Still) -> None:
@@ -125,13 +125,13 @@ class Reader:
         self._leave()
 
     def begin(self, job: object) -> None:
-        """Let it open what it needs, and look whether all fits."""
+        """Let it open its inputs, and check them."""
         self._send((os.getpid(), job))
         told, _ = self._next(self._still)
         check(isinstance(told, Ready), "work yields once all is open")
 
     def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
-        """Let it go on, and return what it sealed."""
+        """Let it continue, and return what it sealed."""
         answer: object = run
         while True:
             self._send(answer)
@@ -152,7 +152,7 @@ class Reader:
     # --- inside ---
 
     def _next(self, still: Still = lambda: None) -> tuple[Told, int | None]:
-        """Return what it tells next, but for keys that it asks for."""
+        """Return its next message other than requests for keys."""
         while True:
             while not select.select([self._own], [], [], _SECONDS)[0]:
                 still()
@@ -205,7 +205,7 @@ class Reader:
 
 
 def received(own: socket.socket, length: int) -> bytes:
-    """Return so many bytes."""
+    """Return this many bytes."""
     found = bytearray()
     while len(found) < length:
         part = own.recv(length - len(found))

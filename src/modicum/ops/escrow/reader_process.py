@@ -1,4 +1,4 @@
-"""What runs in the process that reads rows; see `reader`."""
+"""The main program of the process that reads rows; see `reader`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SET_DEATH_SIGNAL: Final = 1
 
 
 def main(handle: int) -> None:
-    """Do the one piece of work that is asked for, and tell how it went."""
+    """Do the one piece of requested work, and report its outcome."""
     own = _Parent(socket.socket(fileno=handle))
     try:
         forbid_core_dumps()
@@ -69,7 +69,7 @@ def _called(work: Callable[..., Work], equipment: object, given: Any) -> Work:
 
 
 def _end_with(parent: int) -> None:
-    """End when the thread ends that began this, and whoever it is of."""
+    """End when the parent's thread or the parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -77,7 +77,7 @@ def _end_with(parent: int) -> None:
 
 
 class _Parent:
-    """Whoever began this process.
+    """The parent of this process.
 
     Args:
         own: The socket that it listens at.
@@ -87,12 +87,12 @@ class _Parent:
         self._own = own
 
     def heard(self) -> Any:
-        """Return what it says."""
+        """Return its next message."""
         length = int.from_bytes(received(self._own, LENGTH_BYTES), "big")
         return pickle.loads(received(self._own, length))  # noqa: S301 - its own
 
     def tell(self, told: Told, job: Any = None) -> None:
-        """Tell it something, and send it what a program is given."""
+        """Send it a message, and a program's input."""
         body = msgspec.json.encode(told)
         head = len(body).to_bytes(LENGTH_BYTES, "big")
         if job is None:
@@ -104,17 +104,17 @@ class _Parent:
 
 
 class _AskedKeys:
-    """Keys of the vault that are asked for. It implements the port `KeyProvider`.
+    """Requests for keys of the vault. It implements the port `KeyProvider`.
 
     Args:
-        own: Whom to ask.
+        own: The parent.
     """
 
     def __init__(self, own: _Parent) -> None:
         self._own = own
 
     def current(self) -> str:
-        """Refuse: only the vault's owner asks which key is the current one."""
+        """Refuse: only the vault's owner needs the current key."""
         raise _out_of_place("the current key")
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:

@@ -1,7 +1,7 @@
-"""Queries of the escrow as the risk indicators take them; others are refused.
+"""Queries of the escrow with risk indicators; others are refused.
 
-The indicators know one noise, for one vector of numbers, and people whose rows move
-nobody else's. A query that is anything else has no indicator here.
+The indicators cover one noise, for one vector of numbers, and people whose rows do not
+affect those of others. Any other query has no indicator here.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from modicum.risk.arguments import Number, above_zero, argument, mistake
 from modicum.risk.noise import GaussianNoise, LaplaceNoise, Noise
 from modicum.risk.question import Question, read_question
 
-#: Losses are told with so many digits, rounded down.
+#: Number of displayed digits of losses, rounded down.
 _DIGITS: Final = 12
 _ONE: Final = "use one COUNT or SUM in each query file"
 
 
 @dataclass(frozen=True, slots=True)
 class RiskyQuery:
-    """A query whose indicators are known: one noise, and people of one unit.
+    """A query with indicators: one noise, and people of one unit.
 
     Attributes:
         query: The query.
         table: The table that it reads.
-        unit: Whose loss is given; an instance of it is a person.
+        unit: The unit of the loss; an instance of it is a person.
         line: Its only mechanism.
-        step: What one step of its numbers is, in units of the answer.
+        step: The size of one step of its numbers, in units of the answer.
     """
 
     query: QueryFile
@@ -54,7 +54,7 @@ class RiskyQuery:
 
     @property
     def measure(self) -> str:
-        """What its loss is written as: `eps` or `rho`."""
+        """The measure of its loss: `eps` or `rho`."""
         return "eps" if self.query.asked.noise == "laplace" else "rho"
 
     @property
@@ -69,7 +69,7 @@ class RiskyQuery:
         return str(written(self.query.file)["query"]["sql"])
 
     def noise(self, delta: Number | None) -> Noise:
-        """Return its noise for any epsilon, from what is public alone."""
+        """Return its noise for any epsilon, from public facts alone."""
         norms, groups = self.line.norms[self.unit.name], self.query.compiled.groups
         if self.measure == "eps":
             if delta is not None:
@@ -85,7 +85,7 @@ class RiskyQuery:
         return GaussianNoise(width, above_zero("delta", delta, by="delta"), groups)
 
     def loss_at(self, noise: Noise, epsilon: Fraction) -> Fraction:
-        """Return the loss that stands for an epsilon in the query file, or a bit less.
+        """Return the loss for an epsilon in the query file, or slightly less.
 
         Args:
             noise: Its noise.
@@ -99,18 +99,18 @@ class RiskyQuery:
             loss = (noise.sensitivity / noise.width(epsilon)) ** 2 / 2
         return significant(loss, _DIGITS, up=False)
 
-    # --- what an engine computes, for its owners --------------------------------------
+    # --- exact computations, for owners -----------------------------------------------
 
     @property
     def of_each_person(self) -> ExactPlan:
-        """What computes its numbers without noise, for each person apart."""
+        """The plan of its numbers without noise, for each person separately."""
         plan = self._by_person
         keys = (*plan.query.keys, *self.query.compiled.plan.query.keys)
         return structs.replace(plan, query=structs.replace(plan.query, keys=keys))
 
     @property
     def of_everybody(self) -> ExactPlan:
-        """What computes who there is, whether the query reads their rows or not."""
+        """The plan of all people, whether or not the query reads their rows."""
         plan = self._by_person
         query = structs.replace(plan.query, where=None)
         rows = structs.replace(self.line.statistic, kind="rows", column=None)
@@ -191,8 +191,8 @@ def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
             "declare the column, of type text or integer",
         )
     if compiled.moves[unit.name].going:
-        # Only where rows of one person push out none of others, nor replace any, is
-        # the influence of a person what her own rows add.
+        # Only where rows of one person neither displace nor replace those of others is
+        # a person's influence what her own rows add.
         yield (
             "rows of one person can take the place of other rows",
             "bound only units of the same id with the relation add-remove",
@@ -200,7 +200,7 @@ def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
 
 
 def _all_people(tables: Tables, reference: ColumnRef) -> Tables:
-    """Return tables where no list of values says which people are read."""
+    """Return tables without a list of values that restricts people."""
     table = tables.by_name[reference.table]
     column = replace(table.columns[reference.column], values=None)
     columns = {**table.columns, reference.column: column}

@@ -1,4 +1,4 @@
-"""Made-up answers to the queries of a contract, to try a task on; no row is read."""
+"""Synthetic answers to a contract's queries, for trying a task; no row is read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from modicum.ops.escrow.epsilon_choice import WithEscrow
 
 
 def synthetic_answers(ws: WithEscrow, name: str, *, seed: int = 0) -> SyntheticAnswers:
-    """Return made-up answers to the queries of a contract, as its data is declared.
+    """Return synthetic answers to a contract's queries, by its declared data.
 
-    Tasks that run on them run on the real ones, too: they have the same columns and
-    the same groups. Nothing of them is about anybody, and their noise protects nobody.
+    Tasks that run on them run on the real ones, too: they have the same columns and the
+    same groups. They contain no information about any person, and their noise
+    gives no protection.
 
     Args:
         ws: The ledger, with an escrow, here or over HTTP; a vault is not needed.
             Nothing is written.
-        name: What the contract is called.
-        seed: The same seed makes the same answers.
+        name: The contract.
+        seed: The seed; equal seeds give equal answers.
 
     Raises:
-        InputError: If there is no such contract, it asks no query, or one has more than
-            100,000 groups.
+        InputError: If the contract does not exist, has no query, or has one with more
+            than 100,000 groups.
     """
     contract = ws.escrow.show(name).flow.contract
     if not isinstance(contract.terms, QueryTerms):

@@ -14,11 +14,11 @@ from modicum.vault.vault import EncryptedVault, open_vault
 
 @dataclass(frozen=True, slots=True)
 class KeysInUse:
-    """Which keys wrap those of a vault.
+    """The wrapping keys of a vault.
 
     Attributes:
-        current: The key that wraps what is new.
-        wraps: By key, of how many things it wraps the keys; the current one is there.
+        current: The key that wraps new data keys.
+        wraps: By key, the number of data keys that it wraps; includes the current one.
     """
 
     current: str
@@ -27,11 +27,11 @@ class KeysInUse:
 
 @dataclass(frozen=True, slots=True)
 class KeysRotated:
-    """What a rotation did.
+    """The result of a rotation.
 
     Attributes:
         current: The key that wraps everything now.
-        moved: Of how many things it wraps the keys since.
+        moved: The number of rewrapped data keys.
         kept: Of how many it had wrapped them before.
     """
 

@@ -22,13 +22,13 @@ Write: TypeAlias = Callable[[Answers], None]
 
 @contextmanager
 def writing_to(path: Path | None) -> Iterator[Write]:
-    """Yield what writes answers to a file; the file is there when the block ends well.
+    """Yield a writer of answers to a file; the file exists when the block succeeds.
 
-    A file beside it is opened first: what cannot be written is said before anything is
-    spent. A file that is there already is not overwritten.
+    A temporary file beside it is opened first: write errors are reported before
+    anything is spent. An existing file is not overwritten.
 
-    What is yielded raises `UnavailableError` if answers cannot be written in the end.
-    If they stand in the file beside, complete, that one is kept, and named.
+    The writer raises `UnavailableError` if answers cannot be written in the end. If the
+    temporary file is complete, it is kept, and named.
     """
     if path is None:
         yield lambda _: None
@@ -49,7 +49,7 @@ def writing_to(path: Path | None) -> Iterator[Write]:
 
 
 class _Part:
-    """A file beside the one that is asked for, until it is complete."""
+    """A temporary file beside the requested one, until it is complete."""
 
     def __init__(
         self, path: Path, beside: Path, handle: int, text_of: Callable[[Answers], str]
@@ -76,7 +76,7 @@ class _Part:
         self._keep = False
 
     def _name(self, text: str) -> None:
-        """Give the file its name, but not over one that came meanwhile."""
+        """Rename the file, but not over one created meanwhile."""
         try:
             os.link(self._beside, self._path)
         except FileExistsError:

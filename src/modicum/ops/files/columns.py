@@ -1,4 +1,4 @@
-"""The columns of a data file, with types: for a draft of what is declared of them."""
+"""The columns of a data file, with types, for drafting declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modicum.query.tables import WRITTEN, Column, ColumnType
 from modicum.query.tables_draft import USUAL_STEP, TableDraft, draft_table
 from modicum.release.vocabulary import Vocabulary
 
-#: So many rows of a CSV file are read to guess types.
+#: Number of rows of a CSV file read to guess types.
 ROWS_READ: Final = 10_000
 _ORDER: Final[tuple[ColumnType, ...]] = (
     "boolean",
@@ -43,7 +43,7 @@ _DECIMALS_MAX: Final = 6
 
 
 def drafted_from(place: str, table: str | None, vocabulary: Vocabulary) -> TableDraft:
-    """Return what a tables file may say about the data in a file.
+    """Return the draft of a tables file for a data file.
 
     Types of Parquet and DuckDB are those of the file. Of a CSV file, the first 10,000
     rows are read; nothing that they hold becomes part of the draft but types and steps.
@@ -96,7 +96,7 @@ def _rows(source: CsvFile) -> Iterator[list[str]]:
                     raise unreadable("", reason, "correct the file")
                 yield row
     except (OSError, UnicodeDecodeError, csv.Error):
-        # What the library says may quote a row.
+        # The library's message may quote a row.
         reason = "it is not CSV in UTF-8"
         raise unreadable("", reason, "write it again, or as Parquet") from None
 

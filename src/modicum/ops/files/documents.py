@@ -1,4 +1,4 @@
-"""Reading what people wrote, and setting it in order."""
+"""Reading and formatting documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modicum.policy import CompiledPolicy, compile_policy, parse_policy
 from modicum.policy.document.canonical_form import formatted, reformatted
 from modicum.policy.document.include import check_part, has_include, merged
 
-#: What helps where a file cannot be written anew.
+#: The remedy for a file that cannot be rewritten.
 _AS_IT_WAS = "the file is unchanged; free some space"
 
 
@@ -47,8 +47,8 @@ def _cannot(what: str, path: str | Path, error: OSError, remedy: str) -> Problem
 def load_policy(path: str | Path) -> CompiledPolicy:
     """Return the compiled policy of a file and of all that it includes.
 
-    The text of a policy in several files is the canonical text of all of them, so
-    that a ledger holds the whole policy.
+    The text of a policy in several files is the canonical text of all of them, so that
+    a ledger stores the whole policy.
 
     Raises:
         InputError: With every mistake found, each with file, line and column.
@@ -101,7 +101,7 @@ def _with_parts(node: Node, path: str | Path) -> Node:
         _refuse_outside(target, own.parent)
         if target.exists() and not target.is_file():
             raise fail(Code.INCLUDE, f"`{part}` is not a file")
-        # What includes it says how its path is read.
+        # The including file determines how its path is resolved.
         return read_document(read_bytes(target, remedy=""), str(target))
 
     return merged(node, own.name, read)
@@ -166,7 +166,7 @@ def load_release(path: str | Path) -> Node:
 
 
 def standard_input(stream: BinaryIO) -> Node:
-    """Return what stands on standard input as a tree that knows its places."""
+    """Return the document on standard input as a tree with positions."""
     return read_document(stream.read(TEXT_BYTES_MAX + 1), "standard input")
 
 

@@ -34,7 +34,7 @@ def read_json_lines(lines: BinaryIO, file: Path, batch: Batch) -> None:
 
 
 def handed(piece: Piece, source: str = "", utility: Node | None = None) -> Handed:
-    """Return the request that a JSON text holds, to be read."""
+    """Return the request in a JSON text, to be read."""
     line = piece.before + 1
     return Handed(
         source or f"{piece.file}:{line}",
@@ -59,7 +59,7 @@ def _refuse_large(line: bytes, mark: Mark) -> None:
 
 
 def plain_of(piece: Piece) -> dict[str, object] | None:
-    """Return what a JSON text says; None if only a strict look at it can tell."""
+    """Return the value of a JSON text; None if the strict reader is needed."""
     try:
         found = _READER.decode(decode_text(piece.text, piece.file))
     except (InputError, ValueError, RecursionError):
@@ -68,7 +68,7 @@ def plain_of(piece: Piece) -> dict[str, object] | None:
 
 
 def _exact_float(text: str) -> float:
-    """Return a number that says the same as its digits; others are left to the tree."""
+    """Return a float that equals its digits; others are left to the tree."""
     value = float(text)
     exact = parse_number(text)
     if exact is None or parse_number(str(value)) != exact:

@@ -14,7 +14,7 @@ from modicum.core.reader import Problems, placed
 from modicum.ops.files.documents import load_policy, load_release, releases_of
 from modicum.policy import CompiledPolicy
 
-#: How the names of files of policy tests end.
+#: The suffixes of policy test files.
 ENDING = ".test.yaml"
 
 
@@ -66,7 +66,7 @@ def load_suites(paths: Sequence[Path]) -> list[Suite]:
 def run_suites(
     suites: Iterable[Suite], *, on_test: Callable[[int], None] | None = None
 ) -> list[tuple[Suite, list[Answer]]]:
-    """Return what the policies answer to all tests."""
+    """Return the decisions of the policies in all tests."""
     found = Problems()
     answers: list[tuple[Suite, list[Answer]]] = []
     run = 0
@@ -84,7 +84,7 @@ def run_suites(
 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Yield each file of tests once, with the policy it must be about, if any."""
+    """Yield each test file once, with the policy it must be about, if any."""
     seen: set[Path] = set()
     for file, about in _all_files(paths):
         if file.resolve() not in seen:
@@ -117,7 +117,7 @@ def _reader(folder: Path) -> Callable[[str], tuple[Node, ...]]:
 
 
 def _refuse_elsewhere(path: Path, folder: Path) -> None:
-    """Refuse a file outside a folder: its beginning could stand in an error message."""
+    """Refuse a file outside a folder: an error message could quote its beginning."""
     if not path.resolve().is_relative_to(folder.resolve()):
         problem = Problem(
             Code.FILE_UNREADABLE,

@@ -1,4 +1,4 @@
-"""Reading query files, and the files that say what their tables are."""
+"""Reading query files and tables files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_query(path: str | Path, policy: CompiledPolicy | str | Path) -> QueryFi
         policy: The policy, or its file.
 
     Raises:
-        InputError: With the mistakes found, each with its place.
+        InputError: With the mistakes found, each with its position.
     """
     compiled = _compiled(policy)
     vocabulary = compiled.policy.vocabulary
@@ -57,8 +57,8 @@ def sql_query(
     Args:
         release: The id of the release that it will be.
         sql: One SELECT.
-        tables: What is declared about its tables: a file, or what would stand in one.
-            It is read under this policy.
+        tables: The declaration of its tables: a file, or its contents. It is read under
+            this policy.
         policy: The policy, or its file.
         fields: `bounds`, `noise`, `loss` and the other keys of `query`; and labels,
             `periods`, `where` and other keys of a release.
@@ -92,7 +92,7 @@ def _wrong(rule: str, given: object, remedy: str) -> InputError:
 
 
 def is_tables_file(path: str | Path) -> bool:
-    """Return whether a file says that it declares tables, or is one of another format.
+    """Return whether a file declares tables, or is in another format.
 
     Args:
         path: The file.
@@ -115,5 +115,5 @@ def _declared(
 
 
 def load_tables(path: str | Path, vocabulary: Vocabulary) -> Tables:
-    """Return what a file declares about tables."""
+    """Return the declaration in a tables file."""
     return read_tables(read_document(read_bytes(path), str(path)), vocabulary)

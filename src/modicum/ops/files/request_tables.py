@@ -1,8 +1,8 @@
-"""Requests in a Parquet table: each row a release as JSON, and maybe its utility.
+"""Requests in a Parquet table: each row a release as JSON, with an optional utility.
 
-The footer of a file says how large its columns are, and may say anything. But a page is
-unpacked to exactly as many bytes as stand in the header before it. These headers are
-written in Thrift's compact protocol, and are small: all of them are read.
+The footer of a file states the sizes of its columns, and may be wrong. But a page is
+unpacked to exactly the size in its header. These headers are written in Thrift's
+compact protocol, and are small: all of them are read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Page:
 
     Attributes:
         unpacked: How many bytes it has, unpacked.
-        values: How many values it says to hold.
+        values: The stated number of values.
     """
 
     unpacked: int
@@ -49,7 +49,7 @@ class Page:
 
 
 def pages(file: BinaryIO, metadata: Any) -> Iterator[Page]:
-    """Yield every page of a file, by what stands in its header."""
+    """Yield every page of a file, by its header."""
     for group in range(metadata.num_row_groups):
         columns = metadata.row_group(group)
         for place in range(columns.num_columns):
@@ -168,7 +168,7 @@ def read_table(stream: BinaryIO, file: Path, batch: Batch) -> None:
 
 
 def _largest_page(stream: BinaryIO, file: Path, metadata: Any) -> int:
-    """Return how many bytes the largest page has, if all of them may be unpacked."""
+    """Return the size of the largest page, if all of them may be unpacked."""
     largest = bytes_ = values = 0
     try:
         for number, page in enumerate(pages(stream, metadata), 1):
@@ -259,7 +259,7 @@ def _add(rows: Any, place: int, source: str, batch: Batch) -> None:
 
 
 def _cell(rows: Any, column: str, place: int, source: str) -> object:
-    """Return what stands in a cell; None if nothing does."""
+    """Return the value of a cell; None if it is empty."""
     scalar = rows.column(column)[place]
     # A text is measured before it is copied.
     size = scalar.as_buffer().size if _has_bytes(scalar) else 0
@@ -275,7 +275,7 @@ def _has_bytes(scalar: Any) -> bool:
 
 
 def _utility(rows: Any, place: int, source: str) -> Node | None:
-    """Return what stands in the column of utilities; None if nothing does."""
+    """Return the value of the utility column; None if it is empty."""
     if UTILITY not in rows.schema.names:
         return None
     value = _cell(rows, UTILITY, place, source)

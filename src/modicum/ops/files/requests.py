@@ -27,10 +27,10 @@ from modicum.system.files import opened
 
 __all__ = ["Request", "load", "load_text", "unread"]
 
-#: Reads what is open, knows its name for messages, and adds its requests to a batch.
+#: Reads an open file with its display name, and adds its requests to a batch.
 Reader: TypeAlias = Callable[[BinaryIO, Path, Batch], None]
 
-#: Of what was not read, so much is named in a mistake.
+#: Maximum length of skipped content quoted in an error.
 _NAMED = 5
 
 #: A document with one of these as its only key lists requests under it.
@@ -43,16 +43,17 @@ def load(
     """Return the requests of a batch, in their order, read and priced.
 
     Args:
-        path: A folder of such files, or a file of one or more releases: `.yaml`,
-            `.yml` or `.json`; `.jsonl` with one on each line; `.parquet` with a column
-            `release` and maybe `utility`. In a folder only regular files of one name
+        path: A folder of such files, or a file of one or more releases: `.yaml`, `.yml`
+            or `.json`; `.jsonl` with one per line; `.parquet` with a column `release`
+            and optionally `utility`. In a folder only regular files with a single name
             are read, and no link that leads out of it; a file may be a link.
-        more: Further ones; they come after it.
-        policy: A compiled policy, or the path of one, whose words and guards hold.
+        more: Further ones, which follow it.
+        policy: A compiled policy, or the path of one, whose vocabulary and guards
+            apply.
 
     Raises:
-        InputError: With every mistake found, each with its place, the first 100; or if
-            there is no request, or more than 100,000, or two of one id.
+        InputError: With every mistake found, each with its position, the first 100; or
+            if there is no request, or more than 100,000, or two with one id.
     """
     compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
     sources = [Path(one) for one in (path, *more)]
@@ -70,9 +71,9 @@ def load_text(
 
     Args:
         text: As the content of a file of requests, YAML or JSON.
-        name: What it is called in messages.
-        policy: The policy whose words and guards hold.
-        by_line: Whether one JSON document stands on each line.
+        name: Its name in messages.
+        policy: The policy whose vocabulary and guards apply.
+        by_line: Whether each line is a JSON document.
 
     Raises:
         InputError: As for `load`.
@@ -85,13 +86,12 @@ def load_text(
 
 
 def unread(path: str | Path) -> tuple[str, ...]:
-    """Return the names of what lies in a folder and `load` takes for no requests.
+    """Return the names in a folder that `load` skips.
 
-    Names that begin with a dot are nobody's requests, and are not among them. The name
-    of a folder ends in a slash.
+    Names that begin with a dot are ignored. The name of a folder ends in a slash.
 
     Args:
-        path: The folder; of a file, there is nothing to tell.
+        path: The folder; for a file the result is empty.
 
     Raises:
         InputError: If the folder cannot be listed.
@@ -116,9 +116,10 @@ def _read(source: Path, batch: Batch) -> None:
 
 
 def _refuse_shared(file: Path, stream: BinaryIO) -> None:
-    """Refuse a file of a folder that has another name: a link that none can follow.
+    """Refuse a file of a folder with another hard link, which cannot be traced.
 
-    Whoever may not read a file may be able to give it a second name, in the folder.
+    A person who may not read a file may be able to give it a second name, in the
+    folder.
     """
     if os.fstat(stream.fileno()).st_nlink > 1:
         raise InputError(
@@ -136,7 +137,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """Return what lies in a folder, in the order of the names."""
+    """Return the contents of a folder, in the order of the names."""
     try:
         found = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
@@ -151,9 +152,9 @@ def _has_known_name(file: Path) -> bool:
 
 
 def _looked_into(source: Path) -> str:
-    """Return where requests were looked for, and what was no place for them."""
+    """Return where requests were searched, and what was skipped."""
     left: tuple[str, ...] = ()
-    with suppress(InputError):  # It is told already that it cannot be listed.
+    with suppress(InputError):  # It was already reported as unreadable.
         left = unread(source)
     if not left:
         return str(source)
@@ -178,7 +179,7 @@ def _read_documents(stream: BinaryIO, file: Path, batch: Batch) -> None:
     """Read the requests of a YAML or JSON file."""
     data = stream.read(TEXT_BYTES_MAX + 1)
     if len(data) > TEXT_BYTES_MAX:
-        read_document(data, str(file))  # Says that it is too large.
+        read_document(data, str(file))  # Reports that it is too large.
     for piece in pieces(data, str(file)):
         with batch.guard():
             for node in _listed(piece.read()):

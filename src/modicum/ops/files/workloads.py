@@ -16,7 +16,7 @@ from modicum.workloads.arrow import from_arrow, library, to_arrow
 from modicum.workloads.document import from_plain, to_plain, whole_numbers
 from modicum.workloads.model import Workload
 
-#: What the name of a file ends in.
+#: The file name suffixes.
 SUFFIXES = (".json", ".parquet")
 #: Larger files are refused.
 BYTES_MAX = 2**30
@@ -70,7 +70,7 @@ def _in_file(path: Path, problem: Problem) -> Problem:
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a name that says no format."""
+    """Refuse a name without a known suffix."""
     if path.suffix not in SUFFIXES:
         raise InputError(
             Problem(

@@ -15,19 +15,19 @@ from modicum.core.yaml_reader import read_document
 # YAML forbids a line that begins so anywhere within a document, also in quotes.
 _START = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _LINE_BREAK = re.compile(rb"\r\n|\r|\n")
-# A line that is blank, a remark, or only says where a document begins or ends.
+# A line that is blank, a comment, or a document marker.
 _NOTHING = re.compile(rb"((---|\.\.\.)(?=[ \t]|\Z))?[ \t]*(#.*)?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text of one document.
+    """The text of one document.
 
     Attributes:
         text: The text.
         file: The name of the file that it is from, for messages.
-        before: How many lines stand before it there.
+        before: The number of lines before it in the file.
     """
 
     text: bytes
@@ -39,7 +39,7 @@ class Piece:
         try:
             node = read_document(self.text, self.file)
         except InputError:
-            # Once more, in its place, so that everything that is said has its line.
+            # Parsed again in its place, so that positions are right.
             read_document(b"\n" * self.before + self.text, self.file)
             raise
         return _moved(node, self.before, {}) if self.before else node
@@ -56,7 +56,7 @@ def pieces(data: bytes, file: str) -> Iterator[Piece]:
         if filled:
             found = True
             yield Piece(text, file, before)
-        if filled or _START.search(text):  # Else it belongs to what comes next.
+        if filled or _START.search(text):  # Otherwise it belongs to the next one.
             before += len(_LINE_BREAK.findall(text))
             begin = end
     if not found:
@@ -64,8 +64,8 @@ def pieces(data: bytes, file: str) -> Iterator[Piece]:
 
 
 def _has_content(text: bytes) -> bool:
-    """Return whether a text holds more than remarks, directives and marks."""
-    prefix = not text.startswith(b"---")  # There directives may stand.
+    """Return whether a text contains more than comments, directives and markers."""
+    prefix = not text.startswith(b"---")  # Directives may precede it.
     return any(
         not _NOTHING.fullmatch(line) and not (prefix and line.startswith(b"%"))
         for line in text.splitlines()
@@ -73,7 +73,7 @@ def _has_content(text: bytes) -> bool:
 
 
 def _moved(node: Node, lines: int, known: dict[int, Node]) -> Node:
-    """Return a tree some lines further down; what stands for another stays shared."""
+    """Return a tree some lines further down; aliases stay shared."""
     found = known.get(id(node))
     if found is not None:
         return found

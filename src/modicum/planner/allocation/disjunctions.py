@@ -1,8 +1,8 @@
-"""Rows that let pass what fits in one coordinate or another, as linear constraints.
+"""Rows that accept what fits in one coordinate or another, as linear constraints.
 
-A row of several coordinates has a *switch* for each, a whole number: the coordinate
-whose switch is on must hold. Where another is on, it need not, but then that other one
-limits what can be asked of it.
+A row of several coordinates has a binary *switch* for each: the coordinate whose switch
+is on must hold. Where another is on, it need not, but then that other one limits what
+can be requested of it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Switched:
     switch_coordinate: Integers
 
     def started(self, found: Narrowed, accepted: Booleans) -> Numbers:
-        """Return the answer to the program that accepts some requests that fit.
+        """Return the solution of the program that accepts some requests that fit.
 
         Args:
-            found: What the program was made of.
+            found: The reduced problem of the program.
             accepted: (m,) which of its requests.
         """
         column, row = found.meetings()
@@ -64,8 +64,8 @@ def simpler(found: Narrowed) -> Narrowed:
 def _with_fewer_coordinates(found: Narrowed) -> Narrowed:
     """Return the same without coordinates that never hold where no other does.
 
-    A coordinate is out of a row if another one of the row has, for every request that
-    asks for the row, a cost that is no larger a share of what is left.
+    A coordinate is dropped from a row if another one has, for every request at the row,
+    a cost that is no larger a share of the remainder.
     """
     column, row = found.meetings()
     types, type_of = np.unique(found.costs, axis=0, return_inverse=True)
@@ -99,20 +99,20 @@ def _at_most(a: Integers, x: Integers, b: Integers, y: Integers) -> Booleans:
 
 
 def loosest(found: Narrowed, worth: Numbers) -> Program:
-    """Return a program that accepts all that fits, and more where rows have a choice.
+    """Return a relaxed program, which accepts more where rows have a choice.
 
     Whichever coordinate of a row holds, the smallest of the shares that each request
-    takes of its coordinates do not add up to more than 1.
+    uses of its coordinates add up to at most 1.
 
     Args:
         found: Requests and rows.
-        worth: (m,) what the requests are worth.
+        worth: (m,) the utilities of the requests.
     """
     column, row = found.meetings()
     costs, left = found.costs[column], found.left[row]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(costs > 0, costs / left * _ROUNDED_UP, 0.0)
-    # What takes more than all does not fit, however much more it takes.
+    # A request that exceeds the whole does not fit, however large the excess.
     share = np.where(left < 0, np.inf, share).min(axis=1).clip(max=2.0)
     takes = share > 0
     return Program(
@@ -131,7 +131,7 @@ def switched(found: Narrowed, worth: Numbers) -> Switched:
 
     Args:
         found: Requests and rows, without coordinates that never matter.
-        worth: (m,) what the requests are worth.
+        worth: (m,) the utilities of the requests.
     """
     column, row = found.meetings()
     order = np.argsort(row, kind="stable")
@@ -157,7 +157,7 @@ class _Matrix:
         self._switches: list[tuple[int, int]] = []
 
     def add(self, number: int, here: Integers, costs: Integers, left: Integers) -> None:
-        """Add switches for a row: who asks for it, at which costs, what is left."""
+        """Add switches for a row: its requests, their costs, the remainder."""
         live = np.flatnonzero(left >= 0)
         switches = self._unknowns + np.arange(len(live))
         self._unknowns += len(live)
@@ -165,14 +165,14 @@ class _Matrix:
         self._constrain(switches, np.ones(len(live)), 1.0, 1.0)
         costs, left = costs[:, live], left[live]
         for at in range(len(live)):
-            # If another switch is on, that coordinate limits what is asked of this.
+            # If another switch is on, that coordinate limits the requests of this one.
             takes = costs[:, at].astype(np.float64)
             most = np.array(
                 [_filled(takes, *it) for it in zip(costs.T, left.tolist(), strict=True)]
             )
             most[at] = left[at]
             scale = max(float(most.max()), 1.0)
-            # Who takes more than all is out however much; no limit is left out.
+            # A request that exceeds the whole is out; no limit is left out.
             shares = (takes / scale * _ROUNDED_UP).clip(max=LARGEST)
             limits = np.where(most > 0, (most / scale).clip(min=2 * SMALLEST), 0.0)
             self._constrain(
@@ -213,7 +213,7 @@ class _Matrix:
 
 
 def _filled(worth: Numbers, costs: Integers, left: int) -> float:
-    """Return the most that requests can ask of a coordinate if another one holds."""
+    """Return the maximum request of a coordinate if another one holds."""
     fits = costs <= left
     worth, costs = worth[fits], costs[fits]
     with np.errstate(divide="ignore", invalid="ignore"):

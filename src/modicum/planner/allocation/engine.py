@@ -1,4 +1,4 @@
-"""The two ways to work on a problem. They give the same answers."""
+"""The two engines for a problem. They give the same results."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from modicum.planner.allocation.problem import Booleans, Contests, Integers, Pro
 
 
 class Engine(Protocol):
-    """Answers what allocators ask about one problem."""
+    """The operations that allocators need on one problem."""
 
     def alone(self) -> Booleans:
         """Return, for each request, whether it fits if no other is accepted."""
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what the requests that are alive compete for."""
+        """Return what the remaining requests compete for."""
 
     def favored(self, contests: Contests, alive: Booleans) -> Integers:
         """Return, for each contested pair, the coordinate that can accept the most.
 
-        That is the one whose knapsack, of the pair's capacity and the requests that
-        fit in it alone, holds the most weight; of several the last. A search that
-        looks at items more than `EFFORT` times answers with the best it found.
+        That is the one whose knapsack, of the pair's capacity and the requests that fit
+        in it alone, holds the most weight; of several the last. A search that visits
+        items more than `EFFORT` times returns the best result so far.
         """
 
     def greedy(self, order: Integers) -> Booleans:
         """Return which requests are accepted if they are tried in an order.
 
         Args:
-            order: Requests, each at most once; what is not in it is not accepted.
+            order: Requests, without duplicates; others are not accepted.
         """
 
     def valued(self, weights: Integers) -> Engine:
@@ -42,7 +42,7 @@ EngineOf: TypeAlias = Callable[[Problem], Engine]
 
 
 def numba_engine() -> EngineOf | None:
-    """Return the engine whose loops are compiled, if numba is there.
+    """Return the engine with compiled loops, if numba is installed.
 
     Importing numba takes about a second, and compiling the loops for the first time
     on a machine much longer. It pays for hundreds of requests.

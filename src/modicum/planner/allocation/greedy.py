@@ -33,13 +33,13 @@ def by_score(score: Numbers) -> Integers:
 
 
 def per_run(problem: Problem, price: Numbers) -> Numbers:
-    """Return, for each request, what it meets at all of its places together.
+    """Return, for each request, the sum over all of its places.
 
-    Nothing is ever taken away from a sum: where little is left prices are so high that
+    Nothing is ever subtracted from a sum: where little is left prices are so high that
     others would vanish beside them.
 
     Args:
-        problem: Whose requests.
+        problem: The problem of the requests.
         price: (places, k), not negative.
 
     Returns:
@@ -71,11 +71,11 @@ def _sums(begin: Integers, end: Integers, price: Numbers) -> Numbers:
 
 
 def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Numbers:
-    """Return the DPK score: what a request is worth for what it takes where it hurts.
+    """Return the DPK score: a request's weight over its use of contested capacity.
 
     Returns:
-        The weight of each request over the sum, over the contested pairs it asks for,
-        of its cost as a share of the pair's capacity at the favored coordinate;
+        The weight of each request over the sum, over the contested pairs that it
+        covers, of its cost as a share of the pair's capacity at the favored coordinate;
         infinite if that sum is 0, and 0 where a capacity is 0.
 
     Source:
@@ -95,14 +95,14 @@ def efficiencies(problem: Problem, contests: Contests, favored: Integers) -> Num
 def _met(
     problem: Problem, contests: Contests, favored: Integers, price: Numbers
 ) -> Numbers:
-    """Return, for each request and coordinate, the prices of the pairs it asks for."""
+    """Return, for each request and coordinate, the prices of the pairs it requests."""
     shape = problem.places, problem.coordinates
     at = contests.pair_place * problem.coordinates + favored
     total = np.bincount(at, price, minlength=problem.places * problem.coordinates)
     return per_run(problem, total.reshape(shape).astype(np.float64, copy=False))
 
 
-#: Decides which requests of a round to accept. What it answers fits.
+#: Selects the requests of a round to accept. Its result fits.
 Allocate: TypeAlias = Callable[[Problem, Engine], Booleans]
 
 
@@ -112,11 +112,11 @@ def first_come(problem: Problem, engine: Engine) -> Booleans:
 
 
 def dpk(problem: Problem, engine: Engine) -> Booleans:
-    """Accept what is worth most for what it takes where it is contested.
+    """Accept the highest weight per use of contested capacity first.
 
     Each pair of a segment and a block has the coordinate at which it can accept the
     most weight; a request's score is its weight over the sum of its cost's shares of
-    what is left there. Scores are not computed anew as budget is used up.
+    the remainder there. Scores are not recomputed as budget is used up.
 
     Source:
         Tholoniat et al. 2022 (arXiv:2212.13228), as Küchler et al. 2024 (S&P) use it.
@@ -140,7 +140,7 @@ def dpf(*, weighted: bool, remaining: bool) -> Allocate:
 
     Args:
         weighted: Whether shares are divided by the weight of the request.
-        remaining: Whether they are shares of what is left where the request is
+        remaining: Whether they are shares of the remainder where the request is
             contested, and not of the whole budget.
 
     Source:
@@ -164,7 +164,7 @@ def dpf(*, weighted: bool, remaining: bool) -> Allocate:
 
 
 def _share_of_all(problem: Problem) -> Numbers:
-    """Return the largest share that each cost takes of a whole budget."""
+    """Return the largest share of a whole budget in each cost."""
     full = problem.full.max(axis=0).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = problem.costs / full
@@ -173,10 +173,10 @@ def _share_of_all(problem: Problem) -> Numbers:
 
 
 def _share_of_left(problem: Problem, contests: Contests) -> Numbers:
-    """Return the largest share that each cost takes of what is left at a contest.
+    """Return the largest share of the remainder at a contest in each cost.
 
     Coordinates that admit nothing do not count; where nothing is left, the share is
-    infinite. NaN for a request that nobody contests.
+    infinite. NaN for an uncontested request.
     """
     place_of_row = np.repeat(np.arange(problem.places), np.diff(problem.row_first))
     contested = np.zeros((len(contests.place) + 1, len(problem.full)), np.bool_)

@@ -1,7 +1,7 @@
-"""Linear programs, some of whose unknowns are whole numbers, solved by HiGHS.
+"""Mixed-integer linear programs, solved by HiGHS.
 
-This is the only module that knows the solver. It computes in floats: what it answers
-is advice, and whoever uses it checks it in integers.
+Only this module uses the solver. It computes in floats: its results are advice, which
+callers check in integers.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from modicum.core.errors import InputError, check
 from modicum.core.extras import not_installed
 from modicum.planner.allocation.problem import Booleans, Integers, Numbers
 
-#: How far a row may be overdrawn, as a share of what it holds.
+#: Maximum overdraft of a row, as a share of its capacity.
 TOLERANCE = 1e-9
 
-#: Entries of a matrix are larger than this, or taken for 0, by the solver as well.
+#: Entries of a matrix are larger than this; the solver treats others as 0, too.
 SMALLEST = 1e-9
 
 #: Entries are no larger; the solver refuses those above a thousand times this.
 LARGEST = 1e12
 
-#: What things are worth is divided by a power of two until it is no more than this.
+#: Utilities are divided by a power of two until they are no larger than this.
 _WORTH_MAX = 2.0**20
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is worth most: `worth @ x`, for `least <= matrix @ x <= most`, 0 <= x <= 1.
+    """A program: maximize `worth @ x` for `least <= matrix @ x <= most`, 0 <= x <= 1.
 
     `n` unknowns, `k` rows.
 
@@ -41,8 +41,8 @@ class Program:
         column: The unknown of each entry of the matrix, ascending.
         row: Its row.
         value: The entry; at most `LARGEST`.
-        least: (k,) what each row is at least.
-        most: (k,) what each row is at most.
+        least: (k,) the lower bound of each row.
+        most: (k,) the upper bound of each row.
     """
 
     worth: Numbers
@@ -56,12 +56,12 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to search for whole numbers.
+    """The effort of the search for integers.
 
     Attributes:
         gap: Stop when the best is within this share of the bound.
         seconds: Stop after so long.
-        nodes: Stop after so many nodes of the search tree.
+        nodes: The maximum number of nodes of the search tree.
     """
 
     gap: float = 0.0
@@ -71,16 +71,15 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the solver found.
+    """The solver's result.
 
     Attributes:
-        x: (n,) the best it found; empty if it found nothing.
-        bound: Nothing is worth more, says the solver.
-        finished: Whether it came to its end, and was not stopped.
+        x: (n,) the best solution; empty if there is none.
+        bound: The solver's upper bound.
+        finished: Whether it finished, and was not stopped.
         seconds: How long it took.
-        gain: (n,) what each unknown is worth beyond the price of what it takes; of
-            programs without whole numbers only.
-        price: (k,) what one more unit of each row would be worth; likewise.
+        gain: (n,) the reduced cost of each unknown; only of programs without integers.
+        price: (k,) the dual price of each row; likewise.
     """
 
     x: Numbers
@@ -112,13 +111,13 @@ def library() -> ModuleType:
 def solve(
     program: Program, effort: Effort | None = None, start: Numbers | None = None
 ) -> Answer:
-    """Return the best answer to a program that is found with an effort.
+    """Return the best solution of a program found with an effort.
 
     One thread and a fixed seed: without a limit in seconds, the same program has the
     same answer.
 
     Args:
-        program: Whose rows leave a choice.
+        program: The program.
         effort: When to stop; without it, at the end.
         start: (n,) an answer that is known already.
 

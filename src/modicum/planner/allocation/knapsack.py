@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from modicum.planner.allocation.problem import Booleans, Integers
 
-#: How often a search for the best filling of one knapsack may look at an item.
+#: Maximum number of item visits in a search for the best filling of one knapsack.
 EFFORT = 2_000
-#: Bounds are made larger by this, for what floats lose.
+#: Bounds are enlarged by this, for float errors.
 ROUNDED = 1 + 1e-12
 
 
 def fill_until_full(
     cost: Integers, weight: Integers, count: int, room: int
 ) -> tuple[int, float]:
-    """Return a lower and an upper bound of the best filling of a knapsack, quickly.
+    """Return a lower and an upper bound of the best filling of a knapsack, fast.
 
-    What does not fit alone is left out. The bounds are equal if all the rest fits.
+    Items that do not fit alone are left out. The bounds are equal if all the rest fits.
 
     Args:
         cost: Of the items, those of most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
-        room: What may be spent.
+        count: The number of items.
+        room: The capacity.
     """
     rest, value = room, 0
     for item in range(count):
@@ -35,13 +35,13 @@ def fill_until_full(
 
 
 def fill_greedily(cost: Integers, weight: Integers, count: int, room: int) -> int:
-    """Return the value of a knapsack into which goes what still fits, in order.
+    """Return the value of a knapsack filled in order with what still fits.
 
     Args:
         cost: Of the items, those of most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
-        room: What may be spent.
+        count: The number of items.
+        room: The capacity.
     """
     value = 0
     for item in range(count):
@@ -60,23 +60,23 @@ def fill_best(
     effort: int,
     taken: Booleans,
 ) -> int:
-    """Return the best value of a knapsack, or the best that was found with an effort.
+    """Return the best value of a knapsack, or the best found with an effort.
 
-    It goes down the tree of choices, the item of most weight per cost first, and turns
-    back where what is left cannot beat the best.
+    It descends the tree of choices, the item of highest weight per cost first, and
+    backtracks where the rest cannot beat the best.
 
     Args:
         cost: Of the items, each of which fits alone; most weight per cost first.
         weight: Of the items.
-        count: How many items there are.
-        room: What may be spent.
+        count: The number of items.
+        room: The capacity.
         least: A value that is known to be reached.
         effort: How often it may look at an item.
-        taken: Room for the choices.
+        taken: Work space for the choices.
     """
     best, value, item = least, 0, 0
     while effort > 0:
-        # What the items from here on can add at most.
+        # The maximum that the items from here on can add.
         bound, rest, at = float(value), room, item
         while at < count and cost[at] <= rest:
             rest -= cost[at]
@@ -94,7 +94,7 @@ def fill_best(
                     value += weight[item]
                 item += 1
             best = max(best, value)
-        # Back to the last item that was taken, and on without it.
+        # Back to the last chosen item, and on without it.
         item -= 1
         while item >= 0 and not taken[item]:
             item -= 1

@@ -1,9 +1,9 @@
-"""A greedy allocator that lets a linear program say what to try first.
+"""A greedy allocator guided by a linear program.
 
-Greedy scores look at one request at a time. A linear program sees who competes with
-whom, but accepts requests in part; a program of whole requests does not, but takes long
-if there are many. So the few that hold most of the weight are chosen by a short search,
-the rest in the order of the linear program, and the outcome is compared with DPK's.
+Greedy scores consider one request at a time. A linear program takes competition into
+account, but accepts requests in part; a program of whole requests does not, but is slow
+for many. So the few that hold most of the weight are chosen by a short search, the rest
+in the order of the linear program, and the result is compared with DPK's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from modicum.planner.allocation.problem import Booleans, Contests, Integers, Pro
 #: The share of the weight in dispute that the heavy requests hold.
 _HEAVY = 0.9
 
-#: How many requests are heavy at most.
+#: Maximum number of heavy requests.
 _MOST = 80
 
 #: When a search among the heavy ends; no clock is in it, so that it can be repeated.
@@ -34,12 +34,12 @@ _SEARCH = Effort(gap=0.01, nodes=1)
 def guided(problem: Problem, engine: Engine, among: Booleans | None = None) -> Booleans:
     """Return which requests to accept: never less weight than DPK accepts.
 
-    That is so within the round. What it leaves for later rounds may be less.
+    That holds within the round. What it leaves for later rounds may be less.
 
     Args:
         problem: The round.
         engine: Of this problem.
-        among: (n,) the requests that may be accepted; without it, all.
+        among: (n,) the requests that may be accepted; by default all.
 
     Raises:
         InputError: If the solver is not installed.
@@ -55,7 +55,7 @@ def guided(problem: Problem, engine: Engine, among: Booleans | None = None) -> B
 def improved(
     problem: Problem, engine: Engine, order: Integers, held: Knapsacks
 ) -> Booleans:
-    """Return the better of what is accepted in an order, and of what a program says.
+    """Return the better of the accepted requests of an order, and of a program.
 
     Args:
         problem: The round.
@@ -84,14 +84,14 @@ def by_efficiency(
 def by_linear_program(
     problem: Problem, relaxation: Relaxed, among: Integers
 ) -> Integers:
-    """Return requests in the order a linear program suggests.
+    """Return requests in the order that a linear program suggests.
 
-    First come those of which it accepts more, then those that are worth more beyond
-    the price of what they take, as a share of their weight.
+    First come those of which it accepts more, then those with a higher reduced cost, as
+    a share of their weight.
 
     Args:
         problem: The round.
-        relaxation: What the linear program says.
+        relaxation: The result of the linear program.
         among: The requests; ties keep this order.
     """
     gain = relaxation.gain / np.maximum(problem.weights, 1)

@@ -1,7 +1,7 @@
 """A round as a linear program: requests may be accepted in part.
 
-Every row is held to one coordinate, so that nothing in the program is a choice but how
-much of each request is accepted. Its prices say what is scarce.
+Every row uses one coordinate, so that the only choice in the program is how much of
+each request is accepted. Its prices show what is scarce.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from modicum.planner.allocation.problem_reduction import (
 
 #: Makes a quotient of rounded numbers no less than the true one.
 _ROUNDED_UP = 1 + 2.0**-50
-#: The share of what takes more than all.
+#: The share of a request that exceeds the whole.
 _TOO_MUCH = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Knapsacks:
-    """Rows with one coordinate each, and who competes for them.
+    """Rows with one coordinate each, and the competing requests.
 
     Attributes:
         requests: (m,) which requests of the problem compete, ascending.
         worth: (m,) their weights.
         place: (k,) where each row is.
         coordinate: (k,) its coordinate.
-        capacity: (k,) what is left of it; 1 if that is nothing.
+        capacity: (k,) its remainder; 1 if that is nothing.
         column: The request, as a number below m, of each that meets a row; ascending.
         row: The row.
-        share: What the request takes there as a share of what is left, rounded up;
-            more than 0, and more than 1 where nothing is left.
+        share: The request's cost there as a share of the remainder, rounded up; more
+            than 0, and more than 1 where nothing is left.
     """
 
     requests: Integers
@@ -87,7 +87,7 @@ class Knapsacks:
         )
 
     def searched(self, effort: Effort, start: Booleans | None = None) -> Answer:
-        """Return the best choice of whole requests that is found with an effort.
+        """Return the best choice of whole requests found with an effort.
 
         Args:
             effort: How long to search.
@@ -102,19 +102,17 @@ class Knapsacks:
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """How much of each request is best accepted, if parts of them may be.
+    """The best fractional acceptance of each request.
 
     Attributes:
         share: (n,) from 0 to 1: how much of each request; 0 where it may
             not be accepted.
-        gain: (n,) its weight less the price of what it takes.
-        prices: (places, a) what one more unit would be worth; costs are those of
-            `Problem.clamped`. The price of a whole
-            stretch of places stands at one of them, and counts for requests that ask
-            for all of it.
-        bound: No choice of whole requests is worth more, with every row held to its
-            coordinate. That is not a bound on what the round can be worth if rows have
-            a choice.
+        gain: (n,) its weight less the price of its cost.
+        prices: (places, a) the dual price of one more unit; costs are those of
+            `Problem.clamped`. The price of a whole range of places is stored at one of
+            them, and counts for requests that cover all of it.
+        bound: An upper bound for whole requests, with every row at its coordinate. That
+            does not bound the utility of the round if rows have a choice.
     """
 
     share: Numbers
@@ -126,14 +124,14 @@ class Relaxed:
 def knapsacks(
     problem: Problem, contests: Contests, favored: Integers, alive: Booleans
 ) -> Knapsacks:
-    """Return a round with every row held to the coordinate its pair favors.
+    """Return a round with every row at the coordinate that its pair favors.
 
-    Where that coordinate lets nothing pass, it is the one of which most is left beside
-    what is asked.
+    Where that coordinate accepts nothing, it is the one with the largest remainder
+    relative to demand.
 
     Args:
         problem: The round.
-        contests: What is competed for.
+        contests: The contests.
         favored: The coordinate of each contested pair.
         alive: The requests that may be accepted; the contests are theirs.
     """
@@ -190,6 +188,6 @@ def _held(
     wanted = contests.segment[found.place] * blocks + problem.block[found.row]
     coordinate = favored[np.searchsorted(pairs, wanted)]
     open_ = np.take_along_axis(found.left, coordinate[:, None], axis=1)[:, 0] > 0
-    # Of the coordinates of a binding row, more is asked than is left.
+    # In each coordinate of a binding row, demand exceeds the remainder.
     room = np.where(found.left > 0, found.left / np.maximum(found.asked, 1), -1)
     return np.where(open_, coordinate, room.argmax(axis=1))

@@ -21,10 +21,10 @@ from modicum.planner.allocation.problem import (
 
 
 class NumbaEngine:
-    """Answers what allocators ask about one problem; see `engines.Engine`.
+    """The operations that allocators need on one problem; see `engines.Engine`.
 
     Args:
-        problem: What a round may accept.
+        problem: The problem of a round.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -53,7 +53,7 @@ class NumbaEngine:
         return self._gone_through(order, spend=True)
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what the requests that are alive compete for."""
+        """Return what the remaining requests compete for."""
         problem = self._problem
         signature = np.empty(problem.places, np.uint64)
         salt = self._salt(alive)
@@ -87,7 +87,7 @@ class NumbaEngine:
         first = np.flatnonzero(np.append(True, segment[1:] != segment[:-1]))
         requests = Requests(
             self._costs,
-            problem.weights.copy(),  # Loops are compiled anew for what is frozen.
+            problem.weights.copy(),  # Read-only arrays would recompile the loops.
             ranked(self._costs, problem.weights, counting),
         )
         pairs = knapsacks.Pairs(
@@ -102,7 +102,7 @@ class NumbaEngine:
     def _salt(self, alive: Booleans) -> np.uint64:
         """Return 64 bits that any other round, or other requests, would change.
 
-        So nobody can pick requests for how their marks cancel out.
+        So requests cannot be chosen for how their marks cancel out.
         """
         asked = hashlib.sha256()
         for one in (*self._runs, alive):

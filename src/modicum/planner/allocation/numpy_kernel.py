@@ -1,4 +1,4 @@
-"""Working on a problem with plain NumPy: the same answers, without compiling."""
+"""An engine with plain NumPy: the same results, without compiling."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from modicum.planner.allocation.problem import (
 
 
 class NumpyEngine:
-    """Answers what allocators ask about one problem; see `engines.Engine`.
+    """The operations that allocators need on one problem; see `engines.Engine`.
 
     Args:
-        problem: What a round may accept.
+        problem: The problem of a round.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -62,7 +62,7 @@ class NumpyEngine:
         return accepted
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what the requests that are alive compete for."""
+        """Return what the remaining requests compete for."""
         problem, blocks = self._problem, len(self._problem.full)
         there = self._there(alive)
         sets = np.packbits(there, axis=1)
@@ -127,7 +127,7 @@ class NumpyEngine:
         return cost[order], weight[requests][order]
 
     def _there(self, alive: Booleans) -> Booleans:
-        """Return, by place, which of the requests that are alive ask for it."""
+        """Return, by place, which of the remaining requests cover it."""
         problem, kept = self._problem, np.flatnonzero(alive)
         there = np.zeros((problem.places, len(kept)), np.bool_)
         for column, request in enumerate(kept.tolist()):

@@ -1,7 +1,7 @@
-"""The best choice of a round, or a good one and how much better the best can be.
+"""The best choice of a round, or a good one with a bound on the best.
 
-Bounds are about one round. They do not bound what several rounds together can be worth:
-a best round may spend what a later one needs more.
+Bounds concern one round. They do not bound the utility of several rounds together: a
+best round may spend what a later one needs more.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """A choice for one round, and what is known about better ones.
+    """A choice for one round, and bounds on better ones.
 
     Attributes:
-        accepted: (n,) what to accept; it fits, checked in integers.
-        weight: What that is worth.
+        accepted: (n,) the requests to accept; they fit, checked in integers.
+        weight: Their weight.
         bound: No choice in this round is worth more, to the solver's precision. It is
             not an upper bound over several rounds.
-        proven: Whether the solver came to its end, and `weight` is within the gap that
-            was asked for. Not so if time ran out, or if what the solver chose did not
-            hold in integers.
+        proven: Whether the solver finished, and `weight` is within the requested gap.
+            False if time ran out, or if the solver's choice did not hold in integers.
         held: Whether all that the solver chose fits in integers. What does not is left
             out, and what still fits besides is added, the best DPK scores first.
         seconds: How long the solver took.
@@ -61,7 +60,7 @@ class Optimum:
 
     @property
     def remark(self) -> str:
-        """What is known of better choices, in words."""
+        """Return the bounds on better choices, as text."""
         tenths = -(-self.gap.numerator * 1000 // self.gap.denominator)
         within = f"the gap to the best choice is below {max(tenths, 1) / 10:g} %"
         return ("proven: " if self.proven else "not proven optimal: ") + within
@@ -77,16 +76,16 @@ def optimal(
 ) -> Optimum:
     """Return the best choice for a round, as far as it is found in time.
 
-    The answer depends on the machine if time runs out, and only then. The bound is
-    about this round only; it is not an upper bound over several rounds.
+    The result depends on the machine only if time runs out. The bound concerns this
+    round only; it is not an upper bound over several rounds.
 
     Args:
         problem: The round.
         engine: Of this problem.
         seconds: How long the solver may take.
-        gap: By which part of its weight a better choice may be better.
-        start: (n,) what is known to be good, besides the guided plan. Of what does
-            not fit together only a part is used.
+        gap: The relative weight by which a better choice may be better.
+        start: (n,) a known good choice, besides the guided plan. If it does not fit,
+            only a part is used.
 
     Raises:
         InputError: If the solver is not installed.
@@ -105,14 +104,14 @@ def optimal(
 
 @dataclass
 class BestEachRound:
-    """The allocator that takes the best choice of every round, as far as it is found.
+    """The allocator that makes the best choice of every round, as far as found.
 
     Not the best over several rounds: see `Optimum`. Mutable: one for each run.
 
     Attributes:
         seconds: How long the solver may take for a round.
-        gap: By which part of its weight a better choice may be better.
-        found: What is known of each round so far.
+        gap: The relative weight by which a better choice may be better.
+        found: The results of each round so far.
     """
 
     seconds: float = 10.0
@@ -121,7 +120,7 @@ class BestEachRound:
 
     @property
     def remark(self) -> str:
-        """What is known of better choices in the last round; empty before the first."""
+        """Return the bounds for the last round, as text; empty before the first."""
         return self.found[-1].remark if self.found else ""
 
     def __call__(self, problem: Problem, engine: Engine) -> Booleans:
@@ -137,7 +136,7 @@ class BestEachRound:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A round, and the order in which requests are tried besides what is chosen."""
+    """A round, and the order in which requests are tried besides those chosen."""
 
     problem: Problem
     engine: Engine
@@ -145,17 +144,17 @@ class _Search:
     held: Knapsacks
 
     def run(self, best: Booleans, effort: Effort) -> Optimum:
-        """Return the optimum, as far as it is found, from a good choice on."""
+        """Return the optimum, as far as it is found, starting from a good choice."""
         alive = np.zeros(self.problem.requests, np.bool_)
         alive[self.order] = True
         found = simpler(narrowed(self.problem, alive))
         if not len(found.row):
-            # Nobody competes: all that fit alone are in.
+            # There is no competition: all that fit alone are accepted.
             weight = self._weight(best)
             return Optimum(best, weight, weight, proven=True, held=True, seconds=0.0)
         gone = 0.0
         if (found.left >= 0).sum() > len(found.row):
-            # Rows have a choice. Without it, good choices are found sooner.
+            # Rows have a choice. Without it, good solutions are found sooner.
             first = replace(effort, seconds=effort.seconds / 2)
             answer = self.held.searched(first, best[self.held.requests])
             best, _ = self._better(best, self.held.requests[answer.on()])
@@ -182,11 +181,11 @@ class _Search:
 def _solved(
     problem: Problem, found: Narrowed, best: Booleans, effort: Effort
 ) -> tuple[Integers, int, Answer]:
-    """Return which requests a solver chooses, a bound of their weight, and its answer.
+    """Return the solver's choice, a bound of its weight, and its result.
 
     Args:
         problem: The round.
-        found: The requests that compete, and their rows.
+        found: The competing requests, and their rows.
         best: (n,) a good choice.
         effort: How long to search.
     """
@@ -198,7 +197,7 @@ def _solved(
     simple = solve(replace(loosest(found, worth), whole=parts))
     bounds = [answer.bound]
     if simple.finished:
-        # Stopped on its way, it would tell of some answer, and not of the best.
+        # If stopped early, its bound would concern some solution, not the best.
         bounds.append(simple.bound)
     on = answer.on()
     chosen = found.requests[on[on < len(worth)]]
@@ -206,11 +205,11 @@ def _solved(
 
 
 def _lowest(bounds: list[float], everything: float) -> int:
-    """Return the lowest of some bounds, but not a lower one than is true.
+    """Return the lowest of some bounds, but not below what is true.
 
     Args:
-        bounds: What the solver says, which is not finite where it knows none.
-        everything: What all requests together are worth.
+        bounds: The solver's bounds, not finite where it knows none.
+        everything: The total weight of all requests.
     """
     lowest = min([everything, *filter(isfinite, bounds)])
     return int(lowest * _LOOSE + _ROUNDING)

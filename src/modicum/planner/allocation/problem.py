@@ -4,10 +4,10 @@ Everything that can be charged lies on a *line of places*. A place is what all o
 requests of a round treat alike: an interval of a partitioning attribute, a box of
 several, a set of users. A request covers *runs* of places, and is charged to all of
 them alike. At each place there are *rows*: one for every group of users, every rule,
-every period that has a balance of its own there, and for every different history
-within the place. A row says what is left, coordinate by coordinate; it lets a cost
-pass if at least one coordinate has that much left. A request may be accepted if every
-row at its places lets it pass.
+every period with a separate balance there, and for every different history within the
+place. A row gives the remainder, coordinate by coordinate; it accepts a cost if at
+least one coordinate has that much left. A request may be accepted if every row at its
+places accepts it.
 """
 
 from __future__ import annotations
@@ -33,26 +33,25 @@ _SIDE_BY_SIDE = 64
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a round may accept, and what is left to spend.
+    """The problem of a round, and the remaining budget.
 
     `n` requests, `p` places, `r` rows, `a` coordinates.
 
     Attributes:
-        weights: (n,) what each request is worth, >= 0; the order of the requests is
-            the order in which they came.
+        weights: (n,) the weight of each request, >= 0; requests are in the order of
+            arrival.
         costs: (n, a) in ledger units, from 0 to `INFINITE`.
         run_first: (n + 1,) where each request's runs begin in `run_start`.
         run_start: The first place of each run; the runs of a request are disjoint
             and in order.
         run_stop: The place after the last of each run.
         row_first: (p + 1,) where each place's rows begin in `left`.
-        left: (r, a) what is left; negative where a coordinate lets nothing pass.
+        left: (r, a) the remainder; negative where a coordinate accepts nothing.
         block: (r,) which balance at its place a row belongs to, from 0: the group of
             users, for instance. Rows of one block at one place differ by history.
-        line: (p,) which rule's line a place lies on. Places of two lines are never
-            taken for the same.
-        full: (blocks, a) what a balance holds when nothing was spent, by block;
-            what shares are taken of.
+        line: (p,) the rule whose line a place lies on. Places of two lines are never
+            identified.
+        full: (blocks, a) the full balance, by block; the reference of shares.
         extent: (p,) which part of all that can be charged a place is; None if all
             places are alike.
         fresh: (n,) whether a request is tried for the first time; None if all are.
@@ -116,17 +115,17 @@ class Problem:
 
     @property
     def requests(self) -> int:
-        """How many requests there are."""
+        """The number of requests."""
         return len(self.weights)
 
     @property
     def places(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self.line)
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates a cost has."""
+        """The number of coordinates of a cost."""
         return int(self.costs.shape[1])
 
     def clamped(self) -> Integers:
@@ -144,9 +143,9 @@ class Problem:
 
 
 def _greatest(left: Integers) -> Integers:
-    """Return the greatest number of each column, at least 0.
+    """Return the maximum of each column, at least 0.
 
-    NumPy takes a column of short rows slowly, and so rows are put side by side.
+    NumPy reduces short rows slowly, so rows are placed side by side.
     """
     rows, columns = left.shape
     even = rows - rows % _SIDE_BY_SIDE
@@ -171,11 +170,11 @@ def _within(values: NDArray[Any], most: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Contests:
-    """The pairs of a segment and a block that cannot let everybody pass.
+    """The pairs of a segment and a block that cannot accept all requests.
 
-    A segment is the set of all places on one line that the same requests ask for. A
-    pair is sorted by its segment, then by its block; segments are numbered by their
-    first place.
+    A segment is the set of all places on one line that the same requests cover. A pair
+    is sorted by its segment, then by its block; segments are numbered by their first
+    place.
 
     Attributes:
         segment: (places,) the segment of each place; negative where no request is.
@@ -201,8 +200,8 @@ def segments(signature: np.ndarray, asked_for: np.ndarray) -> tuple[Integers, In
     """Return the segment of each place, and the first place of each segment.
 
     Args:
-        signature: (places,) equal where the same requests ask, on the same line.
-        asked_for: (places,) whether any request asks there.
+        signature: (places,) equal where the same requests cover, on the same line.
+        asked_for: (places,) whether any request covers it.
     """
     _, first, number = np.unique(signature, return_index=True, return_inverse=True)
     kept = np.flatnonzero(asked_for[first])
@@ -213,12 +212,12 @@ def segments(signature: np.ndarray, asked_for: np.ndarray) -> tuple[Integers, In
 
 
 def deciding(costs: Integers, caps: Integers) -> Integers:
-    """Return the coordinates without which a filter admits just the same.
+    """Return the coordinates that suffice for a filter to admit the same.
 
-    A coordinate that admits nothing is dropped, and one at which every cost takes at
-    least as large a share of the cap as at another. That is lossless as long as every
-    balance is unlocked by the same share in every coordinate, and is charged nothing
-    but these costs.
+    It drops a coordinate that admits nothing, and one at which every cost is at least
+    as large a share of the cap as at another. That is lossless as long as every balance
+    is unlocked by the same share in every coordinate, and is charged nothing but these
+    costs.
 
     Args:
         costs: (kinds, a) every cost that was or may be charged, each >= 0.

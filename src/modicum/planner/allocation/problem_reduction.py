@@ -1,9 +1,8 @@
-"""The part of a problem that matters to a solver: who competes, and at which rows.
+"""The part of a problem that matters to a solver: competing requests and rows.
 
-Nothing here changes what may be accepted. Requests that fit nowhere alone are out, and
-so are requests that meet no row that could turn anybody away. Out are rows that would
-let everybody pass, and rows of which another asks at least as much of at least the same
-requests.
+Nothing here changes what may be accepted. It drops requests that fit nowhere alone, and
+requests that touch no row that could reject any; rows that would accept all, and rows
+of which another requests at least as much of at least the same requests.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ import numpy as np
 
 from modicum.planner.allocation.problem import Booleans, Integers, Problem
 
-#: How many stretches away a row is looked for that makes another redundant.
+#: The maximum distance, in stretches, of a row that makes another redundant.
 _REACH = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """Requests that compete, and rows that cannot let all of them pass.
+    """Competing requests, and rows that cannot accept all of them.
 
-    `m` requests, `k` rows. Places in a row at which the same of these requests ask are
+    `m` requests, `k` rows. Consecutive places covered by the same of these requests are
     one *stretch*.
 
     Attributes:
         requests: (m,) which requests of the problem, ascending.
-        costs: (m, a) what they cost, clamped.
+        costs: (m, a) their costs, clamped.
         row: (k,) which rows of the problem, ascending.
         place: (k,) the places of these rows.
-        left: (k, a) what is left at them; -1 where nothing passes.
-        asked: (k, a) what all of the requests would cost together there.
+        left: (k, a) the remainder; -1 where nothing passes.
+        asked: (k, a) the total cost of all requests there.
         stretch: (k,) on which stretch each row lies, ascending.
         starts: (runs,) the first stretch of each run of a request.
         stops: (runs,) the stretch after the last.
@@ -68,7 +67,7 @@ class Narrowed:
 
 
 def narrowed(problem: Problem, alive: Booleans) -> Narrowed:
-    """Return the part of a problem that is in dispute.
+    """Return the contested part of a problem.
 
     Args:
         problem: The round.
@@ -118,7 +117,7 @@ def without_redundant(found: Narrowed, kind: Integers) -> Narrowed:
 
 
 def _summed(problem: Problem, values: Integers, runs: Booleans) -> Integers:
-    """Return the sum of what the runs at each place have.
+    """Return the sum over the runs at each place.
 
     Args:
         problem: The round.
@@ -134,7 +133,7 @@ def _summed(problem: Problem, values: Integers, runs: Booleans) -> Integers:
 def _competing(
     problem: Problem, owner: Integers, runs: Booleans, place: Integers
 ) -> Booleans:
-    """Return which requests ask for one of some places."""
+    """Return which requests cover one of some places."""
     before = np.zeros(problem.places + 1, np.int64)
     np.cumsum(np.bincount(place, minlength=problem.places), out=before[1:])
     met = before[problem.run_stop] > before[problem.run_start]
@@ -151,7 +150,7 @@ def _least(group: Integers, left: Integers) -> Booleans:
     while len(order):
         here = group[order]
         begins = np.flatnonzero(np.append(True, here[1:] != here[:-1]))
-        # The lowest total of a group is below no other, and stands for all above it.
+        # The lowest total of a group is below no other, and represents all above it.
         kept[order[begins]] = True
         lowest = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
         order = order[(left[order] < left[lowest]).any(axis=1)]
@@ -159,9 +158,9 @@ def _least(group: Integers, left: Integers) -> Booleans:
 
 
 def _covered(found: Narrowed, kind: Integers) -> Booleans:
-    """Return which rows ask no more than a row nearby, of no more requests.
+    """Return which rows request no more than a row nearby, of no more requests.
 
-    Of two rows that ask the same of the same requests the first is kept.
+    Of two equal rows the first is kept.
     """
     low, high = _zones(found)
     stretch, left = found.stretch, found.left
@@ -186,7 +185,7 @@ def _covered(found: Narrowed, kind: Integers) -> Booleans:
 def _zones(found: Narrowed) -> tuple[Integers, Integers]:
     """Return, for each row, a first stretch and the one after a last one.
 
-    Whoever asks for the row asks for every stretch between them.
+    A request that covers the row covers every stretch between them.
     """
     end = int(found.stops.max(initial=0)) + 1
     low, high = np.zeros(end, np.int64), np.full(end, end)

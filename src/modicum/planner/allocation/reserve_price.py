@@ -15,19 +15,19 @@ from modicum.planner.allocation.greedy import by_score, efficiencies, per_run
 from modicum.planner.allocation.lp_greedy import guided
 from modicum.planner.allocation.problem import Booleans, Integers, Numbers, Problem
 
-#: Chooses among requests, given which part of its weight each is worth.
+#: Selects requests, given the part of its weight that counts for each.
 Choose: TypeAlias = Callable[[Problem, Engine, Numbers], Booleans]
 
-#: The part of the fluid price below which a request is turned away if all that a round
-#: leaves can be used later. Tuned by bench/tune_planner.py on seeds of its own.
+#: The part of the fluid price below which a request is rejected if all that a round
+#: leaves can be used later. Tuned by bench/tune_planner.py on separate seeds.
 RESERVE = 0.85
 
 
 def reserve_under(schedule: Schedule) -> float:
-    """Return which part of the fluid price to ask for under a schedule.
+    """Return the part of the fluid price to require under a schedule.
 
-    The less of its budget a group gets before its turn, the less can be kept for
-    later; with even steps nothing can, and it is no use to turn anything away.
+    The less of its budget a group gets before its turn, the less can be saved for
+    later; with even steps nothing can, and rejecting is useless.
 
     Args:
         schedule: Of unlocking.
@@ -41,7 +41,7 @@ def reserve_under(schedule: Schedule) -> float:
 
 
 def in_dpk_order(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
-    """Accept as DPK does, for what requests are worth beyond a price.
+    """Accept like DPK, with weights reduced by a price.
 
     Args:
         problem: The round.
@@ -56,7 +56,7 @@ def in_dpk_order(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
 
 
 def as_guided(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
-    """Accept as `guided` does, for what requests are worth beyond a price.
+    """Accept like `guided`, with weights reduced by a price.
 
     Args:
         problem: The round.
@@ -73,17 +73,16 @@ def as_guided(problem: Problem, engine: Engine, beyond: Numbers) -> Booleans:
 
 @dataclass
 class Steady:
-    """Accepts what is worth its price, and keeps budget for what will be asked later.
+    """Accepts requests above a reserve price, and saves budget for later ones.
 
-    An allocator that looks at one round only gives away what is left at the end of the
-    round, however little it brings. This one knows the *fluid* price: if requests came
-    in a steady flow like that of the rounds so far, and each round might spend an even
-    part of the budget, the best choice would be all requests above a certain weight
-    per budget. From the weight of each request a part of this price is taken for all
-    that it uses. Who is left with nothing is turned away, even if it fits: with enough
-    slack, later rounds can use what is saved. Among the others it chooses for what is
-    left of their weights, as the allocator does that it is given. With a reserve of 0
-    it is that allocator.
+    A myopic allocator spends the remainder at the end of the round, however little it
+    gains. This one uses the *fluid* price: if requests arrived in a steady flow like
+    that of the rounds so far, and each round could spend an even part of the budget,
+    the best choice would be all requests above a certain weight per budget. A part of
+    this price for all that it uses is subtracted from the weight of each request. A
+    request with nothing left is rejected, even if it fits: with enough slack, later
+    rounds can use what is saved. The others are chosen by their reduced weights, by the
+    given allocator. With a reserve of 0 it is that allocator.
 
     The price is in one coordinate, the one in which the flow could accept the most.
     What is accepted fits, as always, if any coordinate has that much left.
@@ -92,9 +91,9 @@ class Steady:
 
     Attributes:
         rounds: Over how many rounds a budget is spent.
-        reserve: Which part of the fluid price is asked for.
-        choose: How it chooses, given which part of its weight each request is worth
-            beyond the price; who has 0 must not be accepted.
+        reserve: The part of the fluid price that is required.
+        choose: The allocator, given the part of its weight that each request has beyond
+            the price; one with 0 must not be accepted.
     """
 
     rounds: int
@@ -125,7 +124,7 @@ class Steady:
 
 
 def uses(problem: Problem) -> Numbers:
-    """Return which part of everybody's whole budget each request takes.
+    """Return the part of everybody's whole budget that each request uses.
 
     Returns:
         (n, a): its cost as a share of a full budget, times the part of all that can
@@ -163,11 +162,11 @@ def beyond_price(weights: Integers, use: Numbers, price: float) -> Numbers:
 
 
 def fluid(weights: Integers, use: Numbers, room: float) -> tuple[float, float]:
-    """Return what a flow of requests is worth at best, and the price it then has.
+    """Return the maximum weight of a flow of requests, and its price.
 
     Args:
         weights: Of the requests, >= 0.
-        use: Of the requests, >= 0; they may be accepted in part.
+        use: The use of each request, >= 0; they may be accepted in part.
         room: How much all may use together.
 
     Returns:

@@ -10,28 +10,29 @@ from modicum.planner.allocation.engine import Engine, EngineOf
 from modicum.planner.allocation.numpy_kernel import NumpyEngine
 from modicum.planner.allocation.problem import Booleans, Contests, Integers, Problem
 
-#: Is told how far a plan is, from 0 to 1, between steps; what it raises ends it.
+#: Receives the progress of a plan, from 0 to 1, between steps; an exception from it
+#: ends planning.
 OnStep: TypeAlias = Callable[[float], None]
 
 
 def nobody(_: float) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """By what a round is planned.
+    """The means of planning a round.
 
     Attributes:
         engine_of: Makes the engine for the problem; all give the same plan.
-        on_step: Is told how far it is. One step of a solver is not broken off.
+        on_step: Receives the progress. One step of a solver is not interrupted.
     """
 
     engine_of: EngineOf = NumpyEngine
     on_step: OnStep = nobody
 
     def engine_at(self, progress: float) -> EngineOf:
-        """Return what makes engines whose every step is told.
+        """Return a factory of engines that report every step.
 
         Args:
             progress: How far the plan is while they work.
@@ -42,13 +43,13 @@ class Means:
 
 
 class CancellableEngine:
-    """An engine that says so before each step; see `engines.Engine`.
+    """An engine that reports each step in advance; see `engines.Engine`.
 
     Args:
         problem: The problem.
         engine: Makes the engine.
-        on_step: Is told.
-        progress: What it is told.
+        on_step: Receives the progress.
+        progress: The reported progress.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class CancellableEngine:
         return self._next().alone()
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what the requests that are alive compete for."""
+        """Return what the remaining requests compete for."""
         return self._next().contests(alive)
 
     def favored(self, contests: Contests, alive: Booleans) -> Integers:

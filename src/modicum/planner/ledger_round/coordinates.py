@@ -1,7 +1,7 @@
-"""An engine that favors no coordinate at which nothing passes.
+"""An engine that favors no coordinate that accepts nothing.
 
-Contests tell how much is left, and nothing where nothing passes; a request that costs
-nothing there would seem to fit. With coordinates for each unit, and one for delta, most
+Contests contain the remainder, zero where nothing passes; a request that costs nothing
+there would seem to fit. With coordinates for each unit, and one for delta, most
 requests cost nothing at some.
 """
 
@@ -19,7 +19,7 @@ def open_engine(problem: Problem, engine_of: EngineOf) -> OpenEngine:
     """Return an engine for a problem with coordinates that are closed at some rows.
 
     Args:
-        problem: What a round may accept.
+        problem: The problem of a round.
         engine_of: Makes the engine that does the work.
     """
     # A cost of nothing becomes one of a unit, which passes at all that is open.
@@ -29,7 +29,7 @@ def open_engine(problem: Problem, engine_of: EngineOf) -> OpenEngine:
 
 @dataclass(frozen=True, slots=True)
 class OpenEngine:
-    """Answers what allocators ask about one problem; see `engines.Engine`.
+    """The operations that allocators need on one problem; see `engines.Engine`.
 
     Attributes:
         problem: The problem.
@@ -46,7 +46,7 @@ class OpenEngine:
         return self.engine.alone()
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what the requests that are alive compete for."""
+        """Return what the remaining requests compete for."""
         return self.engine.contests(alive)
 
     def greedy(self, order: Integers) -> Booleans:

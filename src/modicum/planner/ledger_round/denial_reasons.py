@@ -1,4 +1,4 @@
-"""Why a request of a round was not accepted, in words of rules and cells."""
+"""Why a request of a round was not accepted, by rules and cells."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from modicum.planner.ledger_round.plan import RoundPlan
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A cell of a rule in which too little was left.
+    """A cell of a rule with too little left.
 
     Numbers are in ledger units of the coordinate at which the least is missing: at
     the others, even more is.
 
     Attributes:
         rule: The id of the rule.
-        cell: The cell, in words; empty if it is everything.
+        cell: The cell, as text; empty if it is everything.
         coordinate: The name of the coordinate.
-        before: What was left before the round.
-        left: What the accepted requests leave; below 0 if they are counted for more
-            than they are charged there.
-        cost: What the request needs; None if that is infinite.
+        before: The remainder before the round.
+        left: The remainder after the accepted requests; negative if they are counted
+            for more than they are charged there.
+        cost: The cost of the request; None if that is infinite.
         rivals: The ids of the accepted requests that are charged there, those that
             take the largest share first.
     """
@@ -53,7 +53,7 @@ def obstacles(
     Args:
         planned: The plan.
         request: The number of a request that was planned, and not accepted.
-        most: So many are told at most.
+        most: The maximum number returned.
 
     Raises:
         UsageError: If there is no such request.

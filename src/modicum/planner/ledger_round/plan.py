@@ -20,27 +20,27 @@ from modicum.planner.ledger_round.presolve import LeftOut
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.planner.verification import verify
 
-#: Makes an allocator for one round, by the names under which they can be chosen. Those
-#: that keep a price over the rounds are for simulations: here a round stands alone.
+#: Factories of allocators for one round, by name. Those that keep a price over the
+#: rounds are for simulations only.
 ON_LEDGER: Mapping[str, Callable[[], Allocate]] = MappingProxyType(
     {name: lambda allocate=allocate: allocate for name, allocate in GREEDY.items()}
     | {"guided": lambda: guided, "ilp": BestEachRound}
 )
 
-#: So far a plan is, about, once its problem is written down, and once it is solved.
+#: Approximate progress once the problem is built, and once it is solved.
 _ASSEMBLED, _CHOSEN = 0.3, 0.5
 _BY_NUMPY = Means()
 
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """What is accepted of a round.
+    """The accepted requests of a round.
 
     Attributes:
         requests: All requests of the round.
         accepted: The numbers of those that are accepted, in the order in which they
             were decided. In this order the ledger allows them all.
-        round: The problem of the round, and who was left out of it.
+        round: The problem of the round, and the requests left out of it.
     """
 
     requests: tuple[RecordedRelease, ...]
@@ -49,7 +49,7 @@ class RoundPlan:
 
     @property
     def problem(self) -> Problem:
-        """The problem that an allocator was given."""
+        """The problem given to the allocator."""
         return self.round.problem
 
     @property
@@ -68,21 +68,21 @@ def plan_round(
 ) -> RoundPlan:
     """Return which requests of a round to accept.
 
-    What the allocator accepts is decided, one after the other in the order in which it
-    came, just as the ledger will decide it. Then all others are tried, so that nothing
-    is left over that still fits.
+    The allocator's choice is decided, one after the other in the order of arrival,
+    exactly as the ledger will decide it. Then all others are tried, so that nothing
+    that still fits is left out.
 
     Args:
-        balances: What was charged so far. They are not changed.
-        requests: What is asked for, in the order in which it came.
-        weights: What each of them is worth.
+        balances: The charges so far. They are not changed.
+        requests: The requests, in the order of arrival.
+        weights: Their weights.
         allocate: The allocator; see `ON_LEDGER`.
         day: The day on which they are decided, as an ordinal.
-        means: By what it is planned, and who is told how far it is.
+        means: The means of planning, and the receiver of progress.
 
     Raises:
-        InputError: If the round is too large, weights are not whole numbers from 0 on,
-            or a solver is asked for that is not installed.
+        InputError: If the round is too large, weights are not integers from 0 on, or a
+            solver is not installed.
     """
     means.on_step(0.0)
     dumped = balances.dump()
@@ -91,7 +91,7 @@ def plan_round(
     chosen = _chosen(found.problem, allocate, engine)
     order = found.numbers[_by_worth(found.problem, engine)].tolist()
     batch = found.numbers[chosen].tolist()
-    # Each once: what is tried again fits no better.
+    # Each once: a repeated attempt fits no better.
     tried = dict.fromkeys([*batch, *order])
     told = _told(tried, means.on_step)
     accepted = _accepted(balances.copied(dumped), requests, told, day)
@@ -99,7 +99,7 @@ def plan_round(
 
 
 def _told(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:
-    """Yield the requests that are decided, telling how far it is before each."""
+    """Yield the requests to decide, reporting progress before each."""
     for done, number in enumerate(numbers):
         on_step(_CHOSEN + (1 - _CHOSEN) * done / len(numbers))
         yield number
@@ -120,7 +120,7 @@ def _accepted(
 
 
 def _chosen(problem: Problem, allocate: Allocate, engine: OpenEngine) -> Booleans:
-    """Return what an allocator accepts."""
+    """Return the choice of an allocator."""
     if not problem.places:
         return np.ones(problem.requests, np.bool_)
     chosen = allocate(problem, engine)
@@ -130,7 +130,7 @@ def _chosen(problem: Problem, allocate: Allocate, engine: OpenEngine) -> Boolean
 
 
 def _by_worth(problem: Problem, engine: OpenEngine) -> np.ndarray:
-    """Return all requests, those worth most for what they take first."""
+    """Return all requests, those with the highest weight per use first."""
     everybody = np.ones(problem.requests, np.bool_)
     if not problem.places:
         return np.arange(problem.requests)

@@ -16,21 +16,21 @@ from modicum.policy import CompiledPolicy
 
 
 def filter_of(compiled: CompiledPolicy, number: int) -> Filter:
-    """Return what a rule over history admits once everything is unlocked."""
+    """Return the filter of a rule over history once everything is unlocked."""
     return compiled.filter_of(budget_of(compiled, number))
 
 
 class Constraining:
-    """Tells which rules over history can be the only ones to deny.
+    """Determines which rules over history are binding.
 
     Args:
-        balances: What was charged, its segments cut for all that may be charged.
+        balances: The charges, with segments cut for all possible charges.
     """
 
     def __init__(self, balances: Balances) -> None:
         self._balances = balances
         self._compiled = balances.compiled
-        # Rules are pruned by what they admit in the end, not by how it is unlocked.
+        # Rules are pruned by their final limits, not by unlocked ones.
         self._pruned = balances.unlocked.whole
         self._known: dict[int, bool] = {}
 
@@ -48,8 +48,8 @@ class Constraining:
     def _implied(self, number: int) -> bool:
         """Return whether another rule denies whatever this one does.
 
-        A rule is implied by another, cell by cell. Where its cells are told apart less
-        than those of the other, they may be charged for more.
+        A rule is implied by another, cell by cell. Where its cells are coarser than
+        those of the other, they may be charged for more.
         """
         if not self._pruned:
             return False
@@ -84,8 +84,8 @@ class LeftOut:
     Attributes:
         request: Its number among the requests.
         reason: Why.
-        verdict: What the rules say to it as the balances are. They allow it if it is
-            not covered: the ledger takes it at any time.
+        verdict: The decision at the present balances. It is allowed if the reason
+            is `UNCOVERED`: the ledger accepts such a request at any time.
     """
 
     request: int
@@ -101,7 +101,7 @@ def left_out(
     What does not fit now fits no better once others are accepted.
 
     Args:
-        balances: What was charged so far.
+        balances: The charges so far.
         requests: All of them.
         day: The day on which they are decided, as an ordinal.
     """
@@ -123,13 +123,13 @@ def _reason(verdict: Verdict, request: RecordedRelease) -> Reason | None:
     return None
 
 
-#: So many numbers each may hold: what is asked of cells, and what is left at rows
-#: together with the runs of requests.
+#: Maximum amount of numbers: the demand of cells, and the remainders of rows together
+#: with the runs of requests.
 NUMBERS_MAX = 40_000_000
 
 
 def refuse_too_many(numbers: int) -> None:
-    """Refuse a round that takes more memory than it should.
+    """Refuse a round that takes too much memory.
 
     Args:
         numbers: How many numbers it has to hold.
@@ -150,7 +150,7 @@ def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
 
     Args:
         weights: The weights.
-        requests: How many requests there are.
+        requests: The number of requests.
 
     Raises:
         InputError: If that is so.
@@ -170,7 +170,7 @@ def refuse_odd_weights(weights: Sequence[int], requests: int) -> None:
 
 
 def too_large() -> InputError:
-    """Return what is said of a limit too large for sums of costs up to it."""
+    """Return the error for a limit too large for sums of costs up to it."""
     return _refused(
         "a limit is so large that sums of costs exceed 64-bit integers",
         "plan fewer requests at once, or lower the limit",

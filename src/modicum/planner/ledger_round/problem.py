@@ -1,10 +1,10 @@
 """The problem of a round on the balances of a ledger.
 
-A place is a cell: a segment, under one rule over history. Only cells that cannot let
-all requests of the round pass are places. Its rows are the clauses of the rule's
-filter, as far as it is unlocked there, less what the cell was charged. A request costs
-every unit something else, and so every unit has coordinates of its own; at a place of
-one unit, nothing passes at those of another.
+A place is a cell: a segment, under one rule over history. Only cells that cannot accept
+all requests of the round are places. Its rows are the clauses of the rule's filter, as
+far as it is unlocked there, less the charge of the cell. A request has a different cost
+for every unit, and so every unit has separate coordinates; at a place of one unit,
+nothing passes at those of another.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True)
 class RuleRows:
-    """What is left in the cells of a rule that cannot let everybody pass.
+    """The remainders of a rule's cells that cannot accept all requests.
 
     A clause holds while some coordinate is within its cap, and all clauses must hold:
-    what mechanisms have of delta is a clause of its own.
+    the mechanisms' own delta is a separate clause.
 
     Attributes:
         rule: The number of the rule.
         segments: (cells,) their segments; those that lie close together are close.
         cell: (rows,) which cell each row is of, rising.
         clause: (rows,) which clause.
-        caps: (rows, a) what is unlocked, by coordinate of the unit; `NEVER` where the
+        caps: (rows, a) the unlocked limit, by coordinate of the unit; `NEVER` where the
             clause does not have it.
-        left: (rows, a) what of that is left; `NEVER` where nothing passes.
-        owner: (runs,) the requests that ask for cells, rising.
-        start: (runs,) the first cell of each run of cells that a request asks for.
+        left: (rows, a) its remainder; `NEVER` where nothing passes.
+        owner: (runs,) the requests that cover cells, ascending.
+        start: (runs,) the first cell of each run of cells that a request covers.
         stop: (runs,) the cell after its last.
     """
 
@@ -77,9 +77,9 @@ def limiting_rows(
     """Yield the rows of every rule of a unit that has some.
 
     Args:
-        balances: What was charged, with the segments of the requests cut.
-        asked: What requests ask.
-        requests: How many requests there are.
+        balances: The charges, with the segments of the requests cut.
+        asked: The demands of the requests.
+        requests: The number of requests.
 
     Raises:
         InputError: If a limit is so large that sums are no 64-bit integers.
@@ -90,7 +90,7 @@ def limiting_rows(
 
 
 class _Cells:
-    """The cells of one unit that requests ask for."""
+    """The cells of one unit that requests cover."""
 
     def __init__(self, balances: Balances, asked: UnitDemands, requests: int) -> None:
         self._balances = balances
@@ -106,7 +106,7 @@ class _Cells:
         )
 
     def rows(self, asks: list[RuleDemand], rules: list[int]) -> Iterator[RuleRows]:
-        """Yield the rows of rules that are asked for the very same."""
+        """Yield the rows of rules with identical demands."""
         count = self._asked.family.segments.count
         together = np.zeros((count, len(self._asked.coordinates)), np.int64)
         meets = np.zeros((len(asks), count), np.bool_)
@@ -138,7 +138,7 @@ class _Cells:
             )
 
     def _caps(self, rule: int, segments: Integers) -> Integers:
-        """Return what is unlocked, by cell, clause and coordinate."""
+        """Return the unlocked limit, by cell, clause and coordinate."""
         own = filter_of(self._balances.compiled, rule)
         by_share = np.array(
             [
@@ -152,7 +152,7 @@ class _Cells:
         return by_share[which]
 
     def _spent(self, rule: int, segments: Integers) -> Spent:
-        """Return what the cells of a rule were charged."""
+        """Return the charges of a rule's cells."""
         family = self._asked.family
         one = (rule,)
         charge = Charge(one, family.rows(one), segments, nothing(0), everywhere=False)
@@ -160,7 +160,7 @@ class _Cells:
         return family.spent(ReleaseCosts(overlay, (charge,)), charge)
 
     def _left(self, caps: Integers, spent: Spent) -> Integers:
-        """Return what is left, by cell, clause and coordinate."""
+        """Return the remainder, by cell, clause and coordinate."""
         coordinates, sums = self._asked.coordinates, spent.sums
         left: Integers = (
             caps - sums.units(spent.lines[0][:, None], coordinates)[:, None]
@@ -173,12 +173,12 @@ class _Cells:
         for highest, demand in zip(most, self._demand, strict=True):
             if highest > self._room < demand:
                 raise too_large()
-        # Where more is left than all requests cost together, it is as good as that.
+        # A remainder above the total cost of all requests is equivalent to that.
         return np.minimum(left, self._room)
 
 
 def _fail(asked: Integers, left: Integers) -> Booleans:
-    """Return, by cell and clause, whether every coordinate has less than is asked."""
+    """Return, by cell and clause, whether every coordinate has less than requested."""
     return np.asarray((asked > left).all(axis=2))
 
 
@@ -220,18 +220,18 @@ def runs(meets: Booleans) -> tuple[Integers, Integers, Integers]:
 
 @dataclass(frozen=True, slots=True)
 class RoundProblem:
-    """A round, and what its numbers stand for.
+    """A round, and the meaning of its numbers.
 
     Attributes:
-        problem: What may be accepted. Its requests are some of those of the round; the
-            line of a place is the number of its rule, the block of a row its clause.
+        problem: The problem. Its requests are some of those of the round; the line of a
+            place is the number of its rule, the block of a row its clause.
         numbers: (n,) which request of the round each request of the problem is.
         left_out: The other requests of the round.
-        exact: (n,) for which requests the problem says just what the ledger will. The
+        exact: (n,) for which requests the problem matches the ledger exactly. The
             others cost more at some place than they will be charged there, never less.
         coordinates: By coordinate of the problem, its unit and that of the ledger.
         segments: (p,) the segment of each place.
-        asked: What the requests ask, by unit.
+        asked: The demands of the requests, by unit.
         compiled: The policy.
     """
 
@@ -245,7 +245,7 @@ class RoundProblem:
     compiled: CompiledPolicy
 
     def cell_words(self, place: int) -> str:
-        """Return the cell of a place in words; empty if it is everything."""
+        """Return the cell of a place as text; empty if it is everything."""
         unit = self.compiled.rules[int(self.problem.line[place])].unit
         (asked,) = (one for one in self.asked if one.unit == unit)
         boxes = asked.then.boxes(int(self.segments[place]))
@@ -262,8 +262,8 @@ def problem_of(
 
     Args:
         balances: A scratch copy; its segments are cut.
-        requests: What is asked for, in the order in which it came.
-        weights: What each of them is worth.
+        requests: The requests, in the order of arrival.
+        weights: Their weights.
         day: The day on which they are decided, as an ordinal.
 
     Raises:
@@ -292,10 +292,10 @@ def problem_of(
 
 @dataclass(frozen=True, slots=True)
 class UnitPart:
-    """What is asked of one unit, and the rows that can turn it away.
+    """The demand of one unit, and the rows that can reject it.
 
     Attributes:
-        asked: What is asked.
+        asked: The demand.
         rules: The rows, by rule.
     """
 
@@ -304,7 +304,7 @@ class UnitPart:
 
     @property
     def width(self) -> int:
-        """How many coordinates the unit has."""
+        """The number of coordinates of the unit."""
         return len(self.asked.coordinates)
 
     def bounds(self, requests: int) -> tuple[Integers, Integers]:
@@ -342,11 +342,11 @@ class UnitPart:
 
 
 class Assembled:
-    """The parts of units, put into the arrays of one problem.
+    """The parts of units, assembled into the arrays of one problem.
 
     Args:
         parts: By unit.
-        read: (n,) which requests are charged for what they read, and no more.
+        read: (n,) which requests are charged for exactly what they read.
 
     Attributes:
         coordinates: By coordinate, its unit and that of the ledger.
@@ -393,7 +393,7 @@ class Assembled:
         """Return the problem.
 
         Args:
-            weights: (n,) what each request is worth.
+            weights: (n,) the weights of the requests.
         """
         rows = [one for _, one in self._rows]
         first = [0, *accumulate(len(one.segments) for one in rows)]
@@ -417,7 +417,7 @@ class Assembled:
 
 
 def _useful(left: Integers, costs: Integers) -> Integers:
-    """Return the coordinates at which somebody may pass somewhere."""
+    """Return the coordinates at which any request may pass anywhere."""
     most = left.max(axis=0, initial=NEVER)
     return np.flatnonzero(((costs >= 0) & (costs <= most)).any(axis=0))
 

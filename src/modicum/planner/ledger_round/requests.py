@@ -1,4 +1,4 @@
-"""What the requests of a round ask of the cells of one unit."""
+"""The demands of a round's requests by cell of one unit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from modicum.policy import CompiledPolicy
 
 @dataclass(frozen=True, slots=True)
 class RuleDemand:
-    """What a request asks of rules that the same of its mechanisms fall under.
+    """The demand of a request on rules that the same of its mechanisms match.
 
     Attributes:
         request: Its number.
         rules: The numbers of the rules.
         segments: The segments in which it is charged.
-        costs: What each of them is charged, by coordinate of the unit; one line, if
-            all are charged alike.
+        costs: The charge of each, by coordinate of the unit; one line, if all are
+            charged alike.
     """
 
     request: int
@@ -39,12 +39,12 @@ class RuleDemand:
 
 @dataclass(frozen=True, slots=True)
 class UnitDemands:
-    """What all requests ask of the rules of one unit.
+    """The demands of all requests on the rules of one unit.
 
     Attributes:
         unit: The unit.
         family: Its cells, cut so that each request covers whole segments.
-        then: Where the segments lie.
+        then: The segments.
         coordinates: Those of the ledger that some rule of the policy caps, and delta;
             rising.
         asks: By request, then by rules.
@@ -57,7 +57,7 @@ class UnitDemands:
     asks: tuple[RuleDemand, ...]
 
     def by_rules(self) -> list[tuple[list[RuleDemand], list[int]]]:
-        """Return the rules that are asked for the very same, with what that is."""
+        """Return the rules with identical demands, with these."""
         asked: dict[int, list[int]] = {}
         for place, ask in enumerate(self.asks):
             for rule in ask.rules:
@@ -86,7 +86,7 @@ class UnitDemands:
 def demands_by_unit(
     balances: Balances, requests: Sequence[RecordedRelease], day: int
 ) -> tuple[tuple[UnitDemands, ...], Booleans]:
-    """Return what requests ask, by unit; and which are charged for what they read.
+    """Return the demands of requests by unit; and which have exact charges.
 
     Args:
         balances: A scratch copy; its segments are cut.

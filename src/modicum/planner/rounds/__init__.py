@@ -1,1 +1,1 @@
-"""From requests and what was spent to the problem of a round."""
+"""From requests and charges to the problem of a round."""

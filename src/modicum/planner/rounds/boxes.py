@@ -1,8 +1,8 @@
-"""Requests over several partitioning attributes, and what earlier rounds spent there.
+"""Requests over several partitioning attributes, and earlier charges there.
 
-Each attribute is an axis of whole numbers from 0 on. A request asks for a union of
-boxes, which may overlap; it is charged once wherever one of them is. Where only one
-attribute is cut finely, and it has no ends, a ring is quicker: see `ring`.
+Each attribute is an axis of integers from 0 on. A request covers a union of boxes,
+which may overlap; it is charged once wherever one of them is. Where only one attribute
+is divided finely, and it has no ends, a ring is faster: see `ring`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Box: TypeAlias = tuple[tuple[int, int], ...]
 #: By axis, where cells begin; ascending, the first of them 0.
 Cuts: TypeAlias = tuple[Integers, ...]
 
-#: A round is cut into so many cells at most, with all that was spent before.
+#: Maximum number of cells of a round, with all earlier charges.
 CELLS_MAX = 2_000_000
 
 
@@ -75,7 +75,7 @@ class Regions:
         )
 
     def covered(self, request: int, cuts: Cuts) -> Booleans:
-        """Return which cells a request asks for.
+        """Return which cells a request covers.
 
         Args:
             request: Its number.
@@ -97,10 +97,10 @@ class Regions:
 
 @dataclass(frozen=True, slots=True)
 class SpentBoxes:
-    """What one round spent, cell by cell.
+    """The charges of one round, cell by cell.
 
     Attributes:
-        cuts: Where cells begin.
+        cuts: The start of each cell.
         costs: By cell, one axis for each attribute and the last for coordinates.
     """
 
@@ -108,7 +108,7 @@ class SpentBoxes:
     costs: Integers
 
     def at(self, cuts: Cuts) -> Integers:
-        """Return what was spent in finer cells."""
+        """Return the charges by finer cells."""
         place = [
             np.searchsorted(own, finer, side="right") - 1
             for own, finer in zip(self.cuts, cuts, strict=True)
@@ -117,12 +117,12 @@ class SpentBoxes:
 
 
 def spent_in(regions: Regions, costs: Integers, accepted: Booleans) -> SpentBoxes:
-    """Return what accepted requests spend together.
+    """Return the total charge of accepted requests.
 
     Args:
         regions: Of all requests of a round.
-        costs: (n, a), each at most one more than a balance ever holds: what is more
-            never fits either, and could not be added up.
+        costs: (n, a), each at most one more than a full balance: a larger one never
+            fits either, and could overflow.
         accepted: (n,).
 
     Raises:
@@ -155,10 +155,10 @@ def box_problem(
         regions: Of the requests.
         costs: (n, a).
         weights: (n,).
-        caps: (groups, a) what each active group may have spent by now in all, the
-            youngest first: a group of age k is charged the last k - 1 rounds. The
-            oldest may have spent its whole budget.
-        history: What was spent before.
+        caps: (groups, a) the limit of each active group so far, the youngest first: a
+            group of age k is charged the last k - 1 rounds. The oldest may have spent
+            its whole budget.
+        history: The earlier charges.
         fresh: Which requests are tried for the first time; None if all are.
 
     Raises:

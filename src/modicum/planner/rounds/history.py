@@ -1,4 +1,4 @@
-"""What earlier rounds spent, and what that leaves to groups of different ages."""
+"""The charges of earlier rounds, and the remainders of groups of different ages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.planner.allocation.problem import SUM_MAX, Booleans, Integers
 
-#: What is left in a round is at most so many numbers, of eight bytes each.
+#: Maximum amount of remainders of a round, of eight bytes each.
 NUMBERS_MAX = 100_000_000
 
 _Spent = TypeVar("_Spent")
@@ -20,7 +20,7 @@ _Spent = TypeVar("_Spent")
 
 @dataclass
 class History(Generic[_Spent]):
-    """What the last rounds spent. Mutable, and owned by one caller.
+    """The charges of the last rounds. Mutable, with one owner.
 
     Attributes:
         rounds: The latest first; no more than some group was active in.
@@ -36,16 +36,15 @@ class History(Generic[_Spent]):
 
 
 def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Integers:
-    """Return what is left to each group in each cell.
+    """Return the remainder of each group in each cell.
 
     All active groups are charged alike: a group of age k was charged the last k - 1
     rounds.
 
     Args:
-        caps: (groups, a) what each active group may have spent by now in all, the
-            youngest first.
-        cells: How many cells there are.
-        spent: By round, the latest first, what it spent: (cells, a).
+        caps: (groups, a) the limit of each active group so far, the youngest first.
+        cells: The number of cells.
+        spent: By round, the latest first, its charges: (cells, a).
 
     Returns:
         (cells, groups, a).
@@ -71,7 +70,7 @@ def left_to_groups(caps: Integers, cells: int, spent: Iterable[Integers]) -> Int
 
 
 def refuse_too_many(rows: int, coordinates: int) -> None:
-    """Refuse a round that would need more memory than there may be.
+    """Refuse a round that would need too much memory.
 
     Args:
         rows: Of its problem: each group's in each cell, and under each clause.
@@ -93,11 +92,11 @@ def refuse_too_many(rows: int, coordinates: int) -> None:
 
 
 def check_adds_up(costs: Integers, accepted: Booleans) -> None:
-    """Check that what is accepted in a round can be added up.
+    """Check that the accepted costs of a round do not overflow.
 
     Args:
-        costs: (n, a), each at most one more than a balance ever holds: what is more
-            never fits either, and could not be added up.
+        costs: (n, a), each at most one more than a full balance: a larger one never
+            fits either, and could overflow.
         accepted: (n,).
     """
     check(

@@ -1,8 +1,8 @@
-"""Accounts laid one after another on one long line, and what was charged there.
+"""Accounts concatenated on one long line, and their charges.
 
-Where many rules each have accounts of their own, every account is a stretch of equally
-many elements of one long line. A request asks for intervals of it: its part of the
-ring, once in each account that it is charged to.
+Where many rules each have separate accounts, every account is a range of equally many
+elements of one long line. A request covers intervals of it: its part of the ring, once
+in each account that it is charged to.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from modicum.planner.rounds.ring import Ranges
 
 @dataclass(frozen=True, slots=True)
 class LineDemands:
-    """What requests ask for, in intervals of the long line.
+    """The demands of requests, in intervals of the long line.
 
     Attributes:
         first: (n + 1,) where each request's intervals begin in `start`.
-        start: Where intervals begin; those of a request are disjoint, and in order.
-        stop: Where they end.
+        start: The start of each interval; those of a request are disjoint, and in
+            order.
+        stop: The end of each interval.
     """
 
     first: Integers
@@ -36,19 +37,19 @@ class LineDemands:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def chosen(self, kept: Booleans) -> LineDemands:
-        """Return what some of the requests ask for; the others ask for nothing."""
+        """Return the demands of some requests; those of the others are empty."""
         intervals = kept[self.owner]
         counts = np.diff(self.first) * kept
         first = np.concatenate([[0], np.cumsum(counts)])
         return LineDemands(first, self.start[intervals], self.stop[intervals])
 
     def cuts(self) -> Integers:
-        """Return where an interval begins or ends, each once, ascending."""
+        """Return the ends of intervals, without duplicates, ascending."""
         return np.unique(np.concatenate([self.start, self.stop]))
 
 
 def demands_of(ranges: Ranges, owner: Integers, account: Integers) -> LineDemands:
-    """Return what requests ask for that are charged to accounts.
+    """Return the demands of requests that are charged to accounts.
 
     Args:
         ranges: The part of the ring of each request.
@@ -60,7 +61,7 @@ def demands_of(ranges: Ranges, owner: Integers, account: Integers) -> LineDemand
     start = np.where(whole, 0, ranges.start)[owner]
     stop = start + np.minimum(ranges.width, size)[owner]
     wraps = stop > size
-    # What is over the end of the ring lies at the beginning of the account.
+    # An interval beyond the end of the ring continues at the beginning of the account.
     owners = np.concatenate([owner, owner[wraps]])
     base = np.concatenate([account, account[wraps]]) * size
     starts = base + np.concatenate([start, np.zeros(wraps.sum(), np.int64)])
@@ -73,11 +74,11 @@ def demands_of(ranges: Ranges, owner: Integers, account: Integers) -> LineDemand
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What one round charged, piece by piece of the long line.
+    """The charges of one round, piece by piece of the long line.
 
     Attributes:
-        cuts: Where each piece begins, ascending. Nothing was charged before the
-            first of them, and the last piece has no end.
+        cuts: The start of each piece, ascending. Nothing was charged before the first
+            of them, and the last piece has no end.
         costs: (pieces, a).
     """
 
@@ -85,7 +86,7 @@ class Charged:
     costs: Integers
 
     def at(self, elements: Integers) -> Integers:
-        """Return what was charged at elements."""
+        """Return the charges at elements."""
         piece = np.searchsorted(self.cuts, elements, side="right") - 1
         found = np.zeros((len(elements), self.costs.shape[1]), np.int64)
         found[piece >= 0] = self.costs[piece[piece >= 0]]
@@ -93,12 +94,12 @@ class Charged:
 
 
 def charged_by(asks: LineDemands, costs: Integers, accepted: Booleans) -> Charged:
-    """Return what accepted requests are charged together.
+    """Return the total charge of accepted requests.
 
     Args:
-        asks: Of all requests of a round.
-        costs: (n, a), each at most one more than a balance ever holds: what is more
-            never fits either, and could not be added up.
+        asks: The demands of all requests of a round.
+        costs: (n, a), each at most one more than a full balance: a larger one never
+            fits either, and could overflow.
         accepted: (n,).
     """
     check_adds_up(costs, accepted)

@@ -1,9 +1,9 @@
-"""Periods of time that a group of users tells apart: some one by one, the rest in two.
+"""Periods that a user group distinguishes: some separately, the rest in two.
 
-When a group becomes active, the periods from some before that round's on to some after
-it get an account each. All that is earlier shares one account, and so does all that is
-later. What reads one period of these is charged to all of them: never less than the
-truth. Groups that become active in the same period have the same accounts.
+When a group becomes active, the periods from some before that round's to some after it
+get an account each. All earlier ones share one account, and so do all later ones. A
+request that reads one of these is charged to all of them: never less than the truth.
+Groups that become active in the same period have the same accounts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ ALWAYS = 0
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Which periods have an account each, beside the one a group becomes active in.
+    """The periods with separate accounts, beside the one a group becomes active in.
 
     Attributes:
-        before: So many before it.
-        after: So many after it.
+        before: The number before it.
+        after: The number after it.
     """
 
     before: int = 0
@@ -43,7 +43,7 @@ class Tracked:
 
     @property
     def cells(self) -> int:
-        """How many accounts there are for the groups of one period."""
+        """The number of accounts for the groups of one period."""
         return self.before + self.after + 3
 
     def cell(self, period: Integers, own: Integers) -> Integers:
@@ -66,7 +66,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Where the accounts of a rule lie: slot 0 for all of time, then by period.
+    """The accounts of a rule: slot 0 for all of time, then by period.
 
     Attributes:
         tracked: Which periods have an account each.
@@ -102,7 +102,7 @@ class Slots:
         return self._begin(own) + self.tracked.cell(period, np.array(own))
 
     def of_all(self, own: int) -> Integers:
-        """Return the slots that are charged for what tells of every period."""
+        """Return the slots that are charged for data about every period."""
         return self._begin(own) + np.arange(self.tracked.cells)
 
     def _begin(self, own: int) -> int:

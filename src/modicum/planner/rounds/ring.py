@@ -1,9 +1,9 @@
-"""Requests over a ring of elements, and what earlier rounds spent there.
+"""Requests over a ring of elements, and earlier charges there.
 
 A partitioning attribute, or several of them flattened into one, is a ring of elements.
-A request asks for a range of them, which may wrap around. All active groups of users
-are charged alike, so that a group has been charged what the rounds since its activation
-spent: nothing is stored by group.
+A request covers a range of them, which may wrap around. All active groups of users are
+charged alike, so that a group's charge is that of the rounds since its activation:
+nothing is stored by group.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from modicum.planner.rounds.history import History, check_adds_up, left_to_group
 
 
 def ascending(values: Integers) -> Integers:
-    """Return the different ones of some values, ascending.
+    """Return the distinct ones of some values, ascending.
 
-    For these sizes sorting is several times quicker than what `np.unique` does.
+    For these sizes sorting is several times faster than `np.unique`.
 
     Args:
         values: At least one.
@@ -45,7 +45,7 @@ class Ranges:
     width: Integers
 
     def cuts(self) -> Integers:
-        """Return 0 and where a range begins or ends, each once, ascending."""
+        """Return 0 and the ends of ranges, without duplicates, ascending."""
         part = self.width < self.size
         ends = (self.start[part] + self.width[part]) % self.size
         return ascending(np.concatenate([[0], self.start[part], ends]))
@@ -57,7 +57,7 @@ class Ranges:
             cuts: At least those of `cuts`, ascending, the first of them 0.
 
         Returns:
-            Where each range's runs begin, where each run starts, and where it stops.
+            The first run of each range, and the start and end of each run.
         """
         places = len(cuts)
         whole = self.width >= self.size
@@ -79,10 +79,10 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one round spent, piece by piece of the ring.
+    """The charges of one round, piece by piece of the ring.
 
     Attributes:
-        cuts: Where each piece begins, ascending, the first of them 0.
+        cuts: The start of each piece, ascending, the first of them 0.
         costs: (pieces, a).
     """
 
@@ -90,17 +90,17 @@ class Spent:
     costs: Integers
 
     def at(self, cells: Integers) -> Integers:
-        """Return what was spent where cells begin; no cell holds a cut inside."""
+        """Return the charges where cells begin; no cell has a cut inside."""
         return self.costs[np.searchsorted(self.cuts, cells, side="right") - 1]
 
 
 def spent_on(ranges: Ranges, costs: Integers, accepted: Booleans) -> Spent:
-    """Return what accepted requests spend together.
+    """Return the total charge of accepted requests.
 
     Args:
         ranges: Of all requests of a round.
-        costs: (n, a), each at most one more than a balance ever holds: what is more
-            never fits either, and could not be added up.
+        costs: (n, a), each at most one more than a full balance: a larger one never
+            fits either, and could overflow.
         accepted: (n,).
     """
     check_adds_up(costs, accepted)
@@ -134,10 +134,10 @@ def ring_problem(
         ranges: Of the requests.
         costs: (n, a).
         weights: (n,).
-        caps: (groups, a) what each active group may have spent by now in all, the
-            youngest first: a group of age k is charged the last k - 1 rounds. The
-            oldest may have spent its whole budget.
-        history: What was spent before.
+        caps: (groups, a) the limit of each active group so far, the youngest first: a
+            group of age k is charged the last k - 1 rounds. The oldest may have spent
+            its whole budget.
+        history: The earlier charges.
         fresh: Which requests are tried for the first time; None if all are.
 
     Raises:

@@ -1,9 +1,9 @@
 """The problem of a round under many rules: rules are one more dimension of the plan.
 
-Every rule has its own accounts: one, or one for each period of time. A request is
-charged, in its part of the ring, to all accounts of all rules that it falls under.
-All groups of users that an account is about are charged alike, so that a group has
-been charged what the rounds since its activation charged the account.
+Every rule has separate accounts: one, or one for each period of time. A request is
+charged, in its part of the ring, to all accounts of all rules that it matches. All
+groups of users of an account are charged alike, so that a group's charge is that of the
+rounds since its activation.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What rules ask for, as lists of clauses, all of which must hold.
+    """The limits of rules, as lists of clauses, all of which must hold.
 
     A clause holds while some coordinate is within its cap. A filter of which one
-    coordinate suffices is one clause; one that needs every coordinate has a clause
-    for each, and a limit on delta is a clause of its own.
+    coordinate suffices is one clause; one that needs every coordinate has a clause for
+    each, and a limit on delta is a separate clause.
 
     Attributes:
         first: (rules + 1,) where each rule's clauses begin.
-        caps: (clauses, ages, a) what a group of each age may have been charged by
-            now, the youngest first; `NEVER` where a clause does not have the
-            coordinate. It does not fall with age.
+        caps: (clauses, ages, a) the limit of a group of each age so far, the youngest
+            first; `NEVER` where a clause does not have the coordinate. It does not fall
+            with age.
     """
 
     first: Integers
@@ -43,12 +43,12 @@ class Clauses:
 
     @property
     def groups(self) -> int:
-        """How many groups are active at once."""
+        """The number of simultaneously active groups."""
         return int(self.caps.shape[1])
 
     @property
     def most(self) -> int:
-        """How many clauses a rule has at most."""
+        """The maximum number of clauses of a rule."""
         return int(np.diff(self.first).max(initial=0))
 
     def most_charged(self, costs: Integers) -> Integers:
@@ -59,7 +59,7 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """How accounts lie on the long line: those of a rule one after another.
+    """The layout of accounts on the long line: those of a rule one after another.
 
     Attributes:
         size: How many elements an account has.
@@ -72,7 +72,7 @@ class Accounts:
 
     @property
     def slots(self) -> int:
-        """How many accounts a rule has room for."""
+        """The number of accounts per rule."""
         return len(self.about)
 
 
@@ -81,7 +81,7 @@ class Batch:
     """The requests of a round.
 
     Attributes:
-        asks: What they ask for.
+        asks: Their demands.
         costs: (n, a).
         weights: (n,).
         fresh: Which of them are tried for the first time; None if all are.
@@ -95,7 +95,7 @@ class Batch:
 
 @dataclass
 class RuledHistory:
-    """What the last rounds charged. Mutable, and owned by one caller.
+    """The charges of the last rounds. Mutable, with one owner.
 
     Attributes:
         rounds: The latest first; no more than some group was active in.
@@ -104,7 +104,7 @@ class RuledHistory:
     rounds: deque[Charged] = field(default_factory=deque)
 
     def add(self, batch: Batch, accepted: Booleans, clauses: Clauses) -> None:
-        """Charge what was accepted of a round, and forget what no group was in."""
+        """Charge the accepted requests of a round, and forget obsolete rounds."""
         costs = clauses.most_charged(batch.costs)
         self.rounds.appendleft(charged_by(batch.asks, costs, accepted))
         while len(self.rounds) >= clauses.groups:
@@ -116,16 +116,16 @@ def ruled_problem(
 ) -> Problem:
     """Return the problem of a round under many rules.
 
-    A place is a stretch of one account that the same requests ask for; where nobody
-    asks is no place. Its rows are those of each clause of its rule, for each group that
-    the account is about, at each different history. The block of a row is its group
-    and the number of its clause; the line of a place is its account.
+    A place is a range of one account that the same requests cover; uncovered ranges are
+    no places. Its rows are those of each clause of its rule, for each group of the
+    account, at each different history. The block of a row is its group and the number
+    of its clause; the line of a place is its account.
 
     Args:
         batch: The requests.
-        clauses: What the rules ask for.
+        clauses: The limits of the rules.
         accounts: How accounts lie on the long line.
-        history: What was charged before.
+        history: The earlier charges.
 
     Raises:
         InputError: If there would be too many balances to keep in memory.
@@ -159,7 +159,7 @@ def ruled_problem(
 
 
 def _pieces(asks: LineDemands) -> tuple[Integers, Booleans]:
-    """Return where pieces begin, and in which of them somebody asks for something."""
+    """Return where pieces begin, and which of them are covered."""
     cuts = asks.cuts()
     steps = np.zeros(len(cuts), np.int64)
     np.add.at(steps, np.searchsorted(cuts, asks.start), 1)
@@ -170,9 +170,9 @@ def _pieces(asks: LineDemands) -> tuple[Integers, Booleans]:
 def _cells(
     cuts: Integers, covered: Booleans, history: RuledHistory
 ) -> tuple[Integers, Integers]:
-    """Return where stretches of one history begin, and the piece of each.
+    """Return where ranges of one history begin, and the piece of each.
 
-    Only those within pieces for which somebody asks.
+    Only those within covered pieces.
     """
     cells = np.unique(np.concatenate([cuts, *(past.cuts for past in history.rounds)]))
     piece = np.searchsorted(cuts, cells, side="right") - 1
@@ -182,12 +182,12 @@ def _cells(
 
 
 class _Rows:
-    """Makes the rows of cells.
+    """Builds the rows of cells.
 
     Args:
-        clauses: What the rules ask for.
+        clauses: The limits of the rules.
         accounts: How accounts lie on the long line.
-        cells: Where cells begin, ascending.
+        cells: The start of each cell, ascending.
     """
 
     def __init__(self, clauses: Clauses, accounts: Accounts, cells: Integers) -> None:
@@ -202,7 +202,7 @@ class _Rows:
         return int((groups * np.diff(self._clauses.first)[self._rule]).sum())
 
     def at(self, history: RuledHistory) -> tuple[Integers, Integers, Integers]:
-        """Return the cell, the block and what is left, row by row."""
+        """Return the cell, the block and the remainder, row by row."""
         coordinates = self._clauses.caps.shape[2]
         found = list(self._by_block(history))
         nothing = np.empty(0, np.int64)
@@ -217,9 +217,10 @@ class _Rows:
         )
 
     def full(self) -> Integers:
-        """Return, by block, the most that a clause of any rule ever holds.
+        """Return, by block, the maximum of a clause over all rules.
 
-        What is the same for all rules can be told apart by block; their limits differ.
+        What is the same for all rules can be distinguished by block; their limits
+        differ.
         """
         clauses = self._clauses
         whole = np.maximum(clauses.caps[:, -1:].max(axis=0, initial=0), 0)

@@ -1,1 +1,1 @@
-"""Running a workload through the planner, to see what a setting would bring."""
+"""Running a workload through the planner, to see the effect of a setting."""

@@ -13,18 +13,18 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.predicates import Facts, Scope
 from modicum.workloads.model import Labels, Requests, Workload
 
-#: What a policy of a scenario calls a model that only answers queries.
+#: The label of a query-only model in a scenario's policy.
 CONTEXT, BLACK_BOX = "ml", "black-box"
 
 
 class Labeled:
-    """Which rules each request of a workload falls under, and in which months.
+    """The rules that each request of a workload matches, and its months.
 
     Args:
         workload: The workload.
         policy: The policy.
-        held: The numbers of the rules that are held; others are left out.
-        static_everywhere: Whether what reads a static attribute tells of every month.
+        held: The numbers of the enforced rules; others are left out.
+        static_everywhere: Whether reading a static attribute concerns every month.
     """
 
     def __init__(
@@ -48,12 +48,13 @@ class Labeled:
     def charged(
         self, requests: Requests, slots: Slots, own: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return what requests are charged to.
+        """Return the charged accounts of requests.
 
         Args:
             requests: Some requests of the workload.
-            slots: Where the accounts of a rule lie.
-            own: In which months the groups that are charged became active, each once.
+            slots: The accounts of a rule.
+            own: The months in which the charged groups became active, without
+                duplicates.
 
         Returns:
             The request, the slot, and the rule of each account that is charged.
@@ -130,14 +131,14 @@ def _names(labels: Labels, request: int) -> list[str]:
 
 
 def reads_static(policy: CompiledPolicy, labels: Labels) -> Booleans:
-    """Return which requests read an attribute that tells of every month."""
+    """Return which requests read an attribute that concerns every month."""
     static = {name for name, one in policy.policy.attributes.items() if one.static}
     reads = [not static.isdisjoint(_names(labels, n)) for n in range(len(labels))]
     return np.array(reads, np.bool_)
 
 
 def is_timed(policy: CompiledPolicy, name: str) -> bool:
-    """Return whether a unit has periods, which must be months: only they are said."""
+    """Return whether a unit has periods, which must be months."""
     unit = policy.policy.vocabulary.unit_facts.get(name)
     if unit is None or unit.period is None:
         return False

@@ -1,4 +1,4 @@
-"""What is left of budgets after each round of a simulation, part by part."""
+"""The remaining budgets after each round of a simulation, part by part."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from modicum.planner.simulation.setting import prices
 from modicum.planner.simulation.simulation import Run, tried_in
 from modicum.planner.simulation.worlds import BlockWorld, world_of
 
-#: A ring is shown in so many equal parts, if it has as many elements.
+#: Maximum number of equal parts that a ring is shown in.
 PARTS = 48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leftovers:
-    """What is left of budgets, to be looked at.
+    """The remaining budgets, for display.
 
     Attributes:
         names: The parts of the ring by their elements, or the blocks of users.
@@ -30,13 +30,13 @@ class Leftovers:
 
 
 def left_over(run: Run, parts: int = PARTS) -> Leftovers:
-    """Return which share of what is unlocked is left at the end of each round.
+    """Return the share of the unlocked budget that is left at the end of each round.
 
     At each place that is the share of the group of users that has least left, at the
     coordinate at which it has most. A part of the ring has the mean of its places.
 
     Args:
-        run: What became of a workload; its rounds are gone through again.
+        run: The result of a workload; its rounds are replayed.
         parts: In how many parts a ring is shown.
     """
     workload, setting = run.workload, run.setting
@@ -63,16 +63,16 @@ def left_over(run: Run, parts: int = PARTS) -> Leftovers:
 
 
 def shares_left(problem: Problem, accepted: Booleans, unlocked: Integers) -> Numbers:
-    """Return what is left at each place of a problem once requests are accepted.
+    """Return the remainder at each place of a problem after accepting requests.
 
     Args:
         problem: Of a round; every place has a row.
         accepted: (requests,).
-        unlocked: (rows, a) what each row may have been charged by now in all.
+        unlocked: (rows, a) the total limit of each row so far.
 
     Returns:
-        (places,) of what is unlocked the share at the coordinate that has most, in
-        the row that has least; from 0 to 1.
+        (places,) the remaining share of the unlocked budget at the coordinate that has
+        most, in the row that has least; from 0 to 1.
     """
     owner = np.repeat(np.arange(problem.requests), np.diff(problem.run_first))
     runs = np.flatnonzero(accepted[owner])
@@ -93,7 +93,7 @@ def means_of_parts(places: Numbers, problem: Problem, parts: int) -> Numbers:
 
     Args:
         places: (places,) some number at each place, one after another.
-        problem: Says how much of the whole each place is.
+        problem: Gives the extent of each place.
         parts: How many.
     """
     extent = np.ones(problem.places) if problem.extent is None else problem.extent

@@ -1,6 +1,6 @@
-"""What was lost in a run after all, rule by rule, whether or not a rule was held.
+"""The final loss of a run, rule by rule, enforced or not.
 
-Months are looked at one by one here, however a plan told them apart.
+Months are considered separately here, independent of the plan.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from modicum.planner.simulation.labels import (
 from modicum.planner.simulation.simulation import Run
 from modicum.policy import CompiledPolicy
 
-#: Losses are told in steps of one over this, rounded up.
+#: Resolution of losses: one over this, rounded up.
 STEPS = 1000
 
 
 class Meter:
-    """Adds up what a run charged to each group of users in all of its life.
+    """Sums the charges of a run to each user group over its whole life.
 
     Args:
-        run: What became of a workload; its requests carry labels.
-        policy: Whose rules are asked about.
-        static_everywhere: Whether what reads a static attribute is charged to every
-            month, and not only to the month of the request.
+        run: The result of a workload; its requests have labels.
+        policy: The policy with the rules.
+        static_everywhere: Whether reading a static attribute is charged to every month,
+            and not only to the month of the request.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Meter:
         self._costs = _costs(run)
 
     def highest(self, rule: int, most: Fraction) -> Fraction:
-        """Return the highest loss of any group of users under a rule.
+        """Return the highest loss of any user group under a rule.
 
         Args:
             rule: Its number; its budget has an epsilon and a delta.
             most: It is not more than that.
 
         Returns:
-            The least epsilon whose filter would admit what was charged to each group,
-            in each month, at each element; rounded up to a step.
+            The least epsilon whose filter would admit the charge of each group, in each
+            month, at each element; rounded up to a step.
         """
         budget = self._policy.rules[rule].budget
         check(isinstance(budget, ApproxBudget), "a scenario has (eps, delta) budgets")
@@ -72,7 +72,7 @@ class Meter:
         while low < high:
             middle = (low + high) // 2
             over = rows[~self._admits(rows, Fraction(middle, STEPS), delta)]
-            # What fits now fits under more; only the others still have to be asked.
+            # What fits now fits a larger budget; only the others remain to be checked.
             low, high, rows = (
                 (middle + 1, high, over) if len(over) else (low, middle, rows)
             )
@@ -84,7 +84,7 @@ class Meter:
         return not bool(admitted(self.charged(rule), limit).all())
 
     def charged(self, rule: int) -> Integers:
-        """Return what groups were charged under a rule at elements.
+        """Return the charges of groups under a rule at elements.
 
         Returns:
             (rows, coordinates of the grid): all that some group was charged in some
@@ -105,7 +105,7 @@ class Meter:
         return np.concatenate(found)
 
     def _together(self, rule: int) -> Iterator[Booleans]:
-        """Yield what was charged to one account in the life of one group."""
+        """Yield the charges to one account in the life of one group."""
         timed = is_timed(self._policy, self._policy.rules[rule].unit)
         for life in _lives(self._run):
             chosen = self._matches[rule] & life
@@ -144,9 +144,9 @@ def admitted(rows: Integers, limit: Filter) -> Booleans:
 
 
 def _lives(run: Run) -> Iterator[Booleans]:
-    """Yield what was accepted in the life of a group, for groups with whole lives.
+    """Yield the accepted requests in the life of a group, for groups with whole lives.
 
-    Who was active only for a part of the run was charged no more than one of them.
+    A user active only for a part of the run was charged no more than one of them.
     """
     numbers, rounds = run.workload.round_numbers, run.setting.schedule.rounds
     for first in range(numbers.start, max(numbers.stop - rounds, numbers.start) + 1):
@@ -154,7 +154,7 @@ def _lives(run: Run) -> Iterator[Booleans]:
 
 
 def _costs(run: Run) -> Integers:
-    """Return what requests cost, so that all of them can be added up."""
+    """Return the costs of requests, bounded so that all of them can be summed."""
     setting, requests = run.setting, run.workload.requests
     types = requests.types
     kinds = types if setting.subsampling else [one.on_everybody() for one in types]

@@ -40,13 +40,13 @@ Clause: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """What rules limit, and what types of requests cost.
+    """The limits of rules, and the costs of request types.
 
     Attributes:
         coordinates: Of the ledger's grid.
         costs: (types, a) in ledger units.
         first: (rules + 1,) where each rule's clauses begin.
-        total: (clauses, a) what a group may be charged in its whole life.
+        total: (clauses, a) the limit of a group for its whole life.
     """
 
     coordinates: tuple[int, ...]
@@ -55,7 +55,7 @@ class RuleLimits:
     total: Integers
 
     def clauses(self, schedule: Schedule) -> Clauses:
-        """Return what groups may have been charged by each age."""
+        """Return the limits of groups by age."""
         caps = [
             [[_unlocked(schedule, int(cap), age) for cap in clause] for age in ages]
             for ages in [range(1, schedule.rounds + 1)]
@@ -70,15 +70,15 @@ def _unlocked(schedule: Schedule, cap: int, age: int) -> int:
 
 
 def rule_limits(losses: Sequence[Loss], filters: Sequence[Filter]) -> RuleLimits:
-    """Return what rules limit, and what types of requests cost.
+    """Return the limits of rules, and the costs of request types.
 
     Args:
         losses: Of each type.
         filters: Of each rule.
 
     Returns:
-        Only coordinates that can decide for some rule, but at least one. What
-        mechanisms have of delta is one of them if there is any.
+        Only coordinates that can be decisive for some rule, but at least one. The
+        mechanisms' own delta is one of them if there is any.
     """
     found = [_clauses(losses, one) for one in filters]
     used = {index for rule in found for clause in rule for index, _ in clause}
@@ -128,16 +128,15 @@ PUBLISHED_MONTHS = Tracked(before=0, after=3)
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Whose rules are held, and how periods are told apart.
+    """The enforced rules, and how periods are distinguished.
 
     Attributes:
         policy: The policy.
         rules: The numbers of the rules that are held; None for those that are kept
             when the policy is pruned.
         tracked: Which months have an account each.
-        static_everywhere: Whether what reads a static attribute is charged to every
-            month, as in the ledger; if not, to the month of the request, as the
-            original has it.
+        static_everywhere: Whether reading a static attribute is charged to every month,
+            as in the ledger; if not, to the month of the request, as in the original.
     """
 
     policy: CompiledPolicy
@@ -157,12 +156,12 @@ def simulate_ruled(
     engine_of: EngineOf,
     watch: Watch | None = None,
 ) -> Run:
-    """Return what becomes of a workload under the rules of a policy.
+    """Return the result of a workload under the rules of a policy.
 
     Args:
-        workload: What is asked for; its requests carry labels.
+        workload: The requests; they have labels.
         setting: How it is planned. Its budget is not looked at: rules have their own.
-        scenario: Whose rules are held.
+        scenario: The enforced rules.
         engine_of: Makes the engine for each round's problem; all give the same run.
         watch: Called after each step.
 
@@ -177,12 +176,12 @@ def simulate_ruled(
 
 
 class RuledWorld:
-    """Groups of users, each divided by a ring of elements, under many rules.
+    """User groups, each divided by a ring of elements, under many rules.
 
     Args:
-        workload: Whose requests come.
+        workload: The requests.
         setting: How it is planned.
-        scenario: Whose rules are held.
+        scenario: The enforced rules.
     """
 
     def __init__(
@@ -219,19 +218,19 @@ class RuledWorld:
         return ruled_problem(self._batch, self._clauses, accounts, self._history)
 
     def engine(self, problem: Problem, engine: Engine) -> Engine:
-        """Return the engine that allocators get to see: the one that is there."""
+        """Return the engine for allocators: the given one."""
         del problem
         return engine
 
     def spend(self, problem: Problem, requests: Requests, accepted: Booleans) -> None:
-        """Charge what was accepted in the round of the last problem."""
+        """Charge the accepted requests of the last problem's round."""
         del problem, requests
         check(self._batch is not None, "scenario: a round is planned, then charged")
         if self._batch is not None:
             self._history.add(self._batch, accepted, self._clauses)
 
     def unlocked(self, problem: Problem) -> Integers:
-        """Return what each row of the last problem may be charged by now in all."""
+        """Return the total limit of each row of the last problem so far."""
         line = np.repeat(problem.line, np.diff(problem.row_first))
         group, number = np.divmod(problem.block, max(1, self._clauses.most))
         clause = self._clauses.first[line // len(self._slots)] + number
@@ -257,7 +256,7 @@ class RuledWorld:
 
 
 def filtered(policy: CompiledPolicy, name: str) -> CompiledPolicy:
-    """Return a policy under a filter; what is pruned depends on it.
+    """Return a policy under a filter; pruning depends on it.
 
     Raises:
         InputError: If the filter is not proven for some budget.
@@ -268,7 +267,7 @@ def filtered(policy: CompiledPolicy, name: str) -> CompiledPolicy:
 
 
 def limits_of(workload: Workload, setting: Setting, scenario: Scenario) -> RuleLimits:
-    """Return what the rules that are held limit, and what the requests cost."""
+    """Return the limits of the enforced rules, and the costs of the requests."""
     rules = scenario.policy.rules
     types = workload.types
     kinds = types if setting.subsampling else [one.on_everybody() for one in types]

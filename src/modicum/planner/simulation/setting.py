@@ -1,4 +1,4 @@
-"""How a workload is planned in a simulation."""
+"""The setting of a simulation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from modicum.planner.allocation.reserve_price import Steady, as_guided, reserve_
 from modicum.workloads.model import Workload
 from modicum.workloads.request_types import Pricing, RequestType
 
-#: What every user is promised if nothing else is said.
+#: The default guarantee of every user.
 BUDGET = ApproxBudget(Fraction(3), Fraction(1, 10**7))
 #: The filter for tight prices: proven for every budget, with shares for planners.
 TIGHT_FILTER = "renyi-v1"
-#: Makes an allocator for one run, given how budgets are unlocked.
+#: A factory of allocators for one run, given the unlocking schedule.
 SOLVERS: Mapping[str, Callable[[Schedule], Allocate]] = MappingProxyType(
     {name: lambda _, allocate=allocate: allocate for name, allocate in GREEDY.items()}
     | {
@@ -39,20 +39,21 @@ SOLVERS: Mapping[str, Callable[[Schedule], Allocate]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a workload is planned in a simulation.
+    """The setting of a simulation.
 
     Attributes:
-        budget: What every user is promised, all releases together.
+        budget: The guarantee of every user, for all releases together.
         filter: The privacy filter of the budget; a key of `accounting.FILTERS`.
         pricing: How mechanisms are priced.
-        schedule: What part of a group's budget is unlocked at each age.
+        schedule: The unlocked fraction of a group's budget at each age.
         solver: A key of `SOLVERS`.
         attempts: In how many rounds a request is tried: 1 if a rejection is final.
         partitioning: Whether a request is charged only where it reads. If not, it is
             charged to everybody.
         subsampling: Whether a request that reads a sample is priced as one.
-        blocks: Whether users are tracked in blocks, as PrivateKube does, of which a
-            request reads as many as it needs: without partitioning, without samples.
+        blocks: Whether users are tracked in blocks, as in PrivateKube, of which a
+            request reads the number that it needs: without partitioning, without
+            samples.
     """
 
     budget: ApproxBudget = BUDGET
@@ -79,12 +80,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What types cost, and what groups may spend, at the coordinates that decide.
+    """The costs of types, and the limits of groups, at the decisive coordinates.
 
     Attributes:
         coordinates: Of the ledger's grid.
         costs: (types, a) in ledger units.
-        total: (a,) what a group may spend in its whole life.
+        total: (a,) the limit of a group for its whole life.
     """
 
     coordinates: tuple[int, ...]
@@ -92,7 +93,7 @@ class Prices:
     total: Integers
 
     def caps(self, schedule: Schedule) -> Integers:
-        """Return what groups may have spent by each age, the youngest first."""
+        """Return the limits of groups by age, the youngest first."""
         ages = range(1, schedule.rounds + 1)
         return np.array(
             [[schedule.cap(int(cap), age) for cap in self.total] for age in ages],
@@ -101,11 +102,11 @@ class Prices:
 
 
 def prices(types: tuple[RequestType, ...], setting: Setting) -> Prices:
-    """Return what types of requests cost under a setting.
+    """Return the costs of request types under a setting.
 
     Raises:
-        InputError: If a type has a delta of its own, which no filter of the planner
-            pays for; or the filter is unknown, or not proven for the budget.
+        InputError: If a type has a delta, which no filter of the planner supports; or
+            the filter is unknown, or not proven for the budget.
     """
     sampled = setting.subsampling and not setting.blocks
     losses = [
@@ -149,9 +150,9 @@ def refuse_overflow(workload: Workload, setting: Setting, budget: int) -> None:
     """Refuse a workload of which a sum of costs, or of utilities, may overflow.
 
     Args:
-        workload: What is asked for.
+        workload: The requests.
         setting: How it is planned.
-        budget: The most that a balance ever holds, at any coordinate.
+        budget: The maximum balance at any coordinate.
 
     Raises:
         InputError: If it has none to plan, or its budget or utilities are too large.

@@ -18,20 +18,20 @@ from modicum.planner.verification import verify
 from modicum.workloads.mechanisms import SIZES
 from modicum.workloads.model import Requests, Workload
 
-#: Called with the number of a round and what was just done in it: ``problem``,
-#: ``allocate`` or ``spend``. The planner has no clock; who wants times takes them here.
+#: Called with the number of a round and the step just done: ``problem``, ``allocate``
+#: or ``spend``. The planner has no clock; callers measure times here.
 Watch = Callable[[int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What was asked for and what was accepted.
+    """The numbers of requests made and accepted.
 
     Attributes:
-        asked: How many requests.
+        asked: The number of requests.
         accepted: How many of them were accepted.
-        utility_asked: What all of them are worth.
-        utility: What those that were accepted are worth.
+        utility_asked: Their total utility.
+        utility: The total utility of the accepted ones.
     """
 
     asked: int
@@ -52,13 +52,13 @@ class Count:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What became of a workload.
+    """The result of a workload.
 
     Attributes:
-        workload: What was asked for.
+        workload: The requests.
         setting: How it was planned.
         accepted_in: For each request the round in which it was accepted; -1 if never.
-        optima: What is known of the best choice of each round, if it was looked for.
+        optima: The bounds on the best choice of each round, if computed.
     """
 
     workload: Workload
@@ -104,10 +104,10 @@ def simulate(
     engine_of: EngineOf,
     watch: Watch | None = None,
 ) -> Run:
-    """Return what becomes of a workload under a setting.
+    """Return the result of a workload under a setting.
 
     Args:
-        workload: What is asked for.
+        workload: The requests.
         setting: How it is planned.
         engine_of: Makes the engine for each round's problem; all give the same run.
         watch: Called after each step.
@@ -129,10 +129,10 @@ def play(
     engine_of: EngineOf,
     watch: Watch | None = None,
 ) -> Run:
-    """Return what becomes of a workload in a world where nothing happened yet.
+    """Return the result of a workload in a fresh world.
 
     Args:
-        workload: What is asked for.
+        workload: The requests.
         setting: How it is planned.
         world: What requests are charged to.
         engine_of: Makes the engine for each round's problem; all give the same run.

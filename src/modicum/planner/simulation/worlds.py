@@ -1,4 +1,4 @@
-"""What a simulation charges: parts of a ring, or blocks of users."""
+"""The accounts of a simulation: parts of a ring, or blocks of users."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from modicum.planner.simulation.setting import Prices, Setting
 from modicum.workloads.model import Requests, Workload
 from modicum.workloads.random_draws import stream
 
-#: How many users a block of the baseline has.
+#: The number of users of a block of the baseline.
 BLOCK_USERS = 5_000
-#: How many users join in a round, on average: one in ten seconds.
+#: The average number of users joining in a round: one in ten seconds.
 USERS_PER_ROUND = 60_480
 
 
 class World(Protocol):
-    """What is charged, and what it was charged so far. Mutable."""
+    """The accounts, and their charges so far. Mutable."""
 
     def problem(self, requests: Requests, round_: int) -> Problem:
         """Return the problem of a round."""
 
     def engine(self, problem: Problem, engine: Engine) -> Engine:
-        """Return the engine that allocators get to see."""
+        """Return the engine for allocators."""
 
     def spend(self, problem: Problem, requests: Requests, accepted: Booleans) -> None:
-        """Charge what was accepted in the round of a problem."""
+        """Charge the accepted requests of a problem's round."""
 
     def unlocked(self, problem: Problem) -> Integers:
-        """Return what each row of the last problem may be charged by now in all."""
+        """Return the total limit of each row of the last problem so far."""
 
 
 class RingWorld:
-    """Groups of users, each divided by a ring of elements.
+    """User groups, each divided by a ring of elements.
 
     Args:
-        workload: Whose requests come.
+        workload: The requests.
         setting: How it is planned.
-        priced: What its types cost.
+        priced: The costs of its types.
     """
 
     def __init__(self, workload: Workload, setting: Setting, priced: Prices) -> None:
         self._size = workload.domain if setting.partitioning else 1
         self._whole = not setting.partitioning
         self._costs = priced.costs
-        # What costs more than a whole budget passes nowhere, whatever it costs.
+        # A cost above a whole budget never passes, whatever it is.
         self._charged = np.minimum(priced.costs, priced.total + 1)
         self._caps = priced.caps(setting.schedule)
         self._history = RingHistory()
@@ -66,19 +66,19 @@ class RingWorld:
         )
 
     def engine(self, problem: Problem, engine: Engine) -> Engine:
-        """Return the engine that allocators get to see: the one that is there."""
+        """Return the engine for allocators: the given one."""
         del problem
         return engine
 
     def spend(self, problem: Problem, requests: Requests, accepted: Booleans) -> None:
-        """Charge what was accepted in the round of a problem."""
+        """Charge the accepted requests of a problem's round."""
         del problem
         costs = self._charged[requests.type]
         spent = spent_on(self._ranges(requests), costs, accepted)
         self._history.add(spent, keep=len(self._caps) - 1)
 
     def unlocked(self, problem: Problem) -> Integers:
-        """Return what each row of the last problem may be charged by now in all."""
+        """Return the total limit of each row of the last problem so far."""
         return self._caps[problem.block]
 
     def _ranges(self, requests: Requests) -> Ranges:
@@ -91,13 +91,13 @@ class RingWorld:
 class BlockWorld:
     """Blocks of users by the time they joined; a request reads some of them.
 
-    The baseline: a request is charged to the blocks that it reads, drawn evenly from
-    those that are active, and to nobody else.
+    The baseline: a request is charged to the blocks that it reads, drawn uniformly from
+    the active ones, and to nobody else.
 
     Args:
-        workload: Whose requests come.
+        workload: The requests.
         setting: How it is planned.
-        priced: What its types cost.
+        priced: The costs of its types.
     """
 
     def __init__(self, workload: Workload, setting: Setting, priced: Prices) -> None:
@@ -137,11 +137,11 @@ class BlockWorld:
         )
 
     def engine(self, problem: Problem, engine: Engine) -> Engine:
-        """Return the engine that allocators get to see."""
+        """Return the engine for allocators."""
         return _WantedByAll(problem, engine)
 
     def spend(self, problem: Problem, requests: Requests, accepted: Booleans) -> None:
-        """Charge what was accepted in the round of the last problem."""
+        """Charge the accepted requests of the last problem's round."""
         del requests
         owner = np.repeat(np.arange(problem.requests), np.diff(problem.run_first))
         runs = accepted[owner]
@@ -154,7 +154,7 @@ class BlockWorld:
         return self._active
 
     def unlocked(self, problem: Problem) -> Integers:
-        """Return what each row of the last problem may be charged by now in all."""
+        """Return the total limit of each row of the last problem so far."""
         del problem
         return self._open
 
@@ -166,7 +166,7 @@ class BlockWorld:
         return [wanted[type_] for type_ in requests.type]
 
     def _chosen(self, requests: Requests, left: Integers) -> list[Integers]:
-        """Return the blocks that each request is given."""
+        """Return the blocks assigned to each request."""
         return [
             np.sort(self._draws.permutation(len(left))[:count])
             for count in self._wanted(requests)
@@ -174,10 +174,10 @@ class BlockWorld:
 
 
 class OldestBlocks(BlockWorld):
-    """Blocks of users, of which each request is given the oldest that let it pass.
+    """Blocks of users; each request gets the oldest that accept it.
 
-    That is how the original serves those who come first; they must be tried in this
-    order. Who finds too few gets the oldest, and fails there.
+    That is the original's assignment for first come, first served; requests must be
+    tried in this order. One with too few blocks gets the oldest, and fails there.
     """
 
     def _chosen(self, requests: Requests, left: Integers) -> list[Integers]:
@@ -194,10 +194,10 @@ class OldestBlocks(BlockWorld):
 
 
 class _WantedByAll:
-    """An engine for which every request wants every block, as the original has it.
+    """An engine for which every request wants every block, as in the original.
 
-    A block is contested if it cannot let everybody pass who fits alone, no matter who
-    was given it; only then do scores look at who asks for it.
+    A block is contested if it cannot accept all requests that fit alone, independent of
+    the assignment; only then do scores consider the actual requests.
     """
 
     def __init__(self, problem: Problem, engine: Engine) -> None:
@@ -213,7 +213,7 @@ class _WantedByAll:
         return _WantedByAll(problem, self._engine.valued(weights))
 
     def contests(self, alive: Booleans) -> Contests:
-        """Return what requests compete for if all of them want everything."""
+        """Return the contests if every request wants everything."""
         problem = self._problem
         asked = problem.clamped()[alive].sum(axis=0, dtype=np.int64)
         places = np.arange(problem.places)
@@ -228,7 +228,7 @@ class _WantedByAll:
 
 
 def world_of(workload: Workload, setting: Setting, priced: Prices) -> World:
-    """Return what the requests of a workload are charged to."""
+    """Return the accounts for the requests of a workload."""
     if not setting.blocks:
         return RingWorld(workload, setting, priced)
     if setting.solver == "fcfs":

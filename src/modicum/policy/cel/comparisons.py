@@ -1,4 +1,4 @@
-"""What comparisons of fields and constants mean, once both sides are known."""
+"""Semantics of comparisons of fields and constants."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class Side(Struct, frozen=True):
-    """One side of a comparison: what it stands for, and where that is written."""
+    """One side of a comparison: its meaning and its position."""
 
     value: Operand
     part: Part
@@ -87,15 +87,15 @@ class Comparisons:
     # --- equality and membership ---
 
     def same(self, left: Side, right: Side) -> Predicate:
-        """Return what is meant by ``left == right``.
+        """Return the meaning of ``left == right``.
 
         Raises:
-            CelError: If they cannot be compared, or a word is not known.
+            CelError: If they cannot be compared, or a word is unknown.
         """
         if isinstance(left.value, str | int | AttributeName) and not isinstance(
             right.value, str
         ):
-            left, right = right, left  # The constant stands on the right.
+            left, right = right, left  # The constant is on the right.
         match left.value, right.value:
             case (str(), str()) | (int(), int()) | (AttributeName(), AttributeName()):
                 return Constant(value=left.value == right.value)
@@ -143,10 +143,10 @@ class Comparisons:
                 raise needs_text(side.part)
 
     def within(self, left: Side, right: Side) -> Predicate:
-        """Return what is meant by ``left in right``.
+        """Return the meaning of ``left in right``.
 
         Raises:
-            CelError: If there is nothing to look into, or a word is not known.
+            CelError: If the right side is no collection, or a word is unknown.
         """
         match right.value:
             case tuple():
@@ -163,7 +163,7 @@ class Comparisons:
     # --- numbers ---
 
     def ordered(self, operator: str, left: Side, right: Side) -> Predicate:
-        """Return what is meant by ``left <= right`` and the like.
+        """Return the meaning of ``left <= right`` and the like.
 
         Raises:
             CelError: If the sides are no numbers.
@@ -233,7 +233,7 @@ class Comparisons:
     # --- texts ---
 
     def passes(self, whole: Side, test: TextTest, part: str) -> Predicate:
-        """Return what is meant by ``whole.startsWith(part)`` and the like.
+        """Return the meaning of ``whole.startsWith(part)`` and the like.
 
         Raises:
             CelError: If `whole` is not an open text.
@@ -271,10 +271,10 @@ class Comparisons:
         return error.mended_by(Rewrite("", f"{path(whole.part)} in [{meant}]"))
 
     def has(self, field: Field) -> Predicate:
-        """Return what is meant by ``has(release.purpose)``.
+        """Return the meaning of ``has(release.purpose)``.
 
         Raises:
-            CelError: If the field is not one that may be absent.
+            CelError: If the field cannot be absent.
         """
         match field_meant(field, self._vocabulary):
             case TextField(scope=Scope.RELEASE as scope, name=name) if name != "id":
@@ -292,7 +292,7 @@ class Comparisons:
             notes=(reason,),
         )
 
-    # --- words that must be known ---
+    # --- known words ---
 
     def unit(self, side: Side) -> str:
         """Return the unit that this side must name.

@@ -1,8 +1,8 @@
 """From CEL text to a checked predicate.
 
-`syntax` reads the text; here its tree is checked against the vocabulary and
-lowered to `predicates`. What is outside the subset is refused with its place: a policy
-that this module accepts is decided about, never run.
+`syntax` parses the text; here its tree is checked against the vocabulary and lowered to
+`predicates`. Anything outside the subset is refused with its position: an accepted
+policy is decided symbolically, never run.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ PARTS_MAX = 20_000
 
 _TEXT_TESTS = {test.value: test for test in TextTest}
 _SCOPES = ("m", "release")
-#: What people call when they ask whether something is among others.
+#: Common names of membership tests in other languages.
 _ASKS_FOR = frozenset({"has", "exists", "any", "includes", "include"})
 _COLLECTIONS = frozenset({"attributes", "contribution_bound"})
 
-#: What the variables of quantifiers stand for.
+#: The values of quantifier variables.
 _Variables: TypeAlias = Mapping[str, Operand]
 
 
 def parse_predicate(node: Node, what: str, vocabulary: Vocabulary) -> Predicate:
-    """Return the predicate that a CEL text means.
+    """Return the predicate of a CEL text.
 
     Args:
         node: The text, at most `CHARACTERS_MAX` characters.
-        what: What it is, for messages.
+        what: Its name, for messages.
         vocabulary: Labels, label values, attributes and units that it may name.
 
     Returns:
-        The predicate as written; only what a quantifier unfolds to is simplified.
+        The predicate as written; only the expansion of a quantifier is simplified.
 
     Raises:
         InputError: With file, line and column *inside* the text: bad syntax, an
@@ -106,14 +106,14 @@ def _lowered(source: str, vocabulary: Vocabulary) -> Predicate:
 
 
 class _Lowering:
-    """Lowers the tree of one predicate, and counts what it unfolds to."""
+    """Lowers the tree of one predicate, and counts its expanded size."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._comparisons = Comparisons(vocabulary)
         self._parts = 0
 
-    # --- what is true or false ---
+    # --- boolean parts ---
 
     def boolean(self, part: Part, variables: _Variables) -> Predicate:
         """Return the predicate that a part means, which must be true or false."""
@@ -157,7 +157,7 @@ class _Lowering:
 
     def _not_boolean(self, part: Part, variables: _Variables) -> CelError:
         if not (isinstance(part, cel.Literal) or _is_scope(part)):
-            self._operand(part, variables)  # A mistake inside is said first.
+            self._operand(part, variables)  # A mistake inside is reported first.
         return CelError(
             Code.CEL_TYPE,
             "a predicate must be true or false",
@@ -182,7 +182,7 @@ class _Lowering:
                 return self._comparisons.ordered(operator, left, right)
 
     def _refuse_bare_words(self, part: cel.Comparison, variables: _Variables) -> None:
-        """Refuse a word without quotes, or null, beside a field."""
+        """Refuse an unquoted word, or null, beside a field."""
         for one, other in ((part.left, part.right), (part.right, part.left)):
             if isinstance(other, cel.Call | cel.Item) and is_fraction(one):
                 raise needs_number(one)
@@ -191,7 +191,7 @@ class _Lowering:
             if isinstance(one, cel.Literal) and one.written == "null":
                 raise self._nothing(part, one, variables)
             if isinstance(one, cel.Name) and not self._is_known(one, variables):
-                self._operand(other, variables)  # A mistake there is said first.
+                self._operand(other, variables)  # A mistake there is reported first.
                 from modicum.policy.cel.hints import bare_word
 
                 raise bare_word(one, self._vocabulary, variables, compared=True)
@@ -275,7 +275,7 @@ class _Lowering:
     def _elements(
         self, owner: Part, variables: _Variables
     ) -> list[tuple[Predicate, Operand]]:
-        """Return what a quantifier goes through, each with whether it is there."""
+        """Return the elements of a quantifier, each with its condition of presence."""
         match self._operand(owner, variables):
             case tuple() as elements:
                 return [(Constant(value=True), element) for element in elements]
@@ -287,7 +287,7 @@ class _Lowering:
             case _:
                 raise outside(owner.at, "only a list and m.attributes have elements")
 
-    # --- what is neither true nor false ---
+    # --- other parts ---
 
     def _operand(self, part: Part, variables: _Variables) -> Operand:
         match part:
@@ -320,7 +320,7 @@ class _Lowering:
         raise bare_word(part, self._vocabulary, variables, compared=False)
 
     def _item(self, part: cel.Item, variables: _Variables) -> Operand:
-        """Return what ``m.contribution_bound["user"]`` stands for."""
+        """Return the meaning of ``m.contribution_bound["user"]``."""
         owner = None if _is_scope(part.owner) else self._operand(part.owner, variables)
         if owner != Bounds():
             error = outside(part.at, "only m.contribution_bound has entries")
@@ -328,7 +328,7 @@ class _Lowering:
         return Bound(self._comparisons.unit(self._side(part.key, variables)))
 
     def _size(self, part: cel.Call, variables: _Variables) -> Operand:
-        """Return what ``size(x)`` and ``x.size()`` stand for."""
+        """Return the meaning of ``size(x)`` and ``x.size()``."""
         given = [*([part.owner] if part.owner else []), *part.arguments]
         self._refuse_function(part)
         if part.function != "size" or len(given) != 1:

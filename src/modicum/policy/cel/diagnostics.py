@@ -1,4 +1,4 @@
-"""Mistakes in a predicate, shown in the file that it stands in."""
+"""Mistakes in a predicate, shown in its file."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def not_a_list(left: Operand, right: Part) -> CelError:
 
 
 def membership_test(word: str, where: Part) -> Rewrite:
-    """Return how it is asked whether a word is among those of a field."""
+    """Return the membership test of a word in a field."""
     return Rewrite("", f'"{word}" in {path(where)}')
 
 
 def entry_meant(part: Item) -> Rewrite | None:
-    """Return what is written for ``m["ml"]`` and ``m.attributes["age"]``."""
+    """Return the rewrite of ``m["ml"]`` and ``m.attributes["age"]``."""
     if not (isinstance(part.key, Literal) and isinstance(part.key.value, str)):
         return None
     if isinstance(part.owner, Name):
@@ -87,7 +87,7 @@ def path(part: Part) -> str:
 
 
 _OTHER_QUOTE = {'"': "'", "'": '"'}
-#: What a text without quotes cannot begin with, in YAML.
+#: Characters that an unquoted YAML text cannot start with.
 _NO_PLAIN_BEGINNING = frozenset("\"'![")
 
 
@@ -104,7 +104,7 @@ def problem_of(error: CelError, node: Scalar) -> Problem:
 
 
 def _remedy(error: CelError, node: Scalar) -> str:
-    """Return what to write, so that it fits between the quotes of the file."""
+    """Return the remedy, escaped for the quotes of the file."""
     if error.rewrite is None:
         return error.help
     old, new = error.rewrite.old, error.rewrite.new

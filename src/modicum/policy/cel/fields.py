@@ -1,4 +1,4 @@
-"""What the parts of a predicate that are not true or false stand for."""
+"""The meaning of the parts of a predicate that are not boolean."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from modicum.policy.predicates import Scope
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import METADATA, RESERVED
 
-#: What `m` has beside labels.
+#: Fields of `m` besides labels.
 MECHANISM_FIELDS = ("attributes", "contribution_bound", "mechanism", "name")
-#: What `release` has beside labels.
+#: Fields of `release` besides labels.
 RELEASE_FIELDS = ("id", *METADATA)
 _WITHHELD = {
     "cost": "a rule that depends on the cost would make losses incomparable",
@@ -64,7 +64,7 @@ class Bound(Struct, frozen=True):
 
 
 class AttributeName(Struct, frozen=True):
-    """One attribute, while a quantifier goes through ``m.attributes``."""
+    """One attribute during a quantifier over ``m.attributes``."""
 
     name: str
 
@@ -91,7 +91,7 @@ Operand: TypeAlias = (
 
 
 def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
-    """Return what ``m.x`` or ``release.x`` stands for.
+    """Return the meaning of ``m.x`` or ``release.x``.
 
     Args:
         field: The field; its owner is checked too.
@@ -176,7 +176,7 @@ def _available(scope: Scope, name: str, vocabulary: Vocabulary) -> Operand:
 def unknown(
     code: Code, what: str, word: str, known: Iterable[str], at: Place
 ) -> CelError:
-    """Return the error for a word that is not among the known ones."""
+    """Return the error for an unknown word."""
     options = sorted(set(known))
     return CelError(
         code,

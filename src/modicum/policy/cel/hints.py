@@ -1,4 +1,4 @@
-"""What was most likely meant where a text is no CEL, and what to write instead."""
+"""Diagnosis of invalid CEL: the likely intention, and the remedy."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def _open_brackets(tokens: Tokens) -> Iterator[CelError]:
 
 
 def _held_by(tokens: Tokens, index: int) -> int:
-    """Return the last token that a bracket which is left open most likely holds."""
+    """Return the last token that an unclosed bracket most likely contains."""
     before = tokens.at(index - 1)
     if before is not None and before.kind == "word":  # A call: its arguments.
         return tokens.reach(index, 1, ends=RELATIONS)
@@ -299,7 +299,7 @@ def _held_by(tokens: Tokens, index: int) -> int:
 
 
 def _why_here(tokens: Tokens, at: Place) -> tuple[str, str]:
-    """Say what is odd about the place where the parser gave up, and what to do."""
+    """Return what is wrong where the parser stopped, and the remedy."""
     index = next(
         (
             index
@@ -321,7 +321,7 @@ def _wants_more(token: Token) -> bool:
     return (token.kind == "sign" and token.text not in ")]}") or token.is_word({"in"})
 
 
-#: What other languages call the functions of the subset.
+#: Names of the subset's functions in other languages.
 _FUNCTIONS = {
     "len": "size",
     "length": "size",
@@ -342,7 +342,7 @@ _KNOWN_FUNCTIONS = (
     *("exists", "all", "size", "has"),
     *("startsWith", "endsWith", "contains"),
 )
-#: Functions of CEL that the subset leaves out on purpose: nothing near is meant.
+#: Functions of CEL that the subset excludes on purpose: no suggestion applies.
 _LEFT_OUT = frozenset({"exists_one", "map", "filter", "matches", "timestamp"})
 
 
@@ -353,7 +353,7 @@ def bare_word(
 
     Args:
         name: The word.
-        vocabulary: The words of the policy.
+        vocabulary: The vocabulary of the policy.
         known: The variables that there are.
         compared: Whether it is compared with a field, and so most likely a text.
     """
@@ -370,7 +370,7 @@ def bare_word(
 
 
 def _meant(word: str, vocabulary: Vocabulary, *, compared: bool) -> str:
-    """Return what to write for a bare word; nothing if that cannot be guessed."""
+    """Return the rewrite of a bare word; empty if it cannot be guessed."""
     said = word in known_words(vocabulary)
     if word.lower() in {"true", "false"} and not said:
         return "" if compared else word.lower()
@@ -384,7 +384,7 @@ def _meant(word: str, vocabulary: Vocabulary, *, compared: bool) -> str:
 
 
 def known_words(vocabulary: Vocabulary) -> frozenset[str]:
-    """Return every word that a predicate may say in quotes, of a closed kind."""
+    """Return every quoted word of a closed kind that a predicate may contain."""
     values = (value for label in vocabulary.labels.values() for value in label.values)
     return frozenset(
         {*values, *vocabulary.attributes, *vocabulary.units, *MECHANISM_KINDS}
@@ -392,7 +392,7 @@ def known_words(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def word_with_dashes(source: str, vocabulary: Vocabulary) -> CelError | None:
-    """Return the error for a known word with dashes that stands without quotes.
+    """Return the error for an unquoted known word with dashes.
 
     CEL reads ``black-box`` as a subtraction, which the subset does not have.
     """
@@ -422,7 +422,7 @@ def _dashed(tokens: Tokens, index: int) -> int:
 
 
 def _touching(tokens: Tokens, index: int, sign: str | None) -> Token | None:
-    """Return what follows without a space: this sign, or any word."""
+    """Return the next token without a space: this sign, or any word."""
     behind = tokens.at(index + 1)
     if behind is None or behind.start != tokens.all[index].end:
         return None

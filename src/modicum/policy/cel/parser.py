@@ -1,8 +1,8 @@
-"""From CEL text to a small tree of our own, each part with its place.
+"""From CEL text to a small tree, with the position of each part.
 
-The grammar is that of the CEL specification. What the subset leaves out, such as
-arithmetic, is parsed, too: it is refused as what it is, and not as a syntax error.
-What the parts mean is for `modicum.policy.cel.compiler`.
+The grammar is that of the CEL specification. Parts outside the subset, such as
+arithmetic, are parsed, too: they get a specific error, not a syntax error. Semantics is
+up to `modicum.policy.cel.compiler`.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _PIECE = re.compile(
 
 
 class NotInSubsetError(ValueError):
-    """A literal that CEL has and the subset leaves out; the message says why.
+    """A CEL literal outside the subset; the message gives the reason.
 
     Attributes:
-        help: What to write instead.
+        help: The remedy.
     """
 
     def __init__(self, reason: str, help: str) -> None:  # noqa: A002
@@ -61,7 +61,7 @@ class NotInSubsetError(ValueError):
 
 
 def text_value(token: str) -> str:
-    r"""Return the text that a literal stands for.
+    r"""Return the value of a text literal.
 
     Raises:
         NotInSubsetError: If it has a prefix, three quotes, or another escape.
@@ -98,7 +98,7 @@ def _meant(piece: re.Match[str]) -> str:
 
 
 def whole_value(token: str) -> int:
-    """Return the whole number that a literal stands for.
+    """Return the integer of a literal.
 
     Raises:
         NotInSubsetError: If it does not fit into the 64 bits that CEL gives it.
@@ -138,7 +138,7 @@ def read_cel(source: str) -> Part:
 
     Raises:
         CelError: If it is not CEL, nests too deeply, or uses something that has no
-            meaning in the subset wherever it stands.
+            meaning anywhere in the subset.
     """
     return _Parser(source).predicate()
 
@@ -242,7 +242,7 @@ class _Parser:
         return syntax_error(self._source, at)
 
     def _refuse(self, start: int, make: Callable[[], CelError] | None = None) -> _Found:
-        """Note what the subset leaves out; a constant takes its place."""
+        """Record a part outside the subset; a constant replaces it."""
         at = self._place(start)
         self._refused.append((start, make or partial(outside, at)))
         return _Found(Literal(None, at), 0, start)
@@ -322,7 +322,7 @@ class _Parser:
         part = Negation(inner.part, self._place(sign.start))
         return _above(part, sign.start, inner)
 
-    # --- what stands between operators ---
+    # --- operands ---
 
     def _member(self) -> _Found:
         found = self._primary()
@@ -417,7 +417,7 @@ class _Parser:
         return items
 
     def _pairs(self, key: Callable[[], object]) -> None:
-        """Take what stands in braces."""
+        """Parse the contents of braces."""
         if self._takes("}"):
             return
         while True:

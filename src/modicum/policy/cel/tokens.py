@@ -1,4 +1,4 @@
-"""A text that is no CEL, cut into words: enough to see what its author meant."""
+"""Tokens of invalid CEL: enough to diagnose its author's intention."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TOKEN = re.compile(
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 
-#: What relates two sides.
+#: Comparison operators.
 RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
-#: What a comparison ends at.
+#: The end of a comparison.
 TERM_ENDS = frozenset({"&&", "||", "&", "|", ",", "?", ":", ";"})
-#: Words that are often written for `&&` and `||`.
+#: Words often written for `&&` and `||`.
 JOINING_WORDS = frozenset({"and", "or"})
 
 
@@ -33,10 +33,10 @@ class Token(Struct, frozen=True):
     """One word, sign or quoted text.
 
     Attributes:
-        kind: `text`, `quote` (one that is not closed), `curly` (a printer's quote),
-            `word`, `number` or `sign`.
+        kind: `text`, `quote` (an unclosed one), `curly` (a typographic quote), `word`,
+            `number` or `sign`.
         text: How it is written.
-        start: Where it begins in the source, from 0.
+        start: Its start in the source, from 0.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class Token(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Where it ends in the source."""
+        """Its end in the source."""
         return self.start + len(self.text)
 
     def is_word(self, words: Collection[str]) -> bool:
-        """Return whether it is one of some words, in any case of its letters."""
+        """Return whether it is one of some words, ignoring case."""
         return self.kind == "word" and self.text.lower() in words
 
 
@@ -70,7 +70,7 @@ class Tokens:
         return self.all[index] if 0 <= index < len(self.all) else None
 
     def reach(self, index: int, step: int, *, ends: Collection[str] = ()) -> int:
-        """Return the last token of what stands before or behind a token.
+        """Return the last token of the operand before or after a token.
 
         Args:
             index: The token; it belongs to the part.

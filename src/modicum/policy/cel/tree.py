@@ -1,4 +1,4 @@
-"""The tree of a predicate: what CEL wrote, each part with its place."""
+"""The tree of a predicate, with the position of each part."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Place: TypeAlias = tuple[int, int]
 
 
 class Rewrite(Struct, frozen=True):
-    """A remedy: what to write, and instead of what.
+    """A remedy: a replacement and the replaced text.
 
     Attributes:
-        old: As it stands in the predicate; empty if all around the place is meant.
-        new: What to write.
+        old: The text in the predicate; empty for everything around the position.
+        new: The replacement.
     """
 
     old: str
@@ -25,7 +25,7 @@ class Rewrite(Struct, frozen=True):
 
 
 class CelError(Exception):
-    """What is wrong with a predicate, and where in it."""
+    """A mistake in a predicate, with its position."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class CelError(Exception):
         self.rewrite: Rewrite | None = None
 
     def mended_by(self, rewrite: Rewrite | None) -> CelError:
-        """Return the error itself, with what to write; it goes before `help`."""
+        """Return the error itself, with a rewrite, which precedes `help`."""
         self.rewrite = rewrite
         return self
 
@@ -147,7 +147,7 @@ Part: TypeAlias = (
 )
 
 
-#: What to write instead, where there is nothing better to say.
+#: The remedy where there is none more specific.
 _SUBSET = (
     "use ==, !=, <, <=, >, >=, in, &&, ||, !, ?:, exists, all, size, has, startsWith,"
     " endsWith, contains"
@@ -155,12 +155,12 @@ _SUBSET = (
 
 
 def outside(at: Place, reason: str = "", *, help: str = _SUBSET) -> CelError:  # noqa: A002
-    """Return the error for CEL that the subset leaves out.
+    """Return the error for CEL outside the subset.
 
     Args:
-        at: Where it stands.
-        reason: Why it is left out; may be empty.
-        help: What to write instead.
+        at: Its position.
+        reason: The reason; may be empty.
+        help: The remedy.
     """
     return CelError(
         Code.CEL_SUBSET,

@@ -1,1 +1,1 @@
-"""Changes: what another policy tightens, loosens, adds and removes."""
+"""Policy changes: what another policy tightens, loosens, adds and removes."""

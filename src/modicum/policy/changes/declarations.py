@@ -1,4 +1,4 @@
-"""What a new policy changes beside its rules."""
+"""Changes of a policy other than its rules."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ from modicum.release.parts import Values, merged
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Something that changed beside the rules.
+    """A change other than of rules.
 
     Attributes:
         verdict: `TIGHTER` or `LOOSER` where that is clear; `CHANGED` where it may
             loosen something; `SAME` where it cannot change a decision by itself,
             or does so only by rules, which are compared one by one.
-        subject: What it is about: `filter`, `unit`, `label`, `attribute`,
-            `category`, `extension`, `guard`, `role`, `key`, `approval`,
-            `activation`, `invariant`, `partition`, `group`, `time`, `rotation` or
-            `reservations`.
-        text: What changed, in one line.
+        subject: Its subject: `filter`, `unit`, `label`, `attribute`, `category`,
+            `extension`, `guard`, `role`, `key`, `approval`, `activation`, `invariant`,
+            `partition`, `group`, `time`, `rotation` or `reservations`.
+        text: The change, in one line.
     """
 
     verdict: Verdict
@@ -45,7 +44,7 @@ class Declared:
 
 
 def shown(value: object) -> str:
-    """Return a value in words."""
+    """Return a value as text."""
     if value is None:
         return "none"
     if isinstance(value, tuple):
@@ -54,14 +53,14 @@ def shown(value: object) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names in words: a list as it is, others in order."""
+    """Return names as text: a list in its order, others sorted."""
     words = [str(one) for one in names]
     kept = words if isinstance(names, list | tuple) else sorted(words)
     return ", ".join(kept[:10]) + (", …" if len(kept) > 10 else "") or "nothing"
 
 
 def checked_differences(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changed about guards, people and invariants."""
+    """Yield the changes of guards, people and invariants."""
     yield from _guards(old, new)
     yield from _roles(old, new)
     yield from _keys(old, new)
@@ -98,7 +97,7 @@ def _guard_verdict(old: Guard, new: Guard, vocabulary: Vocabulary) -> Verdict:
 
 
 def _roles(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield who has a role now and had not, and the other way round."""
+    """Yield the people who gained or lost a role."""
     before, after = old.roles or {}, new.roles or {}
     for role in dict.fromkeys((*after, *before)):
         was, now = before.get(role, ()), after.get(role, ())
@@ -111,10 +110,10 @@ def _roles(old: Policy, new: Policy) -> Iterator[Declared]:
 
 
 def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield who must sign now and need not before, with which keys, and who need not.
+    """Yield who must now sign, with which keys, and who no longer must.
 
-    With more keys, more may sign in somebody's name; with fewer, what they agreed to
-    may count no more.
+    With more keys, more may sign in a person's name; with fewer, earlier approvals may
+    no longer count.
     """
     for person in dict.fromkeys((*new.keys, *old.keys)):
         was, now = old.keys.get(person), new.keys.get(person)
@@ -136,7 +135,7 @@ def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
 
 
 def _activation(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changes about who must agree to the next policy."""
+    """Yield the changes of who must approve the next policy."""
     was, now = old.activation, new.activation
     vocabulary = joined_vocabulary(old.vocabulary, new.vocabulary)
     if now is not None and (was is None or not _no_looser(was, now, vocabulary)):
@@ -199,11 +198,11 @@ _SUBJECT = "rotation"
 
 
 def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changed about what part of its budget a user group may have used.
+    """Yield the changes of the unlocked fraction of user groups' budgets.
 
-    And about who may open rounds: with each, more of it is unlocked. More at one age
-    and less at another is told as two changes, so that what is looser is never behind
-    what is tighter; so it is with roles.
+    And of who may open rounds, each of which unlocks more. More at one age and less at
+    another are two changes, so that a looser one is never hidden behind a tighter one;
+    likewise for roles.
     """
     was, now = old.rotation, new.rotation
     if was is None and now is not None:
@@ -227,7 +226,7 @@ def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
 def _openers(
     was: tuple[str, ...] | None, now: tuple[str, ...] | None
 ) -> Iterator[Declared]:
-    """Yield who may open rounds now and could not, and the other way round."""
+    """Yield who gained or lost permission to open rounds."""
     if was is None and now is not None:
         text = f"rounds are opened by {' or '.join(now)} only, before by anybody"
         yield Declared(Verdict.TIGHTER, _SUBJECT, text)
@@ -258,7 +257,7 @@ def _steps(old: RotationRule, new: RotationRule) -> Iterator[Declared]:
         )
         if before != after
     )
-    # Older groups are retired under both, which is told apart.
+    # Older groups are retired under both, which is a separate change.
     ages = range(1, max(was.rounds, now.rounds) + 1)
     more = [age for age in ages if _unlocked(new, age) > _unlocked(old, age)]
     less = [age for age in ages if _unlocked(new, age) < _unlocked(old, age)]
@@ -274,7 +273,7 @@ def _steps(old: RotationRule, new: RotationRule) -> Iterator[Declared]:
 
 
 def _unlocked(rotation: RotationRule, age: int) -> Fraction:
-    """Return what a group of an age may have used: who had all turns has retired."""
+    """Return the unlocked fraction of a group of an age; all once it has retired."""
     if age > rotation.schedule.rounds:
         return Fraction(rotation.retired is Retired.FIRST_COME)
     return rotation.schedule.share(age)
@@ -303,7 +302,7 @@ T = TypeVar("T")
 
 
 def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what changed beside the rules, in the order of a policy file."""
+    """Yield the changes other than of rules, in the order of a policy file."""
     yield from _filter(old, new)
     yield from _units(old.vocabulary, new.vocabulary)
     yield from _by_name(
@@ -318,7 +317,7 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
         old.vocabulary.population.partitions,
         new.vocabulary.population.partitions,
         _partition_changes,
-        added=Verdict.CHANGED,  # What is told apart may be charged apart.
+        added=Verdict.CHANGED,  # Distinct values may be charged separately.
     )
     yield from _groups(old, new)
     yield from _time(old, new)
@@ -327,7 +326,7 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
 
 
 def _reservations(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield what one identity may hold reserved now, if that is another part."""
+    """Yield the change of the limit on one actor's reservations, if any."""
     was, now = (one.reservations or ReservationBound() for one in (old, new))
     for what, before, after in (
         ("share of each limit", was.share or Fraction(1), now.share or Fraction(1)),
@@ -347,7 +346,7 @@ def _by_name(
     *,
     added: Verdict = Verdict.SAME,
 ) -> Iterator[Declared]:
-    """Yield what is new, what is removed, and what changed about the others."""
+    """Yield new, removed and changed items."""
     for name, one in new.items():
         if name not in old:
             yield Declared(added, subject, f"`{name}` is new")
@@ -399,8 +398,8 @@ def _units(old: Vocabulary, new: Vocabulary) -> Iterator[Declared]:
 def _relation(old: str, new: str) -> Iterator[tuple[Verdict, str]]:
     if old == new:
         return
-    # Even where more is neighboring now, other units may be charged less than before:
-    # one change of this unit can make theirs, where it took two.
+    # Even where more tables are neighbors now, other units may be charged less than
+    # before: one change of this unit may imply theirs, where it took two.
     yield Verdict.CHANGED, f"neighbors {old} -> {new}"
 
 
@@ -416,7 +415,7 @@ def _unit_facts(old: Unit, new: Unit) -> Iterator[tuple[Verdict, str]]:
             yield Verdict.CHANGED, text
 
 
-# --- words --------------------------------------------------------------------
+# --- text ---------------------------------------------------------------------
 
 
 def _label_changes(old: Label, new: Label) -> Iterator[tuple[Verdict, str]]:

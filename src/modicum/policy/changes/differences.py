@@ -1,4 +1,4 @@
-"""What a new policy changes: rule by rule, and in what is declared beside rules."""
+"""The changes of a new policy: rule by rule, and of other declarations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Declared", "Differences", "RuleChange", "Verdict", "differences"]
 
 
 class RuleChange(RuleScope, frozen=True):
-    """What became of one rule; rules that stay the same are only counted.
+    """The change of one rule; unchanged rules are only counted.
 
     Attributes:
         verdict: Anything but `SAME`.
@@ -27,9 +27,9 @@ class RuleChange(RuleScope, frozen=True):
         context: Its settings, in the new policy if it is there.
         old_budget: The old limit; None if it is new.
         new_budget: The new limit; None if it is removed.
-        predicate: What became of its predicate: a wider one is tighter. None if
-            there is nothing to compare it with.
-        budget: What became of its limit, under each policy's filter; None likewise.
+        predicate: The change of its predicate: a wider one is tighter. None if there is
+            nothing to compare it with.
+        budget: The change of its limit, under each policy's filter; None likewise.
         covered_by: A rule of the new policy that denies all that the old rule
             denied, so that nothing was loosened; empty if none was found.
         across: Extensions that are in one of the policies only, if the two rules
@@ -49,21 +49,21 @@ class RuleChange(RuleScope, frozen=True):
 
     @property
     def loosens(self) -> bool:
-        """Whether something may be allowed now that this rule denied."""
+        """Whether something that this rule denied may be allowed now."""
         tightening = self.verdict in (Verdict.NEW, Verdict.TIGHTER)
         return not tightening and not self.covered_by
 
 
 @dataclass(frozen=True)
 class Differences:
-    """All that a new policy changes.
+    """All changes of a new policy.
 
     Attributes:
-        same_document: Whether both say the same, comments and layout apart.
+        same_document: Whether both are equal, except for comments and layout.
         same_rules: How many rules stay the same.
-        rules: What became of the others, in the order of the new file; removed ones
+        rules: The changes of the others, in the order of the new file; removed ones
             last.
-        declared: What changed beside the rules.
+        declared: The changes other than of rules.
     """
 
     same_document: bool
@@ -73,7 +73,7 @@ class Differences:
 
     @cached_property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many rules there are of each verdict."""
+        """The number of rules with each verdict."""
         found = Counter(change.verdict for change in self.rules)
         found[Verdict.SAME] = self.same_rules
         return found
@@ -85,18 +85,18 @@ class Differences:
 
     @property
     def loosens(self) -> bool:
-        """Whether something may be allowed now that was denied before."""
+        """Whether something that was denied may be allowed now."""
         return any(change.loosens for change in self.rules) or any(
             one.verdict in (Verdict.LOOSER, Verdict.CHANGED) for one in self.declared
         )
 
 
 def differences(old: CompiledPolicy, new: CompiledPolicy) -> Differences:
-    """Return what a new policy changes.
+    """Return the changes of a new policy.
 
     Rules are paired by stage, scope, the set of their settings, and unit; where an
-    extension is in one of the policies only, a rule is paired with the one in the
-    widest setting of that extension. New and removed rules about nothing are left out.
+    extension is in only one of the policies, a rule is paired with the one in the
+    widest setting of that extension. New and removed vacuous rules are left out.
     """
     same_document = old.policy.digest == new.policy.digest
     if same_document:
@@ -149,7 +149,7 @@ class _Stage:
         )
 
     def changes(self) -> Iterator[RuleChange | None]:
-        """Yield what became of every rule; None if it is the same."""
+        """Yield the change of every rule; None if it is unchanged."""
         pairs = self._pairs()
         old, new = self._compare.old, self._compare.new
         known = {(base.scope, base.unit): n for n, base in enumerate(old.bases)}
@@ -235,7 +235,7 @@ class _Stage:
         old_budget, new_budget = compare.old.budget(*old), compare.new.budget(*new)
         budget = compare.budgets(old_budget, new_budget)
         was_nothing, is_nothing = compare.was_nothing(*old), compare.is_nothing(*new)
-        if was_nothing or is_nothing:  # What is about nothing is looser than all else.
+        if was_nothing or is_nothing:  # A vacuous rule is looser than all others.
             predicate = relation = Relation(tight=was_nothing, loose=is_nothing)
         else:
             predicate = compare.predicates(*old, *new)

@@ -1,9 +1,9 @@
 """Which of two rules denies more: predicates by implication, budgets by filters.
 
-A rule is *no looser* than another one of the same stage and unit if it is about at
-least the same mechanisms, and admits no total that the other one denies. Everything
-is asked once for each distinct pair, so that policies of 200,000 rules, which have
-few distinct parts, are compared in seconds.
+A rule is *no looser* than another one of the same stage and unit if it matches at least
+the same mechanisms, and admits no total that the other one denies. Each distinct pair
+is compared once, so that policies of 200,000 rules, which have few distinct parts, are
+compared in seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from modicum.release import Label, Vocabulary
 
 
 class Verdict(Enum):
-    """What became of a rule, or of a part of it."""
+    """The change of a rule, or of a part of it."""
 
     SAME = "same"
     TIGHTER = "tighter"
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 
 class Relation(NamedTuple):
-    """How something new stands to something old; both are false if incomparable.
+    """The order of a new and an old part; both are false if incomparable.
 
     Attributes:
         tight: Whether the new is no looser than the old.
@@ -46,12 +46,12 @@ class Relation(NamedTuple):
     loose: bool
 
     def both(self, other: Relation) -> Relation:
-        """Return how two parts together stand."""
+        """Return the order of two combined parts."""
         return Relation(self.tight and other.tight, self.loose and other.loose)
 
     @property
     def verdict(self) -> Verdict:
-        """The relation in one word."""
+        """Return the relation as one word."""
         if self.tight:
             return Verdict.SAME if self.loose else Verdict.TIGHTER
         return Verdict.LOOSER if self.loose else Verdict.CHANGED
@@ -89,7 +89,7 @@ class Comparison:
         self._covers = _Covers(self)
 
     def budgets(self, old: Budget, new: Budget) -> Relation:
-        """Return how a budget of the new policy stands to one of the old."""
+        """Return the order of a new and an old budget."""
         found = self._budgets.get((old, new))
         if found is None:
             found = self._compared(old, new)
@@ -99,7 +99,7 @@ class Comparison:
     def predicates(
         self, old_base: int, old_context: int, new_base: int, new_context: int
     ) -> Relation:
-        """Return how the predicate of a new rule stands to that of an old one."""
+        """Return the order of a new and an old predicate."""
         alone = self._alone(old_base, new_base)
         same = self._same_context(old_context, new_context)
         if same and alone == EQUAL:
@@ -120,10 +120,10 @@ class Comparison:
         return base * len(self.new.contexts) + context in self._new_nothing
 
     def covering(self, old_base: int, old_context: int) -> str | None:
-        """Return a new rule that denies whatever an old rule denied, if one is found.
+        """Return a new rule that denies all that an old rule denied, if one is found.
 
-        It has the same unit. Base predicates and settings are compared one by one;
-        what follows only from all of them together may be missed.
+        It has the same unit. Base predicates and settings are compared one by one; an
+        implication of all of them together may be missed.
         """
         return self._covers.of(old_base, old_context)
 
@@ -145,7 +145,7 @@ class Comparison:
         )
 
     def _alone(self, old_base: int, new_base: int) -> Relation:
-        """Return how base predicates stand to each other in all contexts at once."""
+        """Return the order of base predicates in all contexts at once."""
         key = old_base, new_base
         if key not in self._bases:
             old = self.old.bases[old_base].predicate
@@ -260,8 +260,8 @@ class _Covers:
 def _by_eps(old: Budget, new: Budget) -> Relation | None:
     """Compare (eps, delta) budgets of one filter and one delta without their caps.
 
-    Every cap rises with eps, and the one on eps itself, or on the orders that
-    watch it most closely, by as much as eps does. None if that does not tell.
+    Every cap increases with eps, and the one on eps itself, or on the orders closest to
+    it, by as much as eps does. None if that is inconclusive.
     """
     if not (isinstance(old, ApproxBudget) and isinstance(new, ApproxBudget)):
         return None
@@ -275,7 +275,7 @@ _CLEAR = 2
 
 
 def joined_vocabulary(old: Vocabulary, new: Vocabulary) -> Vocabulary:
-    """Return a vocabulary with the words of both: what it proves holds in each."""
+    """Return a vocabulary with the words of both: its proofs hold in each."""
     labels = dict(old.labels)
     for name, label in new.labels.items():
         values = (*label.values, *(labels[name].values if name in labels else ()))

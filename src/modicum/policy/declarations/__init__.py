@@ -1,1 +1,1 @@
-"""Reading what a policy declares: names, units, people and the population."""
+"""Reading a policy's declarations: names, units, people and the population."""

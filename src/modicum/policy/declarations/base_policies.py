@@ -42,7 +42,7 @@ _INFINITE = frozenset({".inf", "+.inf"})
 
 
 class Budgets:
-    """Reads budgets under what a policy declares."""
+    """Reads budgets under the declarations of a policy."""
 
     def __init__(self, declared: Declarations) -> None:
         self._bare = declared.header.bare
@@ -95,7 +95,7 @@ class Budgets:
         return self._bare(value)
 
     def read_by_risk(self, node: Node) -> dict[str, Budget]:
-        """Return a budget for each risk level that is named.
+        """Return a budget for each given risk level.
 
         Raises:
             InputError: With every mistake found.
@@ -159,7 +159,7 @@ def is_measured(node: Node) -> bool:
 
 
 def _with_remedy(problem: Problem, node: Node) -> Problem:
-    """Add what to write for a budget that is nothing, or without end."""
+    """Add the remedy for a zero or unlimited budget."""
     if problem.help or problem.code is not Code.OUT_OF_RANGE:
         return problem
     for value in _scalars(node):
@@ -189,7 +189,7 @@ def read_base_policies(
 
     Args:
         node: The list; None if there is none.
-        what: The key that it stands under, for messages.
+        what: Its key, for messages.
         vocabulary: The names that they may refer to.
         budgets: Reads their budgets.
 

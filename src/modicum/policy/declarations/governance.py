@@ -1,4 +1,4 @@
-"""Reading what is checked beside budgets: guards and invariants."""
+"""Reading checks other than budgets: guards and invariants."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
 def read_reservations(
     node: Node | None, usual: ReservationBound | None = None
 ) -> ReservationBound | None:
-    """Return what one identity may hold reserved; `usual` if nothing says so.
+    """Return the limit on one actor's reservations; `usual` by default.
 
     Args:
         node: The `reservations` block; None if there is none.
-        usual: What holds for a key that is left out; by default no bound.
+        usual: The values of omitted keys; by default no limit.
 
     Raises:
         InputError: With every mistake found.

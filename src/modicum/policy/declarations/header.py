@@ -130,7 +130,7 @@ def read_level(node: Node) -> Level:
     return Level(choice(node, "membership level", words, Code.UNKNOWN_CHOICE))
 
 
-#: `accountant` is the older word for the filter; what each one means.
+#: `accountant` is the former key of the filter; the meaning of each value.
 _ACCOUNTANTS = MappingProxyType(
     {"rdp": "combined-v1", "zcdp": "zcdp-v1", "basic": "basic-v1"}
 )
@@ -141,7 +141,7 @@ class Header(Struct, frozen=True):
 
     Attributes:
         filter_name: The privacy filter of (eps, delta) budgets.
-        bare: What a bare number means as a budget; None if nothing was declared.
+        bare: The type of a bare number as a budget; None if undeclared.
         bare_delta: The delta that it means, if it means one.
         neighbors: The neighboring relation of units that state none.
     """
@@ -159,7 +159,7 @@ class Declarations(Declared, frozen=True):
 
 
 def read_declarations(fields: Fields) -> Declarations:
-    """Take the declarations from a policy's keys.
+    """Parse the declarations among a policy's keys.
 
     Raises:
         InputError: With every mistake found.
@@ -258,7 +258,7 @@ def _bare_budget(
 
 
 def _typed(node: Node) -> str:
-    """Say which type of budget an example such as ``{eps: 1}`` is of."""
+    """Return the type of a budget such as ``{eps: 1}``."""
     given = {}
     if isinstance(node, Entries):
         given = {key.text: value for key, value in node.entries}

@@ -1,4 +1,4 @@
-"""Reading how the population is divided: public attributes, and periods told apart."""
+"""Reading the division of the population: public attributes, and periods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EVERY = (-DOMAIN_MAX, DOMAIN_MAX)
 def read_was_of_values(
     node: Node | None, values: tuple[str, ...], what: str
 ) -> tuple[Was, ...]:
-    """Return what listed values were before.
+    """Return the former values of listed values.
 
     Args:
         node: The mapping `was`: by old value, one or several of the present ones;
@@ -60,7 +60,7 @@ def read_was_of_values(
 def read_was_of_range(
     node: Node | None, low: int, high: int, what: str
 ) -> tuple[Was, ...]:
-    """Return what the whole numbers of a range were before.
+    """Return the former values of a range of integers.
 
     Args:
         node: The list `was`, of entries `{old: …, now: …}`; None if there is none.
@@ -102,14 +102,14 @@ def _one_or_more(node: Node, what: str) -> tuple[Node, ...]:
 
 __all__ = ["DETAIL_MAX", "DOMAIN_MAX", "read_population"]
 
-#: More recent periods than this are not told apart.
+#: Maximum number of recent periods distinguished.
 DETAIL_MAX = 100_000
 
 
 def read_population(
     node: Node | None, attributes: Mapping[str, Attribute], units: Mapping[str, Unit]
 ) -> Population:
-    """Return how the population is divided in public.
+    """Return the public division of the population.
 
     Args:
         node: The `population` block; None if there is none.

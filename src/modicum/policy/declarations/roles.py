@@ -1,4 +1,4 @@
-"""Reading who has a say: roles, approvals of releases, and of the next policy."""
+"""Reading roles, approvals of releases, and of the next policy."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from modicum.policy.model import Approval
 from modicum.policy.predicates import Constant, Predicate, Scope, atoms
 from modicum.release import Vocabulary
 
-#: More people than this are never needed at once.
+#: Maximum number of required approvers.
 APPROVERS_MAX = 100
 
-#: The people who have a role, by role; None if the policy does not say.
+#: The people with each role; None if the policy does not declare roles.
 Roles: TypeAlias = "Mapping[str, tuple[str, ...]] | None"
 
 
-@lru_cache(maxsize=1024)  # The ledger asks for each decision.
+@lru_cache(maxsize=1024)  # The ledger calls it for each decision.
 def meant_by(name: str) -> str:
-    """Return a person's name as it is meant, however it is written.
+    """Return the normalized name of a person.
 
-    Capitals and blanks tell nobody apart, wherever people are compared.
+    Case and blanks are ignored wherever people are compared.
 
     Args:
-        name: The name, as it stands in a policy or as an actor gave it.
+        name: The name, in a policy or given by an actor.
     """
     return name.strip().casefold()
 
 
 def read_roles(node: Node | None) -> Roles:
-    """Return who has which role.
+    """Return the people with each role.
 
     Args:
         node: The `roles` block; None if there is none.
@@ -99,7 +99,7 @@ def read_approvals(
     Args:
         node: The `approvals` block; None if there is none.
         vocabulary: The words that its predicates may use.
-        roles: Who has which role; None if the policy does not say.
+        roles: The people with each role; None if the policy does not declare roles.
 
     Raises:
         InputError: With every mistake found.
@@ -114,11 +114,11 @@ def read_approvals(
 
 
 def read_activation(node: Node | None, roles: Roles) -> Approval | None:
-    """Return who must agree before another policy takes the place of this one.
+    """Return the approval needed for replacing this policy.
 
     Args:
         node: The `activation` block; None if there is none.
-        roles: Who has which role; None if the policy does not say.
+        roles: The people with each role; None if the policy does not declare roles.
 
     Raises:
         InputError: With every mistake found.
@@ -176,16 +176,16 @@ def _looks_only_at_the_release(predicate: Predicate) -> bool:
 def read_role_names(
     node: Node, what: str, roles: Roles, if_none: str
 ) -> tuple[str, ...]:
-    """Return the roles that a list names.
+    """Return the roles in a list.
 
     Args:
         node: The list.
-        what: What the list is called.
-        roles: Who has which role; None if the policy does not say.
-        if_none: What is wrong if the list is empty.
+        what: The name of the list.
+        roles: The people with each role; None if the policy does not declare roles.
+        if_none: The error message for an empty list.
 
     Raises:
-        InputError: At the first that is not known or stands twice; if there is none.
+        InputError: At the first unknown or repeated one; if there is none.
     """
     wanted: dict[str, Mark | None] = {}
     for item in items(node, what):
@@ -217,11 +217,11 @@ def read_keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
 
     Args:
         node: The `keys` block; None if there is none.
-        roles: Who has which role; None if the policy does not say.
+        roles: The people with each role; None if the policy does not declare roles.
 
     Raises:
-        InputError: With every mistake found. Whoever is in no role is one: a name that
-            is misspelt would let its owner approve without a signature.
+        InputError: With every mistake found. A person without a role is one: a misspelt
+            name would let its owner approve without a signature.
     """
     if node is None:
         return {}

@@ -16,11 +16,11 @@ from modicum.release import Vocabulary
 
 
 def read_rotation(node: Node | None, roles: Roles) -> RotationRule | None:
-    """Return how user groups take turns; None if they do not.
+    """Return the rotation of user groups; None if there is none.
 
     Args:
         node: The `rotation` block; None if there is none.
-        roles: Who has which role; None if the policy does not say.
+        roles: The people with each role; None if the policy does not declare roles.
 
     Raises:
         InputError: With every mistake found.
@@ -75,12 +75,12 @@ def refuse_turns_of_nobody(
     policies: Iterable[BasePolicy],
     vocabulary: Vocabulary,
 ) -> None:
-    """Refuse a rotation that holds for no rule.
+    """Refuse a rotation that applies to no rule.
 
     Args:
-        rotation: How user groups take turns; None if they do not.
+        rotation: The rotation of user groups; None if there is none.
         policies: The base policies over history.
-        vocabulary: The words of the policy, its population among them.
+        vocabulary: The vocabulary of the policy, its population among it.
 
     Raises:
         InputError: If no unit stays in user groups, or no rule is about one that does.

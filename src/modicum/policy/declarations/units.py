@@ -1,4 +1,4 @@
-"""The `units` block of a policy: what instances are, and how they lie in each other."""
+"""The `units` block of a policy: instances, and how they are nested."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from modicum.release.units import (
     touches,
 )
 
-#: Where each `within` of a unit stands, by unit, in the unit's own order.
+#: The position of each `within` of a unit, by unit, in the unit's own order.
 Places: TypeAlias = Mapping[str, Sequence[Node]]
 
 NOT_NEEDED = "leave it out: the calendar applies without it"
 
 
 def refuse_circles(units: Mapping[str, Unit], places: Places) -> None:
-    """Refuse units that lie within themselves; each circle is shown once.
+    """Refuse units that lie within themselves; each cycle is shown once.
 
     Args:
         units: The units by name.
-        places: Where each `within` of a unit stands, in the unit's order.
+        places: The position of each `within` of a unit, in the unit's order.
 
     Raises:
         InputError: With every circle.
@@ -72,14 +72,14 @@ def _way(units: Mapping[str, Unit], start: str, goal: str) -> list[str] | None:
 
 
 def refuse_false_orders(units: Mapping[str, Unit], places: Places) -> None:
-    """Refuse every claim that the calendar contradicts, or that nothing shows.
+    """Refuse every claim that the calendar contradicts, or that nothing supports.
 
-    What follows from several claims must not be false either: a month within a
-    visit within a day would be a month within a day.
+    Consequences of several claims must not be false either: a month within a visit
+    within a day would be a month within a day.
 
     Args:
         units: The units by name, ordered without circles.
-        places: Where each `within` of a unit stands, in the unit's order.
+        places: The position of each `within` of a unit, in the unit's order.
 
     Raises:
         InputError: With every false claim.
@@ -99,7 +99,7 @@ def _refuse_unproven(unit: Unit, cover: Unit, place: Node) -> None:
     if reason := impossible(unit, cover):
         raise _false(unit.name, cover.name, place, reason, _mended(unit, cover))
     if unit.period is None or cover.period is None:
-        return  # What lies in what for all of time is for the author to know.
+        return  # Nesting over all of time is known only to the author.
     if unit.id != cover.id:
         reason = (
             f"their instances are identified by `{unit.id}` and by `{cover.id}`:"
@@ -116,7 +116,7 @@ def _refuse_unproven(unit: Unit, cover: Unit, place: Node) -> None:
 
 
 def _mended(unit: Unit, cover: Unit) -> str:
-    """Return what to write for an order that the calendar contradicts."""
+    """Return the rewrite of an order that the calendar contradicts."""
     if impossible(cover, unit):
         return NOT_NEEDED
     return f"reverse it: `within: {unit.name}` belongs to `{cover.name}`"
@@ -171,12 +171,12 @@ GROUP_MAX = 10**6
 
 
 class _Draft(Struct, frozen=True):
-    """A unit as it is being read: its own facts, and its words about others.
+    """A unit during parsing: its own facts, and its references to others.
 
     Attributes:
-        unit: What is known so far.
+        unit: The facts so far.
         key: Its name, for its place.
-        within: The words of its `within`, one for each unit.
+        within: The names in its `within`, one for each unit.
         groups: Its `groups`, if it has any.
     """
 
@@ -197,11 +197,11 @@ def read_relation(node: Node) -> Relation:
 
 
 def read_units(node: Node, neighbors: Relation) -> dict[str, Unit]:
-    """Return the privacy units that a policy declares, by name.
+    """Return the privacy units of a policy, by name.
 
     Args:
         node: The `units` block.
-        neighbors: The relation of units that state none of their own.
+        neighbors: The default relation.
 
     Raises:
         InputError: With every mistake found. Names are resolved when all units

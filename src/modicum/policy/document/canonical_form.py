@@ -1,19 +1,19 @@
-"""The canonical text of a policy: what says the same is the same, byte for byte.
+"""The canonical text of a policy: equal policies have equal bytes.
 
 Its SHA-256 names the version of a policy, so no rule here may ever change; nor may one
 depend on tables that grow, such as those of Unicode. The rules:
 
-- Keys of the format stand in one order; names that the author gave stay in the
-  author's. Lists keep their order.
+- Keys of the format have a fixed order; names given by the author keep theirs. Lists
+  keep their order.
 - A number is written as a plain decimal from 0.001 to below 1e9, and as `1.5e-7`
   beyond.
-- A text is written without quotes if it is a word that begins with a letter; else,
-  and always if it is a predicate, in double quotes, or in single quotes if it holds a
-  double quote or a backslash. A text with line breaks or other controls takes double
+- A text is unquoted if it is a word that begins with a letter; otherwise, and always if
+  it is a predicate, it is in double quotes, or in single quotes if it contains a double
+  quote or a backslash. A text with line breaks or other control characters is in double
   quotes, for their escapes.
-- A mapping or list stands on one line where it fits 88 columns and holds no comment;
-  sections, attributes and settings take a line for each entry. In a section, an item
-  of several lines stands apart from its neighbors.
+- A mapping or list is on one line where it fits 88 columns and contains no comment;
+  sections, attributes and settings have a line for each entry. In a section, an item of
+  several lines is separated from its neighbors.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from modicum.policy.document.layout import POLICY, VALUE, Shape
 #: No mapping or list is written on one line that is longer.
 COLUMNS = 88
 
-#: Top-level keys that stand together, without an empty line before them.
+#: Top-level keys without an empty line between them.
 _HEAD = frozenset({"modicum", "include", "name"})
 
-# A letter or `_`, then also digits and `.+-/@`; characters from U+00A1 are taken as
-# letters here, whatever they are. What is no such character compiles much faster.
+# A letter or `_`, then also digits and `.+-/@`; characters from U+00A1 count as letters
+# here, whatever they are. The complement compiles much faster.
 _WORD = re.compile(r"[^\x00-@\[-^`{-\xa0][^\x00-*,:-?\[-^`{-\xa0]*")
-# What YAML reads, or once read, as something else than text.
+# Texts that YAML reads, or once read, as another type.
 _TAKEN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-# Controls, line breaks, marks of byte order, and what changes the direction of text.
+# Control characters, line breaks, byte order marks, and bidirectional controls.
 _ESCAPED = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     r"\ufeff\ufffe\uffff]"
@@ -57,8 +57,8 @@ def formatted(node: Node, comments: Comments = NO_COMMENTS) -> str:
 
     Args:
         node: The tree of the policy.
-        comments: What the author remarked, to stand above what it is about. The
-            text that names a version has none.
+        comments: The author's comments, written above their subjects. The text that
+            defines a version has none.
     """
     return _Writer(comments).text(node)
 
@@ -152,7 +152,7 @@ class _Writer:
         )
 
     def _take_above_item(self, node: Node, shape: Shape) -> list[str]:
-        """Take what stands above an item and above what is behind its dash."""
+        """Take the comments above an item and above the value behind its dash."""
         lines = self._take_above(node)
         if isinstance(node, Entries) and node.entries:
             lines += self._take_above(shape.at(node).ordered(node)[0][0])

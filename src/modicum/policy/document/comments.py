@@ -1,7 +1,7 @@
-"""The comments of a text, each with what it is about.
+"""The comments of a text, each with its subject.
 
-A comment on a line of its own, or behind a dash, is about what follows; one behind
-something is about what begins on its line.
+A comment on a separate line, or behind a dash, belongs to what follows; one behind a
+value belongs to what begins on its line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 class Comments(Struct, frozen=True):
-    """What an author remarked; an empty text stands for an empty line.
+    """An author's comments; an empty text represents an empty line.
 
     Attributes:
         header: At the top of the file.
@@ -53,7 +53,7 @@ class _Comment(Struct, frozen=True):
 
 
 def place_of(node: Node) -> Place | None:
-    """Return where a node begins; None if it stands in no file."""
+    """Return the start of a node; None if it is not from a file."""
     return (node.mark.line, node.mark.column) if node.mark is not None else None
 
 
@@ -85,7 +85,7 @@ def _owner(comment: _Comment, places: list[Place]) -> Place | None:
     first = bisect_left(places, (comment.line, 0))
     if first < len(places) and places[first][0] == comment.line:
         return places[first]
-    return places[first - 1]  # Behind the end of what began on an earlier line.
+    return places[first - 1]  # Behind the end of a node that began on an earlier line.
 
 
 def _lines(comments: list[_Comment]) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def _owners(root: Node) -> dict[Place, Place]:
 
     def note(place: Place | None, owner: Place | None) -> None:
         nonlocal last
-        # What an alias stands for begins before it: it is noted there already.
+        # The target of an alias begins before it: it is already recorded there.
         if place is not None and owner is not None and place >= last:
             owners[place] = owner
             last = place
@@ -140,7 +140,7 @@ def _found(text: str) -> Iterator[_Comment]:
     for number, (line, bare) in enumerate(lines, 1):
         start = bare.find("#")
         if start >= 0:
-            own_line = not bare[:start].strip(" \t-")  # A dash says nothing yet.
+            own_line = not bare[:start].strip(" \t-")  # A dash alone is no content.
             yield _Comment(number, start + 1, own_line, line[start:].rstrip())
 
 
@@ -156,7 +156,7 @@ def _without_texts(text: str) -> str:
             continue
         start, end = token.start_mark.index, token.end_mark.index
         if getattr(token, "style", None) in ("|", ">"):
-            line_end = _LINE_BREAK.search(text, start)  # A header may be remarked on.
+            line_end = _LINE_BREAK.search(text, start)  # A header may have a comment.
             start = line_end.start() if line_end is not None else end
         parts.append(text[done:start])
         parts.append(re.sub(r"[^\r\n]", "x", text[start:end]))

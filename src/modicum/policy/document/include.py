@@ -1,6 +1,6 @@
-"""A policy in several files: the parts that a file includes become one tree.
+"""A policy in several files: all included parts become one tree.
 
-Every name and rule keeps the place where it stands, so that mistakes are shown there.
+Every name and rule keeps its position, so that mistakes are shown there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def has_include(node: Node) -> bool:
 
 
 def refuse_include(node: Node) -> None:
-    """Refuse a policy that names other files, where only one text was given.
+    """Refuse a policy with includes, where only one text was given.
 
     Raises:
         InputError: If it names any.
@@ -59,10 +59,10 @@ def refuse_include(node: Node) -> None:
 
 
 def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
-    """Return the one tree of a policy and all that it includes.
+    """Return the single tree of a policy and all that it includes.
 
-    What is included comes before what stands in the file itself, in the order of
-    the list. The result has no key `include`.
+    Included content precedes that of the file itself, in the order of the list. The
+    result has no key `include`.
 
     Args:
         root: The tree of the policy's own file.
@@ -70,7 +70,7 @@ def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
         read: Returns the tree of a file, by its path from that folder.
 
     Raises:
-        InputError: If a file cannot be read or included, or two files say the same
+        InputError: If a file cannot be read or included, or two files define the same
             thing; with every mistake found.
     """
     if not has_include(root):
@@ -82,7 +82,7 @@ def merged(root: Node, file: str, read: Callable[[str], Node]) -> Node:
 
 
 def check_part(node: Node) -> None:
-    """Check what can be checked of a part by itself: its sections.
+    """Check a part as far as possible by itself: its sections.
 
     Raises:
         InputError: With every mistake found.
@@ -96,7 +96,7 @@ def check_part(node: Node) -> None:
 
 @dataclass
 class _Search:
-    """Follows includes, depth first, and keeps what was found."""
+    """Follows includes, depth first, and collects the files."""
 
     read: Callable[[str], Node]
     files: list[Entries] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Search:
 
 @contextmanager
 def _where_it_is_looked_for() -> Iterator[None]:
-    """Say of a file that is not there how its path is read."""
+    """Add to a missing file how its path is resolved."""
     try:
         yield
     except InputError as error:
@@ -200,7 +200,7 @@ def _included(node: Node | None) -> list[Scalar]:
 
 
 def _resolved(node: Scalar, path: str) -> str:
-    """Return a path from the policy's folder, given one from an including file."""
+    """Return a path relative to the policy's folder, given one of an including file."""
     parts = path.split("/")[:-1]
     if node.text.startswith("/") or "\\" in node.text or ":" in node.text:
         raise fail(
@@ -243,7 +243,7 @@ def _refuse_unknown_keys(node: Node) -> None:
     found.raise_any()
 
 
-#: What the parts of a section are joined by: names, lists, or sections of names.
+#: How the parts of a section are joined: names, lists, or sections of names.
 _NAMES = ("units", "labels", "roles", "keys")
 _GROUPS = {
     "schema": ("categories", "attributes"),
@@ -267,7 +267,7 @@ def joined(root: Node, files: Sequence[Node]) -> Node:
         files: All of them, that one too, in the order in which they follow.
 
     Raises:
-        InputError: If two files say the same thing; with every mistake found.
+        InputError: If two files define the same thing; with every mistake found.
     """
     found = Problems()
     sections: dict[str, list[tuple[Scalar, Node]]] = {}
@@ -330,7 +330,7 @@ def _groups(section: str, values: list[Node]) -> Entries:
 
 
 def _names(section: str, values: list[Node]) -> Entries:
-    """Return the names of several mappings; each may stand in one only."""
+    """Return the names of several mappings; each may occur in one only."""
     found = Problems()
     entries: dict[str, tuple[Scalar, Node]] = {}
     for value in values:

@@ -1,4 +1,4 @@
-"""What stands where in a policy, as far as its layout depends on it.
+"""The structure of a policy, as far as its layout depends on it.
 
 A mapping either has fixed keys, which have one order, or its keys are names that the
 author gave, which stay in the author's order.
@@ -15,14 +15,15 @@ from modicum.core.document import Entries, Node, Scalar
 
 
 class Shape(Struct, frozen=True):
-    """What a place of a policy holds.
+    """The contents of a place in a policy.
 
     Attributes:
-        keys: The fixed keys in canonical order, each with what it holds.
-        each: What every item of a list holds, or every value under a given name.
-        open: Whether it takes a line for each part even where one line would do.
+        keys: The fixed keys in canonical order, each with its contents.
+        each: The contents of every item of a list, or of every value under a given
+            name.
+        open: Whether it has a line for each part even where one line would suffice.
         predicate: Whether it is a text that is always quoted.
-        with_for_each: What it holds instead when it has the key ``for_each``.
+        with_for_each: Its contents instead when it has the key ``for_each``.
     """
 
     keys: Mapping[str, Shape] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Shape(Struct, frozen=True):
         return self.with_for_each if expands else self
 
     def below(self, key: str) -> Shape:
-        """Return what the value of a key holds."""
+        """Return the contents of a key's value."""
         return self.keys.get(key) or self.each or VALUE
 
     def ordered(self, node: Entries) -> list[tuple[Scalar, Node]]:

@@ -1,8 +1,8 @@
-"""The order of the rules, as a Hasse diagram: who counts all that another counts.
+"""The order of the rules, as a Hasse diagram: which rule counts all that another does.
 
-A rule stands below another one if the other is charged for whatever it is charged
-for. The diagram keeps only the steps that do not follow from others; rules that stand
-below each other share a node.
+A rule is below another one if the other is charged for whatever it is charged for. The
+diagram keeps only the edges that do not follow from others; rules that are below each
+other share a node.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from modicum.release import Vocabulary
 
 
 class RuleOrder:
-    """Says of two rules whether one stands below the other.
+    """Decides whether one rule is below another.
 
-    A rule stands below another one if every mechanism it is about is one that the
-    other is about too, and its unit is the other's or is covered by it.
+    A rule is below another one if the other matches every mechanism that it matches,
+    and its unit is the other's or is covered by it.
 
     Args:
         rules: The rules, all of one stage.
-        vocabulary: The words that their predicates are about, and the units.
+        vocabulary: The vocabulary of their predicates, and the units.
     """
 
     def __init__(self, rules: RuleSet, vocabulary: Vocabulary) -> None:
@@ -55,7 +55,7 @@ class RuleOrder:
         ]
 
     def is_below(self, lower: int, upper: int) -> bool:
-        """Return whether a rule stands below another; True only if it is proven."""
+        """Return whether a rule is below another; True only if it is proven."""
         covers = self._vocabulary.covers
         own, other = self._unit(lower), self._unit(upper)
         if own != other and other not in covers.get(own, frozenset()):
@@ -80,21 +80,21 @@ class RuleOrder:
         return found
 
 
-#: A diagram of more nodes is not drawn: nobody could read it.
+#: Maximum number of drawn nodes: more are unreadable.
 NODES_MAX = 200
 #: More rules are not compared with each other.
 COMPARED_MAX = 2000
-#: How many steps up and down the neighborhood of a rule reaches.
+#: The size of a rule's neighborhood in steps up and down.
 STEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class HasseRule:
-    """A rule, as far as it is drawn.
+    """The displayed part of a rule.
 
     Attributes:
         number: Its number among the rules of its stage.
-        scope: What it is about, without its context.
+        scope: Its scope, without its context.
         context: Its settings.
         budget: Its limit, as a policy writes it.
         witness: The id of the rule that makes it superfluous; empty if it constrains.
@@ -139,10 +139,10 @@ class Hasse:
     """A Hasse diagram.
 
     Attributes:
-        title: What it shows.
+        title: Its title.
         nodes: The nodes, in the order of the file.
         edges: Each step from a node to one right above it, sorted.
-        ways: The steps on the way from a redundant rule to its witness.
+        ways: The edges on the path from a redundant rule to its witness.
     """
 
     title: str
@@ -206,7 +206,7 @@ def rules_of(compiled: CompiledPolicy, stage: Stage) -> tuple[RuleSet, Pruned]:
 def neighborhood(
     diagram: Hasse, numbers: Collection[int], *, steps: int = STEPS
 ) -> Hasse:
-    """Return what stands at most so many steps above or below some rules.
+    """Return the rules within a number of steps above or below some rules.
 
     Args:
         diagram: A diagram in which the rules are.
@@ -242,7 +242,7 @@ def neighborhood(
 
 
 def refuse_crowded(diagram: Hasse) -> None:
-    """Refuse a diagram that nobody could read.
+    """Refuse an unreadable diagram.
 
     Raises:
         InputError: If it has more than `NODES_MAX` nodes.
@@ -259,7 +259,7 @@ _FEWER = "draw fewer: choose --rule, --context, --unit or --binding"
 
 
 def summary(diagram: Hasse) -> str:
-    """Return in one sentence what a diagram shows."""
+    """Return a one-sentence summary of a diagram."""
     rules = [rule for node in diagram.nodes for rule in node.rules]
     redundant = sum(1 for rule in rules if rule.witness)
     covered = {lower for lower, _ in diagram.edges}
@@ -279,7 +279,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _closed(above: list[int]) -> list[int]:
-    """Return the transitive closure: what follows from two proofs is proven."""
+    """Return the transitive closure: a consequence of two proofs is proven."""
     closed = list(above)
     for middle in range(len(closed)):
         for lower, mask in enumerate(closed):
@@ -310,7 +310,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _ways(diagram: Hasse, pruned: Pruned) -> Iterator[Edge]:
-    """Yield the steps on a shortest way from each redundant rule to its witness."""
+    """Yield the edges of a shortest path from each redundant rule to its witness."""
     upper = diagram.upper()
     at = {
         rule.number: place

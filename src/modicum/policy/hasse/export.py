@@ -1,7 +1,7 @@
 """A Hasse diagram as SVG, and as DOT for Graphviz.
 
-The SVG needs nothing from outside, runs nothing, and says the same in words. What
-constrains and what is redundant differ in line and shade, never in color alone.
+The SVG needs no external resources, runs nothing, and has a text alternative. Binding
+and implied rules differ in line and shade, never in color alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from modicum.core.errors import printable
 from modicum.policy.hasse.diagram import Hasse, HasseNode, HasseRule, summary
 from modicum.policy.hasse.layout import Box, Layout, laid_out
 
-#: A longer word is cut in the middle; the whole one is in the node's title.
+#: A longer word is cut in the middle; the full one is in the node's title.
 COLUMNS_MAX = 32
-#: Of rules that are about the same, so many are written out.
+#: Maximum number of rules listed in a node.
 RULES_SHOWN_MAX = 3
 
 _MARGIN = 24
@@ -115,7 +115,7 @@ def _quoted(lines: Sequence[str]) -> str:
     return '"' + "\\n".join(each) + '"'
 
 
-# --- what a node says ----------------------------------------------------------
+# --- node text -----------------------------------------------------------------
 
 
 def _drawn(diagram: Hasse) -> frozenset[str]:
@@ -125,7 +125,7 @@ def _drawn(diagram: Hasse) -> frozenset[str]:
 def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
     """Return the lines of a node, and which of them name a rule.
 
-    A witness is named where no way can lead to it.
+    A witness is named where no path can lead to it.
     """
     lines: list[tuple[str, bool]] = []
     for rule in node.rules[:RULES_SHOWN_MAX]:
@@ -143,7 +143,7 @@ def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
 
 
 def _told(node: HasseNode) -> list[str]:
-    """Return what a node says in full, a line for each rule."""
+    """Return the full text of a node, a line for each rule."""
     return [
         f"{rule.id}: {_bare(rule)} per {node.unit}, {_standing(rule)}"
         for rule in node.rules
@@ -178,7 +178,7 @@ def _cut(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    """Return how many columns a text takes in a monospaced font."""
+    """Return the width of a text in a monospaced font."""
     return sum(
         0
         if unicodedata.combining(one)
@@ -197,18 +197,18 @@ def _size(lines: Sequence[tuple[str, bool]]) -> tuple[int, int]:
     )
 
 
-# --- what is drawn -------------------------------------------------------------
+# --- drawing -------------------------------------------------------------------
 
 
 def _step_parts(diagram: Hasse, layout: Layout) -> Iterator[str]:
-    """Yield the steps, those on the way to a witness last, on top of the others."""
+    """Yield the edges, those on the path to a witness last, on top of the others."""
     for edge in sorted(diagram.edges, key=lambda one: (one in diagram.ways, one)):
         kind = "way" if edge in diagram.ways else "step"
         yield f'    <path class="{kind}" d="{_curve(layout.lines[edge])}"/>'
 
 
 def _curve(points: Sequence[tuple[int, int]]) -> str:
-    """Return a line that goes straight up in layers, and bends between them."""
+    """Return a line that is vertical in layers, and bends between them."""
     path = [f"M{points[0][0]} {points[0][1]}"]
     for number, (start, end) in enumerate(pairwise(points)):
         if number % 2:

@@ -1,9 +1,9 @@
-"""Where the nodes of a Hasse diagram go: in layers, with few crossings.
+"""The layout of a Hasse diagram: in layers, with few crossings.
 
 The usual four steps for layered graphs: each node goes right below the lowest of those
-above it; a step across several layers gets a joint in each layer between; the order
-in a layer follows the middle of the neighbors; and so do, at last, the places. Whole
-numbers only, so that a policy always gives the same picture.
+above it; an edge across several layers gets a joint in each layer between; the order in
+a layer follows the median of the neighbors; and so do, finally, the coordinates.
+Integers only, so that a policy always gives the same picture.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ STRAIGHTENING_SWEEPS = 12
 #: Free space between neighbors of a layer, between layers, and around the picture.
 GAP = 18
 ROW_GAP = 64
-#: How much room a line needs where it passes a layer.
+#: The space for a line where it passes a layer.
 JOINT_WIDTH = 8
-#: Means of places are taken in these parts of a place.
+#: Resolution of means of coordinates.
 PARTS = 1024
 
 
@@ -37,20 +37,20 @@ class Box:
 
     @property
     def middle(self) -> int:
-        """Where lines meet it."""
+        """The point where lines meet it."""
         return self.left + self.width // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of all nodes and lines.
+    """Coordinates of all nodes and lines.
 
     Attributes:
         width: Of the whole picture, without a margin.
         height: Of the whole picture, without a margin.
         boxes: For each node, its place.
-        lines: For each step, points from the lower node up to the upper one, two
-            for each layer: there it goes straight up. It bends between layers only.
+        lines: For each edge, points from the lower node up to the upper one, two for
+            each layer: there it is vertical. It bends between layers only.
     """
 
     width: int
@@ -60,7 +60,7 @@ class Layout:
 
 
 def laid_out(diagram: Hasse, sizes: Sequence[tuple[int, int]]) -> Layout:
-    """Return where everything goes.
+    """Return the layout.
 
     Args:
         diagram: The diagram.
@@ -208,10 +208,11 @@ class _Graph:
         return [center - left for center in at]
 
     def _apart(self, row: Sequence[int], wanted: Sequence[int]) -> list[int]:
-        """Return places near the wanted ones, in order and far enough apart.
+        """Return coordinates near the wanted ones, in order and far enough apart.
 
-        With the needed distances taken off, the places must only not fall; the
-        nearest such places come from joining neighbors that fall until none do.
+        With the needed distances subtracted, the coordinates must only not decrease;
+        the nearest such coordinates result from joining neighbors that decrease until
+        none do.
         """
         offsets, reached = [], 0
         for place, vertex in enumerate(row):
@@ -219,7 +220,7 @@ class _Graph:
                 needed = self._width(row[place - 1]) + self._width(vertex)
                 reached += -(-needed // 2) + GAP
             offsets.append(reached)
-        blocks: list[tuple[int, int]] = []  # The sum of what is wanted, and how many.
+        blocks: list[tuple[int, int]] = []  # A sum and its number of terms.
         for want, offset in zip(wanted, offsets, strict=True):
             total, count = want - offset, 1
             while blocks and blocks[-1][0] * count > total * blocks[-1][1]:
@@ -241,7 +242,7 @@ def _mean(values: Sequence[int]) -> int:
 
 
 def _layers(diagram: Hasse) -> list[int]:
-    """Return for each node the length of the longest way up from it."""
+    """Return for each node the length of the longest path up from it."""
     upper = diagram.upper()
     layers: dict[int, int] = {}
     waiting = list(range(len(diagram.nodes)))

@@ -22,9 +22,9 @@ def chosen_rules(
     unit: str | None = None,
     binding: bool = False,
 ) -> list[int]:
-    """Return the numbers of the rules that a diagram is asked for.
+    """Return the numbers of the rules selected for a diagram.
 
-    Rules about nothing are left out: they would stand below all others.
+    Vacuous rules are left out: they would be below all others.
 
     Args:
         compiled: The policy.
@@ -112,7 +112,7 @@ def related(
     *,
     stage: Stage = Stage.HISTORY,
 ) -> list[int]:
-    """Return the rules that stand above or below some rules, and these themselves.
+    """Return the rules above or below some rules, and these themselves.
 
     Args:
         compiled: The policy.

@@ -1,7 +1,8 @@
-"""Formulas: what a search for a counterexample works on.
+"""Formulas: the input of a search for a counterexample.
 
-A formula says which values its variables may have. Values are the bits of a mask, so
-that what is left of a variable, and what a literal asks for, meet in one operation.
+A formula restricts the values of its variables. Values are the bits of a mask, so that
+the remaining values of a variable and those of a literal are intersected in one
+operation.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _put_together(
             else:
                 masks[one.variable] |= one.mask
     if kind is Both and not all(masks.values()):
-        return FALSE  # Two parts ask for values that have nothing in common.
+        return FALSE  # Two parts need disjoint values.
     literals = [Literal(variable, mask) for variable, mask in masks.items()]
     whole = (*literals, *found)
     return whole[0] if len(whole) == 1 else kind(whole)
@@ -116,26 +117,26 @@ def negation(part: Predicate) -> Predicate:
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """Return a predicate that holds where every part does.
 
-    Parts of parts are taken in, constants vanish, atoms about the same thing become
-    one, and what is said twice is said once; otherwise the order is kept.
+    Nested parts are flattened, constants vanish, atoms with a common subject are
+    merged, and duplicates removed; otherwise the order is kept.
     """
     return _joined(parts, either=False)
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """Return a predicate that holds where some part does, as tidy as `all_of`."""
+    """Return a predicate that holds where some part does, as simplified as `all_of`."""
     return _joined(parts, either=True)
 
 
 def simplified(predicate: Predicate) -> Predicate:
-    """Return the predicate flattened, without constants and doubles, and sorted.
+    """Return the predicate flattened, without constants and duplicates, and sorted.
 
     Args:
         predicate: Any predicate.
 
     Returns:
-        A predicate that holds of the same mechanisms. Predicates that differ in the
-        order of their parts become equal; other equal meanings need not.
+        A predicate that holds for the same mechanisms. Predicates that differ in the
+        order of their parts become equal; other equivalent ones need not.
     """
     match predicate:
         case Not(part=part):
@@ -154,12 +155,12 @@ def substituted(
     value: str,
     scopes: frozenset[Scope] = frozenset(Scope),
 ) -> Predicate:
-    """Return what is left of a predicate once a label is known.
+    """Return the remaining predicate once a label is known.
 
     Args:
         predicate: Any predicate.
         label: The label.
-        value: The value that it is given.
+        value: Its value.
         scopes: Where it is given: on the mechanism, on the release, or on both.
 
     Returns:
@@ -218,7 +219,7 @@ def _flat(parts: Iterable[Predicate], kind: type[All | Any]) -> Iterable[Predica
 
 
 def _subject(part: Predicate, *, either: bool) -> Hashable:
-    """Return what parts must have in common for `_one` to join them."""
+    """Return the key under which `_one` merges parts."""
     match part:
         case LabelIn(scope=scope, label=name) | TextIn(scope=scope, field=name):
             return type(part), scope, name

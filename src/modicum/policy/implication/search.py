@@ -1,9 +1,8 @@
-"""Does one predicate imply another? Decided exactly, with a counterexample if not.
+"""Exact decision of implication between predicates, with a counterexample.
 
-The question is whether "narrow and not wide" can be true of any mechanism. It is
-searched for by splitting on one variable at a time; after every split, what has
-become certain is simplified away. Nothing is brought into a normal form that could
-be larger than the question.
+The question is whether "narrow and not wide" can hold for any mechanism. The search
+splits on one variable at a time; after every split, certain parts are simplified away.
+No normal form is built that could be larger than the question.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = [
     "witness",
 ]
 
-#: A question that takes more steps (parts of formulas looked at) stays undecided.
+#: A question that takes more steps (parts of formulas visited) stays undecided.
 STEPS_MAX = 50_000
 
 
@@ -61,7 +60,7 @@ class UndecidedError(ValueError):
 
 
 def implies(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> bool:
-    """Return whether every mechanism that `narrow` holds of, `wide` holds of too.
+    """Return whether `wide` holds for every mechanism for which `narrow` does.
 
     Returns:
         True only if it is proven; False also where the search took too long.
@@ -73,7 +72,7 @@ def implies(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> bool:
 
 
 def satisfiable(predicate: Predicate, vocabulary: Vocabulary) -> bool:
-    """Return whether a predicate holds of any mechanism.
+    """Return whether a predicate holds for any mechanism.
 
     Returns:
         False only if it is proven; True also where the search took too long.
@@ -84,11 +83,11 @@ def satisfiable(predicate: Predicate, vocabulary: Vocabulary) -> bool:
 def counterexample(
     narrow: Predicate, wide: Predicate, vocabulary: Vocabulary
 ) -> Mapping[str, str] | None:
-    """Return what a mechanism is like that `narrow` holds of and `wide` does not.
+    """Return a mechanism for which `narrow` holds and `wide` does not.
 
     Returns:
-        By CEL path, the values of whatever either predicate looks at; None if the
-        claim is true.
+        By CEL path, the values of all that either predicate uses; None if the claim is
+        true.
 
     Raises:
         UndecidedError: If the search takes more than `STEPS_MAX` steps.
@@ -101,7 +100,7 @@ def counterexample(
 
 
 def witness(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> Facts | None:
-    """Return facts of which `narrow` holds and `wide` does not, or None.
+    """Return facts for which `narrow` holds and `wide` does not, or None.
 
     Raises:
         UndecidedError: If the search takes more than `STEPS_MAX` steps.
@@ -124,11 +123,11 @@ class _Search:
         self._steps = 0
 
     def solve(self, formula: Formula) -> Domains | None:
-        """Return what may be left of every variable, or None if nothing may."""
+        """Return the remaining values of every variable, or None if there are none."""
         rest = self._propagated(formula)
         if rest == FALSE:
             return None
-        # What one part finds cannot be in the way of another: they share nothing.
+        # The results of parts cannot conflict: they share nothing.
         parts = _independent(rest, self._worlds.tied())
         return self._left if all(self._split(part) for part in parts) else None
 
@@ -156,13 +155,13 @@ class _Search:
         self._left[variable] &= mask
 
     def _forget(self, known: int) -> None:
-        """Take back what was narrowed since so many were known."""
+        """Undo narrowings down to a number of known ones."""
         while len(self._undo) > known:
             variable, mask = self._undo.pop()
             self._left[variable] = mask
 
     def _propagated(self, formula: Formula) -> Formula:
-        """Return what is left of a formula once all that follows is narrowed.
+        """Return the remaining formula once all consequences are narrowed.
 
         False is returned also where the values left are impossible together.
         """
@@ -178,7 +177,7 @@ class _Search:
         return formula if self._worlds.possible(self._left) else FALSE
 
     def _reduced(self, formula: Formula) -> Formula:
-        """Return the formula without what is decided already."""
+        """Return the formula without its decided parts."""
         self._steps += 1
         if self._steps > STEPS_MAX:
             message = f"not decided in {STEPS_MAX} steps"
@@ -208,7 +207,7 @@ def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def _next(formula: Formula) -> Literal:
-    """Return the literal to split on: in the part with the fewest ways out."""
+    """Return the literal to split on: in the part with the fewest options."""
     while not isinstance(formula, Literal):
         if isinstance(formula, Both):
             formula = min(formula.parts, key=_ways_out)
@@ -235,7 +234,7 @@ def _independent(formula: Formula, tied: list[list[Hashable]]) -> list[Formula]:
 
 
 def _root(same: dict[Hashable, Hashable], variable: Hashable) -> Hashable:
-    """Return what stands for all that are the same, and shorten the way to it."""
+    """Return the representative of equal variables, with path compression."""
     while variable in same:
         above = same[variable]
         same[variable] = same.get(above, above)
@@ -252,7 +251,7 @@ def _variables(formula: Formula) -> Iterator[Hashable]:
 
 
 def _in_words(looked_at: Iterable[Atom], facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield path and value of what atoms look at, as texts."""
+    """Yield path and value of the atoms' subjects, as texts."""
     for atom in looked_at:
         match atom:
             case LabelIn(scope=scope, label=name):

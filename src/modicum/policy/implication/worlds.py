@@ -1,14 +1,14 @@
-"""All that can be true of a mechanism, as far as some predicates can tell.
+"""All possible facts about a mechanism that some predicates can distinguish.
 
 A world gives each *variable* one of finitely many values: a label one of its closed
 values, an open text one that is mentioned or "another one", a bound one of the
-intervals between the numbers it is compared with. A predicate becomes a *formula*
-whose literals say: this variable has one of these values, given as bits of a mask.
+intervals between the numbers it is compared with. A predicate becomes a *formula* whose
+literals restrict a variable to some values, given as bits of a mask.
 
-Two things tie variables together, and `Worlds.possible` knows both: how many
-attributes are read in all, and what another text can start with, end with and contain
-at once. So a formula that is true of a possible choice of values is true of some
-mechanism, and the other way round.
+Two things relate variables, and `Worlds.possible` knows both: the total number of
+attributes read, and which prefixes, suffixes and substrings another text can have at
+once. So a formula that holds for a possible choice of values holds for some mechanism,
+and the other way round.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from modicum.policy.predicates import (
 )
 from modicum.release import Vocabulary
 
-#: What another text is called where nothing is asked of it.
+#: The placeholder for another text without conditions.
 _READABLE = "something-else"
 
 
@@ -61,11 +61,11 @@ def another_text(
     must: Collection[TextPasses],
     may_not: Collection[TextPasses],
 ) -> str | None:
-    """Return a text that is not mentioned and passes some tests, and fails others.
+    """Return an unmentioned text that passes some tests, and fails others.
 
-    Where there is one, the barest text is one: it has just the parts that it must
-    have, with a strange letter between them. Every text that passes those tests has
-    these parts, so it passes whatever the barest one passes.
+    If there is one, the minimal text is one: it has just the required parts, separated
+    by an unused letter. Every text that passes those tests has these parts, so it
+    passes whatever the minimal one passes.
 
     Args:
         mentioned: Texts that it may not be.
@@ -120,13 +120,13 @@ class _Bound(Struct, frozen=True):
 
 
 class _Group(Struct, frozen=True):
-    """Attributes that no predicate tells apart; the variable says if one is read."""
+    """Attributes that no predicate distinguishes; the variable: whether one is read."""
 
     attributes: tuple[str, ...]
 
 
 class _Size(Struct, frozen=True):
-    """How many attributes are read; a value begins at each number asked about."""
+    """The number of attributes read; a value begins at each number compared with."""
 
 
 class Worlds:
@@ -209,7 +209,7 @@ class Worlds:
     # --- formulas ---
 
     def formula(self, predicate: Predicate, *, positive: bool = True) -> Formula:
-        """Return the formula that says what a predicate says, or denies it.
+        """Return the formula of a predicate, or of its negation.
 
         Args:
             predicate: One whose atoms were given to the constructor.
@@ -277,7 +277,7 @@ class Worlds:
             case Either(parts=parts):
                 return both_of(map(self._denied, parts))
 
-    # --- what is possible together ---
+    # --- joint possibility ---
 
     def tied(self) -> list[list[Hashable]]:
         """Return lists of variables that limit each other beyond any formula."""
@@ -304,13 +304,13 @@ class Worlds:
         )
 
     def _size(self, domains: Domains) -> int | None:
-        """Return how many attributes may be read, the fewest; None if no number."""
+        """Return the least possible number of attributes; None if there is none."""
         fewest, most = self._reads_possible(domains)
         if _Size() not in domains:
             return fewest
         begins = [begin for begin in self._values[_Size()] if isinstance(begin, int)]
         ends = [*(begin - 1 for begin in begins[1:]), most]
-        # What is left need not hang together: "none, or more than two".
+        # The remaining numbers need not be contiguous: "none, or more than two".
         for bit, (begin, end) in enumerate(zip(begins, ends, strict=True)):
             size = max(begin, fewest)
             if domains[_Size()] >> bit & 1 and size <= min(end, most):
@@ -327,7 +327,7 @@ class Worlds:
         return fewest, most
 
     def _another_text(self, key: _Text, domains: Domains) -> str | None:
-        """Return a text for "another one", or None if it cannot be what it must."""
+        """Return a text for "another one", or None if the conditions exclude it."""
         texts = [text for text in self._values[key] if isinstance(text, str)]
         if domains[key] != 1 << len(texts):
             return ""  # A text that is mentioned will do, or the kind is closed.

@@ -1,7 +1,7 @@
-"""What the JSON Schemas of policies and releases have in common.
+"""Common parts of the JSON Schemas of policies and releases.
 
 A schema accepts everything that the parser accepts. The parser also checks what no
-schema can say: names that must be declared, claims, predicates, exact numbers.
+schema can express: names that must be declared, claims, predicates, exact numbers.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Schema: TypeAlias = dict[str, object]
 #: The dialect of JSON Schema.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-# Letters beyond ASCII cannot be told from other characters in every dialect of
-# patterns; the parser is stricter.
+# Letters beyond ASCII cannot be distinguished in every dialect of patterns; the parser
+# is stricter.
 _NAME = r"^[^\x00-/:-@\[-^`{-\x7f][^\x00-*,/:-@\[-^`{-\x7f]*$"
 _RELEASE_ID = r"^[^\x00-/:-@\[-^`{-\x7f][^\x00-*,;-?\[-^`{-\x7f]*$"
 _IDENTIFIER = r"^[^\x00-@\[-^`{-\x7f][^\x00-/:-@\[-^`{-\x7f]*$"
@@ -48,7 +48,7 @@ def release_id(description: str) -> Schema:
 
 
 def person() -> Schema:
-    """Return the schema of a person: what a ledger calls an actor."""
+    """Return the schema of a person: an actor of a ledger."""
     return release_id("a person")
 
 
@@ -154,7 +154,7 @@ def measured(what: str, delta: Schema) -> Schema:
     }
 
 
-#: How closely an attribute can belong to a category.
+#: The degrees of membership in a category.
 LEVELS = tuple(level.value for level in Level)
 
 

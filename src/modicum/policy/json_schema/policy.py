@@ -1,6 +1,6 @@
 """The JSON Schema of policy files, for completion and first checks in editors.
 
-The compiler stays the authority: what it accepts, the schema accepts.
+The compiler is authoritative: the schema accepts whatever it accepts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def policy_schema(*, part: bool = False) -> Schema:
 
 
 def _requirements() -> Schema:
-    """Return what a whole policy must have, here or in what it includes."""
+    """Return the required parts of a policy, here or in its includes."""
     return {
         "required": ["modicum", "name"],
         "anyOf": [

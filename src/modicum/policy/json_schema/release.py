@@ -1,4 +1,4 @@
-"""The JSON Schema of release files, in general or with the words of one policy."""
+"""The JSON Schema of release files, in general or with the vocabulary of one policy."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:
     """Return the schemas of `where`, `periods` and `groups`.
 
     Args:
-        vocabulary: The words of a policy. Without one, every name may be an attribute
-            that divides the population.
+        vocabulary: The vocabulary of a policy. Without one, every name may be an
+            attribute that divides the population.
     """
     labels = () if vocabulary is None else vocabulary.labels
     period: Schema = {
@@ -115,7 +115,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
     """Return the JSON Schema of release files.
 
     Args:
-        vocabulary: The words of a policy. Without one, every name may be a label,
+        vocabulary: The vocabulary of a policy. Without one, every name may be a label,
             a unit or an attribute.
     """
     labels = _labels(vocabulary)
@@ -171,7 +171,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
 
 
 def _open(schema: Schema, vocabulary: Vocabulary | None) -> Schema:
-    """Let other keys be labels where no policy says which labels there are."""
+    """Allow other keys as labels where no policy defines the labels."""
     if vocabulary is not None:
         return schema
     return {**schema, "additionalProperties": name("a value of a label")}

@@ -1,1 +1,1 @@
-"""What is wrong with a policy that reads well: errors of meaning, and warnings."""
+"""Semantic errors of a well-formed policy, and warnings."""

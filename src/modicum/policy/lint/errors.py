@@ -1,4 +1,4 @@
-"""The default of a label is its strictest reading: leaving it out escapes nothing."""
+"""The default of a label is its strictest reading: omitting it never helps."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BOTH, RELEASE = frozenset(Scope), frozenset({Scope.RELEASE})
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """How a description that gives a label, and one without it, are read.
+    """The reading of a description with a label, and of one without it.
 
     Attributes:
         label: The label.
-        value: The value that it is given.
-        default: The value that it is read as when it is left out.
-        scopes: Where it is given or left out; elsewhere it is given anyhow.
-        vocabulary: The words of the policy.
+        value: Its value.
+        default: Its value when it is left out.
+        scopes: Where it is given or left out; elsewhere it is given in any case.
+        vocabulary: The vocabulary of the policy.
     """
 
     label: str
@@ -52,31 +52,31 @@ class LabelReading:
         return substituted(predicate, self.label, self.value, self.scopes)
 
     def left_out(self, predicate: Predicate) -> Predicate:
-        """Return a predicate about descriptions that leave the label out."""
+        """Return a predicate about descriptions without the label."""
         return substituted(predicate, self.label, self.default, self.scopes)
 
     def escapes(self, narrow: Predicate, instead: Sequence[Predicate]) -> bool:
-        """Return whether what falls under `narrow` may be left to nothing instead.
+        """Return whether a match of `narrow` may match none of `instead`.
 
         Args:
-            narrow: What holds of a description that gives the label.
-            instead: What is as strict, for descriptions that leave it out.
+            narrow: The condition on a description with the label.
+            instead: Equally strict conditions, on descriptions without it.
         """
         try:
             example = counterexample(narrow, Any(tuple(instead)), self.vocabulary)
         except UndecidedError:
-            return True  # What is not proven is not relied on.
+            return True  # Unproven claims are not relied on.
         return example is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """Something that nobody escapes who gives a label, and somebody without it.
+    """A check that can be evaded by omitting a label.
 
     Attributes:
-        kind: What it is: a rule, an approval or a guard.
-        given: What is true of a description with the label.
-        left_out: What becomes of it without the label.
+        kind: Its kind: a rule, an approval or a guard.
+        given: The facts of a description with the label.
+        left_out: The result without the label.
     """
 
     kind: str
@@ -84,19 +84,19 @@ class Escape:
     left_out: str
 
 
-#: Finds what is escaped by leaving a label out.
+#: Finds checks that can be evaded by omitting a label.
 _Search = Callable[[LabelReading], Escape | None]
 
 
 def refuse_loose_defaults(
     policy: Policy, rules: RuleSet, release_rules: RuleSet, found: Problems
 ) -> None:
-    """Note every label by whose absence a release would escape something.
+    """Report every label whose omission would let a release evade a check.
 
-    For every value of the label, whatever rule a mechanism with it falls under,
-    without the label it falls under a rule about the same scope that is at least as
-    tight; whatever approval a release with it needs, without the label it needs one
-    at least as demanding; and what a guard refuses, some guard refuses then too.
+    For every value of the label, whatever rule a mechanism with it matches, without the
+    label it matches a rule about the same scope that is at least as tight; whatever
+    approval a release with it needs, without the label it needs one at least as
+    demanding; and what a guard refuses, some guard refuses then too.
     """
     lines = _lines(rules)
     searches: tuple[_Search, ...] = (
@@ -119,7 +119,7 @@ def _loose_default(
     label = vocabulary.labels[name]
 
     def escape(default: str) -> tuple[str, Escape] | None:
-        # A mechanism inherits what its release says; or only it says something.
+        # A mechanism inherits its release's labels; or only the mechanism has some.
         for value, scopes in product(label.values, (BOTH, RELEASE)):
             reading = LabelReading(name, value, default, scopes, vocabulary)
             for search in searches:
@@ -173,11 +173,11 @@ def _escaped_base(bases: Sequence[BaseRule], reading: LabelReading) -> Escape | 
 def _escaped_context(
     rules: RuleSet, lines: Sequence[Sequence[Line]], reading: LabelReading
 ) -> Escape | None:
-    """Return a rule that is escaped in some context.
+    """Return a rule that is evaded in some context.
 
-    Extensions are asked one by one: if in each a setting that is as tight takes the
-    place of another one, all other settings being the same, they can be exchanged
-    one after the other. That is exact unless several extensions look at the label.
+    Extensions are checked one by one: if in each a setting that is as tight replaces
+    another one, all other settings being the same, they can be exchanged one after the
+    other. That is exact unless several extensions use the label.
     """
     for settings, in_order in zip(rules.extensions, lines, strict=True):
         predicates = [setting.predicate for setting in settings]
@@ -238,7 +238,7 @@ def _lines(rules: RuleSet) -> tuple[tuple[Line, ...], ...]:
 
 
 def _order_of(row: Sequence[Budget]) -> object:
-    """Return what is the same for budgets that are ordered in the same way."""
+    """Return a key that is equal for budgets with the same order."""
     limited = [one for one in row if not isinstance(one, Unlimited)]
     kinds = {(measure(one), getattr(one, "delta", None)) for one in limited}
     numbers = {parameter(one) for one in limited}
@@ -274,7 +274,7 @@ def _escaped_approval(
 
 
 def _no_less_demanding(one: Approval, other: Approval) -> bool:
-    """Return whether whoever satisfies `one` satisfies `other` too."""
+    """Return whether all who satisfy `one` satisfy `other` too."""
     # Of those who satisfy `one`, at most one is the requester.
     may_not_count = one.requester_may_approve and not other.requester_may_approve
     counted = one.need - may_not_count
@@ -296,13 +296,12 @@ def _escaped_guard(policy: Policy, reading: LabelReading) -> Escape | None:
 
 
 def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> None:
-    """Refuse what an author cannot have meant.
+    """Refuse likely mistakes.
 
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget
-            lets nothing pass, the default of a label is not its strictest
-            reading, a label has the name of a check, or one person stands in the roles
-            under two names.
+            allows nothing, the default of a label is not its strictest reading, a label
+            has the name of a check, or one person is in the roles under two names.
     """
     found = Problems()
     if CHOICE in policy.vocabulary.labels:

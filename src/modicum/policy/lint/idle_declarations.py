@@ -1,4 +1,4 @@
-"""Declarations that change nothing, and approvals by nobody."""
+"""Declarations without effect, and approvals without approvers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def idle_turns(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
 
 
 def open_turns(policy: Policy) -> Iterator[Problem]:
-    """Yield a warning if anybody may open rounds though there are roles, or nobody may.
+    """Yield a warning if everybody may open rounds in spite of roles, or no one may.
 
     Args:
         policy: The policy.
@@ -76,7 +76,7 @@ def open_turns(policy: Policy) -> Iterator[Problem]:
 
 
 def idle_divisions(policy: Policy) -> Iterator[Problem]:
-    """Yield what is said about the population and changes no decision."""
+    """Yield declarations about the population that affect no decision."""
     population = policy.vocabulary.population
     limited = {base.unit for base in (*policy.base_policies, *policy.per_release)}
     for unit in population.time_detail:
@@ -89,7 +89,7 @@ def idle_divisions(policy: Policy) -> Iterator[Problem]:
 
 
 def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
-    """Yield a warning if approvals are asked for and nobody has a role."""
+    """Yield a warning if approvals are required and no one has a role."""
     asked = (*policy.approvals, *filter(None, [policy.activation]))
     if asked and policy.roles is None:
         yield Problem(
@@ -102,10 +102,10 @@ def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
 
 
 def written_twice(policy: Policy) -> Iterator[Problem]:
-    """Yield a mistake for each person whom the roles name in two ways.
+    """Yield a mistake for each person whom the roles spell in two ways.
 
-    One person would agree twice. A log may hold such a policy, of an earlier version;
-    this is asked of policies that are to be activated, not of those.
+    One person could approve twice. A log may contain such a policy of an earlier
+    version; only policies to be activated are checked for this.
     """
     first: dict[str, tuple[str, str]] = {}
     for role, people in (policy.roles or {}).items():

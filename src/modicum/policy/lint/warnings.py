@@ -1,4 +1,4 @@
-"""What is allowed but probably not meant."""
+"""Warnings: what is allowed but probably not meant."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from modicum.policy.model import (
 from modicum.policy.predicates import All, Any, Constant, Predicate, labels_of
 from modicum.policy.rules import RuleSet
 
-#: Of an example, so many facts are shown.
+#: Maximum number of facts shown of an example.
 FACTS_SHOWN = 4
 
 
 def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
-    """Yield what nothing limits over history.
+    """Yield what no rule over history limits.
 
     A unit that another one covers is limited with it; for each of the others, every
-    mechanism that the guards let pass must fall under a rule with a limit.
+    mechanism that the guards allow must match a rule with a limit.
     """
     yield from _ruleless(policy)
     if not rules:
@@ -53,7 +53,7 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
 
 
 def _nothing_adds_up(policy: Policy) -> Iterator[Problem]:
-    """Yield that history has no limit, unless people are asked about every release."""
+    """Yield that history has no limit, unless every release needs approval."""
     asked = Any(tuple(approval.when for approval in policy.approvals))
     if implies(All(()), asked, policy.vocabulary):
         return
@@ -92,7 +92,7 @@ def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
     try:
         example = counterexample(passing, limited, policy.vocabulary)
     except UndecidedError:
-        example = {}  # What is not proven is not relied on.
+        example = {}  # Unproven claims are not relied on.
     if example is None:
         return
     facts = [f"{path} = {value}" for path, value in example.items()][:FACTS_SHOWN]
@@ -109,7 +109,7 @@ def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
 
 
 def _limited(rules: RuleSet, unit: str) -> Predicate:
-    """Return a predicate that holds of every mechanism under a limit for the unit."""
+    """Return a predicate that holds for every mechanism under a limit for the unit."""
     by_contexts: dict[tuple[int, ...], list[Predicate]] = {}
     for number, base in enumerate(rules.bases):
         if base.unit == unit:
@@ -136,7 +136,7 @@ def _any_context(rules: RuleSet, contexts: tuple[int, ...]) -> Predicate:
 
 
 def _place_of_rules(policy: Policy, unit: str) -> Mark | None:
-    """Return where the first policy for a unit stands, or the first of all."""
+    """Return the position of the first policy for a unit, or the first of all."""
     own = [base.mark for base in policy.base_policies if base.unit == unit]
     return (own or [base.mark for base in policy.base_policies])[0]
 
@@ -177,9 +177,9 @@ def needless_guards(policy: Policy) -> Iterator[Problem]:
             )
 
 
-#: Combinations of settings beyond this are not told to the author one by one.
+#: Maximum number of combinations of settings listed individually.
 SHOWN_MAX = 3
-#: Of more combinations than this, nobody is told which ones exclude each other.
+#: Maximum number of combinations checked for mutual exclusion.
 CONTEXTS_MAX = 500
 
 
@@ -216,7 +216,7 @@ def _lonely_categories(policy: Policy) -> Iterator[Problem]:
 
 
 def _untold_attributes(policy: Policy) -> Iterator[Problem]:
-    """Yield attributes of which nobody said whether they belong to a category."""
+    """Yield attributes without a category assignment."""
     asked = policy.categories and any(
         isinstance(base, CategoryPolicy)
         for base in (*policy.base_policies, *policy.per_release)

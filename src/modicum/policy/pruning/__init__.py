@@ -1,6 +1,6 @@
 """Pruning: which rules can never be the only one to deny a release, and why.
 
-`prune` is for the rules over history, `prune_alone` for those that look at one
-release alone. Both apply theorem 5.1 of DPolicy to every pair of rules, exactly, by
-way of chains of budgets: see docs/explanation/pruning.md.
+`prune` is for the rules over history, `prune_alone` for the single-release rules. Both
+apply theorem 5.1 of DPolicy to every pair of rules, exactly, by way of chains of
+budgets: see docs/explanation/pruning.md.
 """

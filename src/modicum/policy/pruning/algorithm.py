@@ -37,9 +37,9 @@ KEPT = -1
 def roots(covered_by: Integers) -> Integers:
     """Return for each rule the kept rule at the end of its chain of witnesses.
 
-    Covering is transitive, so the last rule of a chain covers all others. A circle
-    of rules, all of which cover each other, comes up only where some implication
-    stayed undecided; its first rule is kept, and so nothing is lost.
+    Covering is transitive, so the last rule of a chain covers all others. A cycle of
+    rules that cover each other occurs only where some implication stayed undecided; its
+    first rule is kept, and so nothing is lost.
 
     Args:
         covered_by: For each rule the number of another one, or `KEPT`.
@@ -90,8 +90,8 @@ def witnesses(
     Args:
         rules: The rules.
         order: For each unit, the units whose rules may cover a rule of it.
-        filters_of: What budgets admit, one for each, for comparing.
-        vocabulary: The words that predicates are about.
+        filters_of: The filters of budgets, one for each, for comparing.
+        vocabulary: The vocabulary of predicates.
     """
     if not len(rules):
         return array("q")
@@ -128,7 +128,7 @@ def _limits(
 
 
 class _Search:
-    """Looks for what covers each rule, one chain of budgets after the other."""
+    """Searches for the cover of each rule, one chain of budgets after the other."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Search:
         return found
 
     def _least(self, keys: Integers, rules: Integers) -> Integers:
-        """Return for each rule the least key of those that it may be covered by."""
+        """Return for each rule the least key of those that may cover it."""
         shape = len(self._larger), self._scopes.size
         table = np.full(shape, _NONE, np.int64)
         real = rules[self._somewhere[rules]]

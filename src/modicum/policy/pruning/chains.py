@@ -1,8 +1,8 @@
 """Budgets as chains: within a chain, every budget is no looser than the next.
 
-What a rule needs to know of all the budgets that cover it is then, for each chain,
-only the least place in it; and a budget is no looser than another one exactly if its
-place is below the other's *threshold* in that chain.
+Among all budgets that cover a rule, only the least place in each chain matters; and a
+budget is no looser than another one exactly if its place is below the other's
+*threshold* in that chain.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Flags: TypeAlias = NDArray[np.bool]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Lists of numbers, none empty, one after the other; each belongs to a target.
+    """Concatenated non-empty lists of numbers; each belongs to a target.
 
     Attributes:
-        targets: What the lists belong to, rising.
-        starts: Where each list begins.
+        targets: The targets of the lists, ascending.
+        starts: The start of each list.
         sources: The numbers of all lists.
     """
 
@@ -38,7 +38,7 @@ class Lists:
 
     @property
     def lengths(self) -> Integers:
-        """How long each list is."""
+        """The length of each list."""
         return np.diff(self.starts, append=self.sources.size)
 
     def least(self, keys: Integers) -> Integers:
@@ -55,7 +55,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Blocks of pairs: in a block, every target goes with every source."""
+    """Blocks of pairs: in a block, every target is paired with every source."""
 
     blocks: list[tuple[Integers, Integers]]
 
@@ -65,7 +65,7 @@ class Pairs:
         self.blocks.append((np.repeat(rows, columns.size), np.tile(columns, rows.size)))
 
     def lists(self) -> Lists:
-        """Return the sources of each target as a list; a pair may come repeatedly."""
+        """Return the sources of each target as a list; a pair may occur repeatedly."""
         nothing = [np.zeros(0, np.int64)]
         targets = np.concatenate(nothing + [block for block, _ in self.blocks])
         sources = np.concatenate(nothing + [block for _, block in self.blocks])
@@ -86,7 +86,7 @@ class Chains:
     Limits that admit the same are one limit.
 
     Attributes:
-        limit: For each filter that was given, the number of its limit.
+        limit: For each given filter, the number of its limit.
         chain: For each limit, its chain.
         place: For each limit, its place in its chain.
         thresholds: For each chain a row: for each limit, how many limits of the

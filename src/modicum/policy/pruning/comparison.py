@@ -1,8 +1,8 @@
-"""Compares the predicates of a rule set, and makes its nodes.
+"""Compares the predicates of a rule set, and builds its nodes.
 
-A policy has thousands of them, one for each attribute and category. One implies
-another exactly if its attributes are a subset; an index from attributes to the sets
-they are in, with sets of sets as the bits of one integer, answers for all at once.
+A policy has thousands of them, one for each attribute and category. One implies another
+exactly if its attributes are a subset; an index from attributes to the sets they are
+in, with sets of sets as the bits of one integer, decides for all at once.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Readers:
     def implied_by(self, parts: Parts) -> list[int]:
         """Return the numbers of the sets that a conjunction reads from.
 
-        What the conjunction does not look at may be unread. So it implies a set
-        exactly if it implies those of the set's attributes that it looks at.
+        Attributes that the conjunction ignores may be unread. So it implies a set
+        exactly if it implies those of the set's attributes that it uses.
         """
         found: list[int] = []
         for shared, numbers in self._alike(parts):
@@ -68,8 +68,8 @@ class Readers:
 
         Args:
             given: A conjunction that can be true and looks at none of the sets.
-            wide: A predicate. A set with an attribute that it does not look at may
-                be read by that alone, which leaves everything else open; so it
+            wide: A predicate. A set with an attribute that it does not use may be
+                satisfied by that alone, which leaves everything else open; so it
                 implies the predicate exactly if nothing but `given` is needed.
         """
         if self._logic.implies(given, wide):
@@ -83,10 +83,10 @@ class Readers:
         return sorted(found)
 
     def _alike(self, parts: Parts) -> Iterator[tuple[frozenset[str], list[int]]]:
-        """Yield groups of sets that the parts cannot tell apart.
+        """Yield groups of sets that the parts cannot distinguish.
 
-        With each group comes what the parts look at of its first set. Attributes
-        that are only counted are as good as each other, so their number decides.
+        With each group comes the part of its first set that the parts use. Attributes
+        that are only counted are interchangeable, so their number decides.
         """
         looks = [self._logic.looks(part) for part in parts]
         looked_at = frozenset[str]().union(*(one.attributes for one in looks))
@@ -114,8 +114,8 @@ def _places(bits: int) -> list[int]:
     return places
 
 
-#: With more tied nodes than this, predicates are all treated as plain ones: what is
-#: found then is true, but an implication may be missed.
+#: With more tied nodes than this, predicates are all treated as plain ones: results are
+#: true, but an implication may be missed.
 TIED_MAX = 4000
 
 

@@ -1,4 +1,4 @@
-"""The contexts of a rule set, compared by way of the extensions they are made of.
+"""The contexts of a rule set, compared by way of their extensions.
 
 A context is a setting of each extension. Extensions without a variable in common are
 independent: a context can be true exactly if its settings in each *group* of
@@ -12,10 +12,10 @@ and contexts e and e', all of them satisfiable,
 
     B and e imply B' and e'   exactly if   B implies B' and e implies e'.
 
-(B and B' look at other things than e and e'. So any way to make B true goes together
-with any way to make e true, and if both together imply B', then B alone does; the
-same for e'.) All other nodes are *tied*: each is compared as a whole. What no
-mechanism can match has no node.
+(B and B' use other variables than e and e'. So any way to make B true is compatible
+with any way to make e true, and if both together imply B', then B alone does; the same
+for e'.) All other nodes are *tied*: each is compared as a whole. What no mechanism can
+match has no node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from modicum.policy.pruning.chains import Flags, Integers, Lists
 from modicum.policy.pruning.logic import Logic, Parts
 
 #: In a group with more combinations of settings than this, extensions are treated as
-#: independent: what is found then is true, but an implication may be missed.
+#: independent: results are true, but an implication may be missed.
 GROUP_MAX = 250
 
 
@@ -184,9 +184,9 @@ class Scopes:
 
     Attributes:
         node: For each base rule and context its node, or `NOWHERE`.
-        size: How many nodes there are.
-        plain: How many plain predicates there are. Node `e * plain + p` is plain
-            predicate `p` in context `e`; tied nodes come after these.
+        size: The number of nodes.
+        plain: The number of plain predicates. Node `e * plain + p` is plain predicate
+            `p` in context `e`; tied nodes come after these.
         contexts: The contexts and their order.
         wider: For each plain predicate those it implies, itself too.
         ties: For each node those it implies, where it or they are tied; for a tied

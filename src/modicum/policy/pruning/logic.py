@@ -1,10 +1,10 @@
-"""Implication between conjunctions, asked only about the parts that can matter.
+"""Implication between conjunctions, decided only on the relevant parts.
 
-Variables are what predicates look at: attributes, labels, open texts, bounds. Two
-predicates without a common variable are independent: if both can be true, they can
-be true together. So a conjunction that can be true implies a predicate exactly if
-those of its parts do that are connected with the predicate, directly or through
-other parts; and most questions about a policy shrink to a few distinct ones.
+Variables are the subjects of predicates: attributes, labels, open texts, bounds. Two
+predicates without a common variable are independent: if both can be true, they can be
+true together. So a conjunction that can be true implies a predicate exactly if those of
+its parts do that are connected with the predicate, directly or through other parts; and
+most questions about a policy shrink to a few distinct ones.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from modicum.policy.predicates import (
 )
 from modicum.release import Vocabulary
 
-#: After so many searches for a counterexample nothing more is claimed: the policy has
-#: hundreds of predicates that all look at the same things, and a reader would wait
-#: for minutes. What was found until then is true.
+#: After this many searches for a counterexample nothing more is claimed: the policy has
+#: hundreds of predicates that all use the same variables, and a reader would wait for
+#: minutes. What was proven until then is true.
 QUESTIONS_MAX = 30_000
 
-#: What a predicate looks at. An attribute is its name, all else a tuple.
+#: A variable of a predicate. An attribute is its name, all else a tuple.
 Variable: TypeAlias = Hashable
 Parts: TypeAlias = tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a predicate looks at.
+    """The variables of a predicate.
 
     Attributes:
         predicate: The predicate itself.
@@ -59,27 +59,28 @@ class Footprint:
 
 
 class Logic:
-    """Answers, and remembers, what implies what.
+    """Decides and caches implications.
 
     Args:
-        vocabulary: The words that predicates are about.
+        vocabulary: The vocabulary of predicates.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         #: Enough wherever no attributes are counted, and much quicker.
         self._without_attributes = replace(vocabulary, attributes=frozenset())
-        #: By identity: hashing a large predicate takes as long as looking at it.
+        #: By identity: hashing a large predicate takes as long as traversing it.
         self._looks: dict[int, Footprint] = {}
         self._implied: dict[tuple[Parts, Predicate], bool] = {}
         self._possible: dict[Parts, bool] = {}
         self._questions = 0
 
     def looks(self, predicate: Predicate) -> Footprint:
-        """Return what a predicate looks at."""
+        """Return the variables of a predicate."""
         found = self._looks.get(id(predicate))
         if found is None:
-            # What is remembered holds the predicate, so that its identity stays its.
+            # The cached value refers to the predicate, so that its identity is not
+            # reused.
             found = self._looks[id(predicate)] = self._looks_of(predicate)
         return found
 
@@ -146,7 +147,7 @@ class Logic:
 
 
 def _others(atom: Atom) -> frozenset[Variable]:
-    """Return what a part looks at besides attributes."""
+    """Return the variables of a part besides attributes."""
     match atom:
         case LabelIn(scope=scope, label=label):
             return frozenset({("label", scope, label)})

@@ -1,4 +1,4 @@
-"""The two questions that a compiled policy asks about its rules."""
+"""The two questions of a compiled policy about its rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from modicum.release import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """For each rule, whether another one makes it superfluous.
+    """For each rule, whether another one makes it redundant.
 
     Attributes:
         witness: For each rule, by number, -1 if it is kept, else the number of a
@@ -34,17 +34,17 @@ def prune(
     filter_of: Callable[[Budget], Filter],
     vocabulary: Vocabulary,
 ) -> Pruned:
-    """Return which rules over history are superfluous, each with its witness.
+    """Return which rules over history are redundant, each with its witness.
 
     Args:
         rules: The rules; a budget in a context depends on nothing of the base rule
             but its budget.
         order: For each unit, the units whose rules may prune a rule of it: itself,
             and those whose losses are proven to be at least its own. Transitive.
-        filter_of: What a budget admits; equal budgets have equal filters.
-        vocabulary: The words that predicates are about.
+        filter_of: The filter of a budget; equal budgets have equal filters.
+        vocabulary: The vocabulary of predicates.
     """
-    # Imported here: the search takes NumPy, and most commands do not ask.
+    # Imported here: the search uses NumPy, and most commands do not need it.
     from modicum.policy.pruning.algorithm import witnesses
 
     def filters_of(budgets: Sequence[Budget]) -> Sequence[Filter]:
@@ -56,12 +56,12 @@ def prune(
 def prune_alone(
     rules: RuleSet, order: Mapping[str, frozenset[str]], vocabulary: Vocabulary
 ) -> Pruned:
-    """Return which rules on each release alone are superfluous.
+    """Return which single-release rules are redundant.
 
     Args:
         rules: The rules, each held against one release by itself.
         order: As for `prune`.
-        vocabulary: The words that predicates are about.
+        vocabulary: The vocabulary of predicates.
     """
     from modicum.policy.pruning.algorithm import witnesses
 

@@ -1,8 +1,8 @@
-"""From the text of a query to a `Query`: what is not known is refused.
+"""From the text of a query to a `Query`: anything unknown is refused.
 
-The text is cut into tokens and made into a tree by sqlglot; then the tree is read by
-lists of what may stand where. As a parser may drop what it understands, every token
-must be accounted for as well: one that nothing was made of is refused.
+sqlglot splits the text into tokens and builds a tree; then the tree is read by lists of
+what is allowed where. As a parser may drop what it understands, every token must be
+accounted for as well: an unused token is refused.
 """
 
 from modicum.query.parser.lexer import line_comments

@@ -42,7 +42,7 @@ _COMPARISONS: Final[Mapping[str, Comparison]] = {
     "GT": ">",
     "GTE": ">=",
 }
-#: What a comparison says if its sides change places.
+#: The comparison with its sides exchanged.
 _FLIPPED: Final[Mapping[Comparison, Comparison]] = {
     "=": "=",
     "<>": "<>",
@@ -71,7 +71,7 @@ _ITSELF: Final = Reason(
 
 
 def read_condition(node: exp.Expr, scope: Scope) -> Condition:
-    """Return what a condition says.
+    """Return the condition of a node.
 
     Raises:
         InputError: If it is none that is read.
@@ -86,7 +86,7 @@ def read_condition(node: exp.Expr, scope: Scope) -> Condition:
 
 
 def _joined(node: exp.Expr, scope: Scope) -> Condition:
-    """Return a chain of one word, however long, without a call for each link."""
+    """Return a chain of one operator, however long, without a call for each link."""
     kind, waiting = type(node), [node]
     links: list[exp.Expr] = []
     while waiting:

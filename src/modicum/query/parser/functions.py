@@ -46,7 +46,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def read_aggregate(node: exp.Expr, scope: Scope) -> Aggregate:
-    """Return an aggregate, with the name that it has if it is given none.
+    """Return an aggregate, with its default name.
 
     Args:
         node: One for which `is_aggregate` holds.
@@ -132,7 +132,7 @@ def _within_group(node: exp.Expr, scope: Scope) -> Aggregate:
     only(sql, called, ("this",))
     only(sql, order, ("expressions",))
     orders = order.args["expressions"]
-    only(sql, orders[0], ("this", "desc", "nulls_first"))  # Their words are left.
+    only(sql, orders[0], ("this", "desc", "nulls_first"))  # Their keywords are left.
     share = _share(_needed(called, "this", sql), sql)
     found = _numbers(_needed(orders[0], "this", sql), scope)
     begin = sql.first(orders[0]) or 0
@@ -182,7 +182,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> ResolvedColumn:
 
 
 def read_period(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain] | None:
-    """Return the column and the period that a node tells; None for something else.
+    """Return the column and the period of a node; None for something else.
 
     Args:
         node: DATE_TRUNC('day', column), CAST(column AS DATE), column::DATE or
@@ -213,7 +213,7 @@ def read_period(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain] | 
 
 
 def _grain(node: exp.Expr, sql: SqlText) -> Grain:
-    """Return the word in quotes behind the bracket of DATE_TRUNC."""
+    """Return the quoted word after the bracket of DATE_TRUNC."""
     place = (sql.first(node) or 0) + 2
     written = sql.tokens[place].text.lower()
     if sql.kind(place) != "STRING" or written not in _GRAINS:
@@ -244,7 +244,7 @@ def _timed(node: exp.Expr, scope: Scope) -> ResolvedColumn:
 
 
 def _needed(node: exp.Expr, key: str, sql: SqlText) -> exp.Expr:
-    """Return an argument of a function, which may have been left out."""
+    """Return a required argument of a function."""
     argument: exp.Expr | None = node.args.get(key)
     if argument is None:
         raise refused(
@@ -257,7 +257,7 @@ def _needed(node: exp.Expr, key: str, sql: SqlText) -> exp.Expr:
 
 
 def _spend_function(node: exp.Expr, sql: SqlText, names: tuple[str, ...]) -> Mark:
-    """Return where a function's name stands, which must be one of some."""
+    """Return the position of a function's name, which must be one of some."""
     first = sql.first(node) or 0
     place = first if node.meta.get("start") is not None else first - 2
     if sql.word(place) not in names or sql.word(place + 1) != "(":

@@ -161,7 +161,7 @@ def _refuse_types(columns: Sequence[Column], node: exp.Expr, sql: SqlText) -> No
         )
 
 
-# --- what keeps one id's rows bounded -------------------------------------------------
+# --- bounds on the rows of one id -----------------------------------------------------
 
 
 def _refuse_other(

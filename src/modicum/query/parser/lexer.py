@@ -1,4 +1,4 @@
-"""From the text of a query to tokens, without a word about it in any log."""
+"""From the text of a query to tokens, without writing any of it to a log."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def line_comments(text: str, source: str) -> Iterator[tuple[int, int]]:
 
 
 def _between(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the comments between two tokens, where nothing but comments stands."""
+    """Yield the comments between two tokens, where there is nothing else."""
     place = begin
     while place < end:
         if text.startswith("--", place):

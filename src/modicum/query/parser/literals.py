@@ -1,4 +1,4 @@
-"""Values in the text of a query, as values of the column that they stand beside."""
+"""Values in the text of a query, as values of the column compared with."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TIME = re.compile(
 )
 #: Integers of a column lie within 64 bits.
 _INTEGER_MAX: Final = 2**63 - 1
-#: So many digits before the point, and as many behind it, every engine holds.
+#: Number of digits before and after the point that every engine supports.
 _DIGITS_MAX: Final = 18
 
 
 class _Wrong(Exception):  # noqa: N818 - it never leaves this module
-    """A value does not fit; says why, and what to write."""
+    """A value does not fit; contains the reason and the remedy."""
 
     def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(why)
@@ -64,7 +64,7 @@ def read_value(node: exp.Expr, column: Column, sql: SqlText) -> Value:
 def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
     """Return the error for a name where a value should be, ready to be raised.
 
-    It is not repeated: a text in the wrong quotes may be a value of the data.
+    The name is not repeated: a text in the wrong quotes may be a value of the data.
     """
     quoted = node.this.args.get("quoted")
     return refused(

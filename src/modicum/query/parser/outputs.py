@@ -1,4 +1,4 @@
-"""What an answer tells: the keys of its groups, and what is computed of each."""
+"""The outputs of an answer: the keys of its groups, and their aggregates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modicum.query.tables import Tables
 if TYPE_CHECKING:
     from sqlglot import exp
 
-#: What somebody is told who computes with aggregates.
+#: The message about arithmetic on aggregates.
 COMPUTED: Final = Reason(
     "each aggregate has its own noise",
     "select the aggregates separately, and compute with the answers: that costs"
@@ -31,10 +31,10 @@ _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "ST
 
 
 def of_aggregates(sql: SqlText, place: int) -> Reason | None:
-    """Return what is told of a sign of arithmetic beside aggregates.
+    """Return the message about an arithmetic operator beside aggregates.
 
     Returns:
-        The remedy; None if it is no such sign, or stands beside no aggregate.
+        The remedy; None if it is no such operator, or is not beside an aggregate.
     """
     if sql.word(place) not in _SIGNS:
         return None
@@ -47,7 +47,7 @@ def of_aggregates(sql: SqlText, place: int) -> Reason | None:
 
 
 def _called_before(sql: SqlText, place: int) -> str:
-    """Return the function whose closing bracket stands before a token."""
+    """Return the function whose closing bracket is before a token."""
     depth = 0
     for one in range(place - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(sql.word(one), 0)
@@ -75,10 +75,10 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Outputs:
-    """Return what a SELECT tells.
+    """Return the outputs of a SELECT.
 
     Raises:
-        InputError: If it tells rows, or something that is not read.
+        InputError: If it returns rows, or something unsupported.
     """
     if len(nodes) > _OUTPUTS_MAX:
         message = f"more than {_OUTPUTS_MAX} outputs are selected"
@@ -137,7 +137,7 @@ def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
 
 
 def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
-    """Refuse what is computed of aggregates."""
+    """Refuse arithmetic on aggregates."""
     from sqlglot import exp
 
     if not any(is_aggregate(one) for one in node.walk()):
@@ -149,7 +149,7 @@ def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
 
 
 def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -> str:
-    """Return what a column of the answer is called, if that is a valid name."""
+    """Return the name of a column of the answer, if it is valid."""
     if alias is None:
         given = Scalar(Kind.TEXT, usual, quoted=False, mark=mark)
     else:

@@ -27,12 +27,12 @@ def match_groups(
     outputs: Outputs,
     scope: Scope,
 ) -> None:
-    """Refuse a GROUP BY that does not name exactly the keys that are selected.
+    """Refuse a GROUP BY that does not name exactly the selected keys.
 
     Args:
         group: The clause; None if there is none.
         selected: The expressions that are selected.
-        outputs: What they are.
+        outputs: Their values.
         scope: The tables that are read.
 
     Raises:
@@ -143,12 +143,12 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group")
 
 
 def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
-    """Return the query that a text is.
+    """Return the query of a text.
 
     Args:
         text: SQL: one SELECT of keys and aggregates.
-        tables: What is declared about the tables that it may read.
-        source: What the text is called in messages.
+        tables: The declarations of the tables that it may read.
+        source: The name of the text in messages.
 
     Raises:
         InputError: If it is no SQL, or SQL that is not read, or does not fit the

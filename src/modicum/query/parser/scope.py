@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 T = TypeVar("T")
-#: At most so many names are listed.
+#: Maximum number of names listed.
 _LISTED_MAX = 20
 
 
@@ -30,7 +30,7 @@ class Named(Struct, frozen=True):
 
 
 class ResolvedColumn(Struct, frozen=True):
-    """A column that a name means, and where the name stands."""
+    """A column that a name means, and the position of the name."""
 
     reference: ColumnRef
     column: Column
@@ -119,7 +119,7 @@ class Scope(Struct, frozen=True):
 
 
 def matching(name: exp.Expr, known: Iterable[T]) -> list[T]:
-    """Return what a name may mean: exactly, if it is quoted or something is so called.
+    """Return the meanings of a name: exact ones, if it is quoted or any exists.
 
     Args:
         name: The identifier.
@@ -147,13 +147,13 @@ def spend_name(sql: SqlText, name: exp.Expr) -> None:
 
 
 def unknown(what: str, name: str, mark: Mark, known: Iterable[str]) -> InputError:
-    """Return the error for a name that is not declared, ready to be raised.
+    """Return the error for an undeclared name, ready to be raised.
 
     Args:
-        what: What it should be: `column` or `table`.
+        what: The expected kind: `column` or `table`.
         name: The name.
-        mark: Where it stands.
-        known: What is declared.
+        mark: Its position.
+        known: The declared ones.
     """
     every = list(known)
     listed = ", ".join(every[:_LISTED_MAX]) or "none"

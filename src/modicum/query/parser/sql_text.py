@@ -12,7 +12,7 @@ from modicum.query.refusals import WORDS, Reason, not_read, of_function, refused
 if TYPE_CHECKING:
     from sqlglot import Token, exp
 
-#: Words and signs that mean something by where they stand; all others must be names,
+#: Words and signs whose meaning follows from their position; all others must be names,
 #: values, types or functions that were understood.
 SYNTAX: Final = frozenset(
     [
@@ -50,17 +50,17 @@ SYNTAX: Final = frozenset(
         "SEMICOLON",
     ]
 )
-#: The first words of clauses, which are names for sqlglot if the second is missing.
+#: The first words of clauses, which sqlglot reads as names if the second is missing.
 CLAUSES: Final = ("GROUP", "ORDER")
 _BRACKETS: Final = ("", "(", ")", ",")
 
 
 class SqlText:
-    """A query's text with its tokens; remembers which of them were understood.
+    """A query's text with its tokens; records which of them were understood.
 
     Args:
         text: The text.
-        source: What it is called.
+        source: Its name.
         tokens: Its tokens.
         declared: Names of tables and columns.
     """
@@ -79,7 +79,7 @@ class SqlText:
         self._spent: set[int] = set()
 
     def mark(self, token: Token) -> Mark:
-        """Return where a token stands."""
+        """Return the position of a token."""
         return self._lines.mark(token.start, token.end + 1)
 
     def text_of(self, token: Token) -> str:
@@ -87,13 +87,13 @@ class SqlText:
         return self._lines.text_of(token)
 
     def mark_of(self, node: exp.Expr) -> Mark:
-        """Return where the first token of a node stands, as far as it is known."""
+        """Return the position of the first token of a node, as far as known."""
         return self.mark(self.tokens[self._begin(node)])
 
     def _begin(self, node: exp.Expr) -> int:
         """Return the number of a node's first token; of one nearby, if it has none.
 
-        sqlglot does not say where NULL, TRUE and FALSE stand.
+        sqlglot does not record the positions of NULL, TRUE and FALSE.
         """
         first, above = self.first(node), node.parent
         if first is not None:
@@ -137,11 +137,11 @@ class SqlText:
         self._spent.update(places)
 
     def spend_node(self, node: exp.Expr, *kinds: str) -> bool:
-        """Note that the token of a leaf was understood, if it is of one of some types.
+        """Mark the token of a leaf as understood, if it has one of some types.
 
         Args:
             node: The leaf.
-            kinds: Types of tokens; any, if left out.
+            kinds: Types of tokens; any, if omitted.
         """
         place = self._place(node)
         if place is None or (kinds and self.kind(place) not in kinds):
@@ -158,8 +158,8 @@ class SqlText:
         """Return the refusal of a node, ready to be raised; it names a token of it.
 
         Args:
-            node: What is not read.
-            reason: Why; what is known of the token's word, if left out.
+            node: The unsupported node.
+            reason: The reason; by default what is known about the token's word.
         """
         return self.unread_at(self._telling(node), reason)
 
@@ -168,7 +168,7 @@ class SqlText:
 
         Args:
             place: Its number.
-            reason: Why; what is known of its word, if left out.
+            reason: The reason; by default what is known about its word.
         """
         token = self.tokens[place]
         kind, called = token.token_type.name, self.word(place + 1) == "("
@@ -183,7 +183,7 @@ class SqlText:
         return not_read(word, mark, reason, label=label, here=here)
 
     def reserved(self, place: int) -> Reason | None:
-        """Return what to write for a declared name that is a word of SQL, too.
+        """Return how to write a declared name that is also a word of SQL.
 
         Returns:
             The remedy; None if the token is no such word, or is meant as one.
@@ -198,7 +198,7 @@ class SqlText:
         )
 
     def called(self, node: exp.Expr) -> str:
-        """Return the word that tells best what a node is, in capitals."""
+        """Return the most descriptive word of a node, in capitals."""
         return self.word(self._telling(node))
 
     def keyword(self, word: str) -> int:
@@ -207,7 +207,7 @@ class SqlText:
         return next((one for one in places if self.word(one) == word), 0)
 
     def _telling(self, node: exp.Expr) -> int:
-        """Return the token that tells best what a node is: its operator or name."""
+        """Return the most descriptive token of a node: its operator or name."""
         left, right = node.args.get("this"), node.args.get("expression")
         first = self._begin(node)
         if "to" in node.args:
@@ -230,7 +230,7 @@ class SqlText:
         return first - 2 if is_name else first
 
     def _of_cast(self, inner: object, first: int) -> int:
-        """Return the token that tells that something is cast: a word, type or sign."""
+        """Return the token of a cast: a word, type or sign."""
         behind = (self.last(inner) or 0) + 1 if _is_node(inner) else 0
         if self.kind(behind) == "DCOLON":
             return behind
@@ -253,10 +253,10 @@ def _is_node(value: object) -> TypeGuard[exp.Expr]:
 
 
 def only(sql: SqlText, node: exp.Expr, known: Iterable[str]) -> None:
-    """Refuse a node that says more than what is known.
+    """Refuse a node with parts other than the known ones.
 
     Raises:
-        InputError: If it says something else.
+        InputError: If it has another part.
     """
     allowed = frozenset(known)
     for key, value in node.args.items():
@@ -274,10 +274,10 @@ _OF_NAMES: Final = frozenset("`")
 
 
 def refuse_odd_quotes(sql: SqlText) -> None:
-    """Refuse quotes that a text editor or another database writes, outside of values.
+    """Refuse quotes of text editors or other databases, outside of values.
 
     Raises:
-        InputError: If there is one; it is not said what stands in it.
+        InputError: If there is one; the quoted text is not shown.
     """
     for token in sql.tokens:
         if token.token_type.name in (*VALUES, "IDENTIFIER"):

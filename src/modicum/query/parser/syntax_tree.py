@@ -1,4 +1,4 @@
-"""Tokens that may stand in a query, and the tree that is made of them."""
+"""The allowed tokens of a query, and its syntax tree."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TEXT_MAX: Final = 64 * 1024
 #: Deeper nesting is refused: sqlglot needs some forty calls for each level, and
 #: Python allows a thousand.
 DEPTH_MAX: Final = 16
-#: So many names do not follow each other in any query that is read.
+#: Maximum number of consecutive names in a supported query.
 _NAMES_MAX: Final = 4
-#: Joins that wait for their condition, and names of types with parentheses within each
-#: other, are refused beyond these: sqlglot takes twice as long for each one more.
+#: Joins that wait for their condition, and nested type names with parentheses, are
+#: refused beyond these: sqlglot takes twice as long for each one more.
 _JOINS_MAX: Final = 8
 _TYPES_MAX: Final = 3
 
 _VALUES: Final = frozenset({"NUMBER", "STRING", "IDENTIFIER", "VAR", "DCOLON"})
-#: Words that are no names unless they are quoted, whatever sqlglot makes of them.
+#: Words that are no names unless quoted, whatever sqlglot makes of them.
 _NO_NAMES: Final = frozenset(
     [
         "CASE",
@@ -75,7 +75,7 @@ def read_tree(
 
     Args:
         text: The text.
-        source: What it is called.
+        source: Its name.
         declared: Names of tables and columns, some of which may be words of SQL.
 
     Raises:
@@ -112,8 +112,8 @@ def _refuse_unprintable(text: str, lines: Lines) -> None:
             )
 
 
-#: Controls, what has no shape or changes the direction of text, half surrogates,
-#: characters that mean nothing, odd line breaks.
+#: Control characters, invisible and bidirectional characters, half surrogates,
+#: unassigned characters, odd line breaks.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -121,7 +121,7 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def _refuse_tokens(sql: SqlText) -> None:
-    """Refuse tokens that stand in no query that is read, before a tree is made."""
+    """Refuse tokens that no supported query contains, before a tree is built."""
     if sql.word(0) != "SELECT":
         reason = Reason("one query is one SELECT over declared tables")
         raise sql.unread_at(0, INNER_QUERY if sql.word(0) == "WITH" else reason)
@@ -218,7 +218,7 @@ def _tree(text: str, sql: SqlText) -> exp.Expr:
         message = "the query is nested too deep"
         raise refused(Code.NOT_IN_SUBSET, message, None, reason=Reason()) from None
     except (SqlglotError, ValueError, TypeError, LookupError, AttributeError):
-        raise no_sql(sql, sql.tokens[-1]) from None  # It fell over what it read.
+        raise no_sql(sql, sql.tokens[-1]) from None  # It failed at this token.
     if len(trees) != 1 or trees[0] is None:
         raise no_sql(sql, sql.tokens[-1])
     tree: exp.Expr = trees[0]

@@ -16,7 +16,7 @@ from modicum.release.periods import nests
 
 
 class Pieces:
-    """Expressions that are computed once a row, and what they are called."""
+    """Expressions that are computed once per row, and their names."""
 
     def __init__(self) -> None:
         self._names: dict[exp.Expression, str] = {}
@@ -30,7 +30,7 @@ class Pieces:
         return [sql.named(name) for name in self._names.values()]
 
     def selected(self) -> list[exp.Expr]:
-        """Return what is selected to have them; something, if there is none."""
+        """Return the select list that computes them; never empty."""
         if not self._names:
             return [exp.alias_(sql.whole(1), "p", quoted=True)]
         return [
@@ -49,7 +49,7 @@ def first_rows(
 
     Args:
         rows: The rows.
-        within: The columns that tell instances apart.
+        within: The columns that identify instances.
         order: The columns that rows are put in order by.
         most: How many rows are kept of each.
     """
@@ -73,13 +73,13 @@ def spare_name(names: Iterable[str]) -> str:
 
 
 class Step(NamedTuple):
-    """Rows that a statement names before it reads them.
+    """A named subquery of a statement.
 
     Attributes:
-        name: What it calls them.
+        name: Its name.
         rows: The rows.
-        kept: Whether an engine should keep them; else it computes what is needed of
-            them wherever they are read.
+        kept: Whether an engine should materialize it; otherwise it is recomputed
+            wherever it is read.
     """
 
     name: str
@@ -88,12 +88,11 @@ class Step(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What one cap does, over the columns of rows.
+    """The effect of one cap, over the columns of rows.
 
     Attributes:
         most: How many rows it keeps of each instance.
-        within: The columns that tell instances apart, that of the id first; never
-            NULL.
+        within: The columns that identify instances, that of the id first; never NULL.
     """
 
     most: int
@@ -101,12 +100,12 @@ class Cut(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Caps that cut one after the other.
+    """Caps that apply one after the other.
 
     Attributes:
-        cuts: What they do, in turn.
-        block: Columns by which rows can be taken apart: all rows of an instance of
-            any of the caps are alike in them.
+        cuts: Their effects, in order.
+        block: Columns by which rows can be split: all rows of an instance of any of the
+            caps agree in them.
     """
 
     cuts: tuple[Cut, ...]
@@ -115,12 +114,12 @@ class Cuts(NamedTuple):
     def of(
         self, rows: exp.Select, columns: Sequence[exp.Column], order: exp.Expression
     ) -> exp.Select:
-        """Return the rows that are left.
+        """Return the remaining rows.
 
         Args:
             rows: The rows.
             columns: All their columns.
-            order: What puts rows in order; where it is alike, all columns do.
+            order: The sort key of rows; ties are broken by all columns.
         """
         place = spare_name(one.name for one in columns)
         placed = exp.alias_(order.copy(), place, quoted=True)
@@ -134,11 +133,10 @@ class Cuts(NamedTuple):
     def apart(
         self, step: Step, columns: Sequence[exp.Column], order: exp.Expression
     ) -> tuple[Step, Step]:
-        """Return the rows that are left, where only some blocks have too many.
+        """Return the remaining rows, where only some blocks have too many.
 
-        Blocks with an instance that has more rows than are kept of it are found by
-        counting. Only their rows are hashed and put in order: of any other, no cap
-        cuts a row.
+        Blocks with an instance that has more rows than its cap are found by counting.
+        Only their rows are hashed and sorted: no cap cuts any other row.
 
         Args:
             step: The rows.
@@ -189,11 +187,11 @@ def _copies(columns: Iterable[exp.Column]) -> list[exp.Column]:
 
 
 def cuts_of(names: Names, pieces: Pieces) -> list[Cuts]:
-    """Return what the caps of a plan cut, in turn; those of one id together.
+    """Return the cuts of a plan's caps, in order; those of one id together.
 
     Args:
         names: The columns of the plan.
-        pieces: What is computed of rows; the keys of instances are added to it.
+        pieces: The computed expressions of rows; the keys of instances are added to it.
 
     Raises:
         InputError: If no table has the columns of a unit.

@@ -1,4 +1,4 @@
-"""Columns as they stand in the data, and the same as what they are declared."""
+"""Columns of the data, converted to their declared types."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.query.sql import expressions as sql
 from modicum.query.tables import WRITTEN, Column, ColumnType, Table
 
-#: What a column of the data is. `decimal` has so few digits that a float holds them,
-#: `long-decimal` more; `zoned` is a timestamp of the whole world, `written` the text of
-#: a value in a file without types; `other` is what nothing can be read from.
+#: The type of a column of the data. `decimal` has so few digits that a float holds
+#: them, `long-decimal` more; `zoned` is a timestamp with time zone, `written` the text
+#: of a value in a file without types; `other` is unreadable.
 Form: TypeAlias = Literal[
     "text",
     "integer",
@@ -70,9 +70,9 @@ def misfits(table: Table, found: Mapping[str, Form]) -> InputError | None:
 
 
 def _alike(column: Column, found: Mapping[str, Form]) -> str:
-    """Return that the data has nearly such a name; which one, nobody is told.
+    """Return that the data has a similar name, without showing it.
 
-    Where the line of names is missing, a row stands in its place.
+    Without a header line, the first row takes its place.
     """
     if column.name in found:
         return ""
@@ -99,10 +99,10 @@ def as_declared(
     """Return the columns of a relation as values of their declared types.
 
     Args:
-        table: What is declared.
+        table: The declaration.
         columns: The columns that are read.
-        found: The columns of the data, by name; they fit.
-        relation: What the engine calls the data.
+        found: The columns of the data, by name; they match.
+        relation: The engine's relation of the data.
     """
     read = [
         exp.alias_(_value(table.columns[name], found[name]), name, quoted=True)
@@ -121,7 +121,7 @@ def _value(column: Column, form: Form) -> exp.Expression:
     elif column.type == "text":
         return exp.cast(value, "text")
     elif column.type == "timestamp":
-        # What no timestamp can be must not end the run: it would tell that it is there.
+        # An invalid timestamp must not end the run: that would reveal it.
         return exp.TryCast(
             this=value, to=exp.DataType.build(sql.sql_type(column.type)), safe=True
         )

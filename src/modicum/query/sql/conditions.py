@@ -42,7 +42,7 @@ _OPERATORS: Final[dict[Comparison, Callable[..., exp.Expression]]] = {
 def conditions(
     names: Names, sample_seed: str, block_key: str = ""
 ) -> list[exp.Expression]:
-    """Return what holds of all rows that are read.
+    """Return the conditions on all rows that are read.
 
     Args:
         names: The columns.
@@ -50,8 +50,8 @@ def conditions(
         block_key: The key that divides instances into blocks, in hex.
 
     Raises:
-        InputError: If the tables do not tell which rows lie in the part, or whose a
-            row is.
+        InputError: If the tables do not determine which rows are in the part, or whose
+            a row is.
     """
     plan = names.plan
     found = [*known(names), *_in_part(names)]
@@ -87,7 +87,7 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
 
 
 def in_some_box(names: Names, table: Table) -> list[exp.Expression]:
-    """Return whether a row of one table may lie in the part, as far as it tells."""
+    """Return whether a row of one table may be in the part, as far as it shows."""
     part = names.plan.part
     found = []
     if part.groups is not None and table.group is not None:
@@ -145,7 +145,7 @@ def _untold(what: str, word: str) -> InputError:
 
 
 def condition(what: Condition, names: Names) -> exp.Expression:
-    """Return a condition on one row; unknown where SQL says so."""
+    """Return a condition on one row; unknown where SQL defines it so."""
     match what:
         case Compare(column=column, operator=operator, value=value):
             right = sql.literal(value, names.declared(column))
@@ -194,9 +194,9 @@ def key_value(key: Key, names: Names) -> exp.Expression:
 
 
 def _of_our_years(key: Key, names: Names) -> Iterator[exp.Expression]:
-    """Yield that a date which is a key has a year of four digits, if it has any.
+    """Yield that a date key has a year of four digits, if it has any.
 
-    Engines write other years each in their own way, or fail at their first day.
+    Engines format other years differently, or fail at their first day.
     """
     if names.declared(key.column).type in {"date", "timestamp"}:
         days = date.min.toordinal(), LAST_DAY

@@ -16,14 +16,14 @@ from modicum.release.periods import Period
 
 #: Exact sums of whole numbers, however many.
 SUM_TYPE: Final = "decimal(38, 0)"
-#: How many hex digits of a hash put rows in order. Few, so that an engine keeps them
-#: beside the row; ties are settled by the row's id.
+#: Number of hex digits of a hash that sorts rows. Few, so that an engine stores them
+#: beside the row; ties are broken by the row's id.
 ORDER_DIGITS: Final = 12
 #: The digits of 60 bits.
 SAMPLE_DIGITS: Final = 15
-#: Numbers count as whole steps up to here on both sides; a float holds them all.
+#: The range of whole steps of numbers; a float holds them all.
 STEPS_MAX: Final = 2**53
-#: No column holds a whole number beyond these.
+#: The range of integers in any column.
 _LITERAL_MAX: Final = 10**30
 
 _TYPES: dict[ColumnType, str] = {
@@ -52,10 +52,11 @@ def text(value: str) -> exp.Expression:
 
 
 def whole(value: int) -> exp.Expression:
-    """Return a literal of a whole number.
+    """Return a literal of an integer.
 
     Args:
-        value: The number; far outside of what columns hold, any such number will do.
+        value: The number; far outside of the range of columns, any such number
+            suffices.
     """
     value = min(max(value, -_LITERAL_MAX), _LITERAL_MAX)
     number = exp.Literal.number(abs(value))
@@ -150,7 +151,7 @@ def in_steps(
         steps = exp.Div(this=value.copy(), expression=double(step))
     nearest = exp.Floor(this=exp.Add(this=steps, expression=double(Fraction(1, 2))))
     ends = double(low * step), double(high * step)
-    # What lies between the ends is rounded to a step between them: of numbers below
+    # Values between the ends are rounded to a step between them: for numbers below
     # 2**32, a product is off by far less than half a step.
     return _bounded(value, ends, (low, high), exp.cast(nearest, "bigint"))
 
@@ -198,11 +199,11 @@ def hashed(key: str, parts: Sequence[exp.Expression], digits: int) -> exp.Expres
 def numbered(
     within: Sequence[exp.Expression], order: Sequence[exp.Expression]
 ) -> exp.Expression:
-    """Return the number of a row among those that are alike, in an order.
+    """Return the number of a row within its partition, in an order.
 
     Args:
-        within: What rows have alike.
-        order: What they are put in order by; NULLs come last.
+        within: The partition keys.
+        order: The sort keys; NULLs come last.
     """
     ordered = [exp.Ordered(this=one, desc=False, nulls_first=False) for one in order]
     return exp.Window(

@@ -1,4 +1,4 @@
-"""Whose a row is, and of when: the instances of units, and the sample of them."""
+"""Instances of units in SQL: identity, period, and sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modicum.release.parts import LAST_DAY, Span
 
 
 def clocks(names: Names) -> list[ColumnRef]:
-    """Return the columns by which periods of the units go, each once."""
+    """Return the time columns of the units' periods, without duplicates."""
     found = [
         names.find(unit.column)
         for unit in names.plan.units.values()
@@ -26,7 +26,7 @@ def clocks(names: Names) -> list[ColumnRef]:
 
 
 def known(names: Names) -> Iterator[exp.Expression]:
-    """Yield that every unit which the tables tell apart has its key in a row."""
+    """Yield that every unit identified by the tables has its key in a row."""
     ids = dict.fromkeys(names.find(unit.id) for unit in names.plan.units.values())
     for reference in ids:
         if reference is not None:
@@ -36,7 +36,7 @@ def known(names: Names) -> Iterator[exp.Expression]:
 
 
 def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
-    """Return whether a time lies on some days, so that an index may be used."""
+    """Return whether a time lies on some days, in a form that can use an index."""
     first, last = (date.fromordinal(one) for one in days)
     value = names.column(clock)
     if names.declared(clock).type == "date":
@@ -51,7 +51,7 @@ def _moment(day: date, time: str) -> exp.Expression:
 def unit_key(
     unit_name: str, names: Names
 ) -> list[tuple[exp.Expression, exp.Expression]]:
-    """Return what tells the instances of a unit apart, each piece also as text.
+    """Return the key of a unit's instances, each part also as text.
 
     Raises:
         InputError: If no table has its columns.
@@ -94,7 +94,7 @@ def in_sample(names: Names, seed: str) -> exp.Expression:
 
 
 def in_block(names: Names, key: str) -> list[exp.Expression]:
-    """Return what holds of a row if its instance is in the block.
+    """Return the condition that a row's instance is in the block.
 
     Args:
         names: The columns; the plan has a block.

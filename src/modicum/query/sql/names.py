@@ -1,4 +1,4 @@
-"""What the columns of a query are called in its SQL, and where they stand."""
+"""The names of a query's columns in its SQL, and their locations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from modicum.query.tables import Column, Table
 
 
 class Names:
-    """The columns that a plan reads, by what they are needed for.
+    """The columns that a plan reads, by purpose.
 
     Args:
         plan: The plan.
@@ -70,12 +70,12 @@ class Names:
 
     @property
     def statistics(self) -> list[Statistic]:
-        """All that is computed, what keys are told by among it."""
+        """All statistics, that of the key selection included."""
         plan = self.plan
         return [*plan.statistics, *([plan.selection] if plan.selection else ())]
 
     def relation(self, table: str) -> str:
-        """Return what a table is called."""
+        """Return the name of a table."""
         return f"table_{self.plan.query.tables.index(table)}"
 
     def column(self, reference: ColumnRef) -> exp.Column:
@@ -83,7 +83,7 @@ class Names:
         return sql.named(reference.column, self.relation(reference.table))
 
     def identity(self, reference: ColumnRef) -> exp.Expression:
-        """Return what tells a column's values apart: numbers as whole steps."""
+        """Return what distinguishes a column's values: numbers as whole steps."""
         column, value = self.declared(reference), self.column(reference)
         if column.type == "number":
             return sql.in_steps(value, column, -sql.STEPS_MAX, sql.STEPS_MAX)
@@ -96,7 +96,7 @@ class Names:
 
         Args:
             reference: The column.
-            identity: What tells its values apart, where it is computed already.
+            identity: What distinguishes its values, if already computed.
         """
         if identity is None:
             identity = self.identity(reference)
@@ -105,11 +105,11 @@ class Names:
         return exp.cast(identity, "text")
 
     def declared(self, reference: ColumnRef) -> Column:
-        """Return what is declared about a column."""
+        """Return the declaration of a column."""
         return column_of(reference, self.plan.tables)
 
     def find(self, column: str) -> ColumnRef | None:
-        """Return where a column stands that units go by, the main table before others.
+        """Return the location of a unit's column, the main table before others.
 
         Args:
             column: Its name.
@@ -133,7 +133,7 @@ class Names:
         ]
 
     def groups(self) -> list[ColumnRef]:
-        """Return the columns that tell of whose user group a row is."""
+        """Return the columns with the user group of a row."""
         return [
             ColumnRef(table.name, table.group)
             for table in self.tables

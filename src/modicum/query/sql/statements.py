@@ -19,7 +19,7 @@ from modicum.query.sql.names import Names
 from modicum.query.statistics import ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
 
-#: What every statement calls the number of rows of a group.
+#: The name of the number of rows of a group in every statement.
 ROWS: Final = "n"
 _HEX: Final = frozenset("0123456789abcdef")
 
@@ -33,7 +33,7 @@ class Statement(Struct, frozen=True):
         keys: The types of the keys, which come first, the bin of a histogram last
             among them; `date` for a period.
         statistics: The names of what follows the number of rows, in order.
-        steps: What the tree reads besides, in the order in which it is computed.
+        steps: The subqueries of the tree, in the order in which they are computed.
     """
 
     query: exp.Select
@@ -51,10 +51,10 @@ class Statement(Struct, frozen=True):
         """Return the text of the statement for an engine.
 
         Args:
-            relations: By name, what each relation is.
-            dialect: The engine's way of writing, as sqlglot calls it.
-            kept: The relations that an engine should keep, since reading them again
-                takes long; None if it cannot be told to.
+            relations: By name, each relation.
+            dialect: The engine's dialect in sqlglot.
+            kept: The relations that an engine should materialize, since reading them
+                again is slow; None if it cannot.
         """
         query = self.query.copy()
         named = [
@@ -67,12 +67,12 @@ class Statement(Struct, frozen=True):
 
 
 class Statements(Struct, frozen=True):
-    """All that an engine runs for one plan.
+    """The statements of an engine for one plan.
 
     Attributes:
-        relations: By the name of a table, what the statements call it.
+        relations: By the name of a table, its name in the statements.
         columns: By the name of a table, its columns that are read.
-        statements: The statements; each answers some of the statistics.
+        statements: The statements; each computes some of the statistics.
     """
 
     relations: Mapping[str, str]
@@ -84,13 +84,13 @@ def statements(plan: ExactPlan, secrets: Secrets, *, apart: bool = False) -> Sta
     """Return the statements that compute a plan.
 
     Args:
-        plan: What is computed.
-        secrets: The keys of what is drawn and kept.
+        plan: The plan.
+        secrets: The keys of random choices.
         apart: Whether caps look first which instances have too many rows. It is the
             same; DuckDB is several times faster so, and reads the data more often.
 
     Raises:
-        InputError: If the tables do not have what the plan goes by.
+        InputError: If the tables lack what the plan needs.
     """
     given = secrets.order_key + secrets.sample_seed + secrets.block_key
     check(set(given) <= _HEX, "secrets are hex")
@@ -122,7 +122,7 @@ class _Kept:
         ]
         self._order = self._ordered(row_id) if self._plan.caps else exp.null()
 
-    # --- answers ----------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------
 
     def statements(self) -> tuple[Statement, ...]:
         """Return a statement of all that is one number a group, and one a histogram."""
@@ -178,7 +178,7 @@ class _Kept:
         return Statement(query, tuple(types), tuple(names), steps)
 
     def _value(self, one: Statistic) -> exp.Expression:
-        """Return what a statistic needs of a row."""
+        """Return the input of a statistic in a row."""
         assert one.column is not None  # The caller looked.
         if one.kind in {"rows", "distinct"}:
             return self._names.identity(one.column)
@@ -293,13 +293,13 @@ def read_answers(
     rows: Iterable[Sequence[object]],
     found: MutableMapping[str, dict[tuple[KeyValue, ...], int]],
 ) -> None:
-    """Add what an engine answered to the statistics that were found.
+    """Add an engine's results to the statistics.
 
     Args:
-        statement: What was asked.
-        rows: What was answered.
-        found: By the name of a statistic, its numbers by group; those of groups that
-            have no rows are left out.
+        statement: The statement.
+        rows: Its results.
+        found: By the name of a statistic, its numbers by group; groups without rows are
+            left out.
     """
     width = len(statement.keys)
     for name in statement.statistics:

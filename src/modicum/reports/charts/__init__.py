@@ -1,6 +1,6 @@
-"""Pictures of plans, as SVG or PNG; they need the extra `plots`.
+"""Charts of plans, as SVG or PNG; they need the extra `plots`.
 
-What is drawn of plans is public: choices, requests and budgets.
+The charted data is public: choices, requests and budgets.
 """
 
 from modicum.reports.charts.allocations import (

@@ -1,7 +1,7 @@
-"""What a planner did with the requests of many rounds, drawn from plain numbers.
+"""Charts of a planner's allocations over many rounds, from plain numbers.
 
-The numbers are about requests and budgets, which are public; nothing here is, or may
-be, computed from rows.
+The numbers concern requests and budgets, which are public; nothing here is, or may be,
+computed from rows.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def budget_left(
     first_round: int = 1,
     unit: str = "% of the unlocked budget",
 ) -> Figure:
-    """Return a heat map of what is left of each segment's budget, round by round."""
+    """Return a heat map of the remaining budget of each segment, round by round."""
     _check(len(left) == len(segments) > 0, "segments and their names differ in number")
     rounds = len(left[0])
     same = rounds > 0 and all(len(row) == rounds for row in left)
@@ -122,7 +122,7 @@ def budget_left(
 
 
 def _name_segments(axes: Axes, segments: Sequence[str]) -> None:
-    """Name every segment, or every so many-th if they are too many."""
+    """Label every segment, or every n-th if they are too many."""
     every = -(-len(segments) // _SEGMENTS_NAMED_MAX)
     places = range(0, len(segments), every)
     axes.set_yticks(places, [segments[place] for place in places], fontsize="small")

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colors that people tell apart whatever they see (Okabe & Ito 2008), dark ones first.
+#: Colors distinguishable with color blindness (Okabe & Ito 2008), dark ones first.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-#: What is there for comparison.
+#: The style of reference lines.
 GRAY = "#666666"
 
-#: A picture has so many inches of width.
+#: Width of a chart in inches.
 _WIDTH = 7.6
 
-#: What each kind of file says about itself; no date, so that the bytes do not change.
+#: Metadata of each file type; without a date, so that the bytes are reproducible.
 _METADATA: Mapping[str, Mapping[str, str | None]] = MappingProxyType(
     {
         ".svg": MappingProxyType({"Date": None, "Creator": "modicum"}),
@@ -84,14 +84,14 @@ def panels(*heights: float) -> tuple[Figure, list[Axes]]:
 
 
 def label(axes: Axes, title: str, across: str, up: str) -> None:
-    """Write what a panel shows, and in which units."""
+    """Set the title and the axis labels, with units."""
     axes.set_title(title)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
 
 
 def count_across(axes: Axes) -> None:
-    """Number what goes across, such as rounds, in whole steps."""
+    """Number a horizontal axis in integers, such as rounds."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -110,7 +110,7 @@ def legend(axes: Axes) -> None:
 
 
 def check_path(path: str | Path) -> None:
-    """Refuse a file whose name does not say which picture it is."""
+    """Refuse a file name without a supported image type."""
     if Path(path).suffix.lower() not in _METADATA:
         raise UsageError(
             Problem(
@@ -122,7 +122,7 @@ def check_path(path: str | Path) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as SVG or PNG, as the name of the file says."""
+    """Write a figure as SVG or PNG, by the suffix of the file name."""
     check_path(path)
     write_whole(path, [drawn(figure, Path(path).suffix.lower())])
 
@@ -133,7 +133,8 @@ def drawn(figure: Figure, kind: str) -> bytes:
     words = str(figure.get_label())
     told = {"Title": words} if words else {}
     with styled(), warnings.catch_warnings():
-        # What the font lacks is an empty box in PNG; a reader's fonts may have it.
+        # Glyphs missing in the font are empty boxes in PNG; the viewer's fonts may have
+        # them.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
     found = contents.getvalue()

@@ -1,4 +1,4 @@
-"""What a choice of rotation and unlocking means, drawn."""
+"""Charts of the effect of a choice of rotation and unlocking."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     from modicum.planner import Outlook
 
-#: The budget comes back after one life of a group; so many lives are shown.
+#: The budget is replenished after one life of a group; this many lives are shown.
 _LIVES_SHOWN = 3
 
 
 def rotation_outlook(outlooks: Sequence[Outlook]) -> Figure:
     """Return a figure of one choice, or of several ones in the same panels.
 
-    It shows the active users of each round, what is unlocked at each age of a group,
-    and what budget is available in each round if all that is available is used.
+    It shows the active users of each round, the unlocked budget at each age of a group,
+    and the budget available in each round if all of it is used.
     """
     with styled():
         figure, (users, unlocked, available) = panels(2.6, 2.6, 2.6)
         for index, outlook in enumerate(outlooks):
             color = COLORS[index % len(COLORS)]
-            dashes = ("-", "--", ":", "-.")[index % 4]  # Told apart without color, too.
+            dashes = ("-", "--", ":", "-.")[index % 4]  # Distinct without color.
             _draw_users(users, outlook, color, dashes)
             _draw_unlocked(unlocked, outlook, color, dashes)
             _draw_available(available, outlook, color, dashes)
@@ -102,7 +102,7 @@ def _draw_available(axes: Axes, outlook: Outlook, color: str, dashes: str) -> No
 
 
 def _draw_promise(axes: Axes, outlook: Outlook) -> None:
-    """Draw what every round has at least, and what an even use takes."""
+    """Draw the minimum budget of every round, and the use by an even split."""
     schedule = outlook.choice.schedule
     least, most = 100 * float(schedule.least), 100 * float(schedule.most)
     axes.axhspan(

@@ -1,7 +1,6 @@
-"""Pictures of risk, as SVG or PNG; they need the extra `plots`.
+"""Charts of risk, as SVG or PNG; they need the extra `plots`.
 
-They are about the people in a table, and say in themselves that they are for its
-controller.
+They concern the people in a table, and are marked as for its controller.
 """
 
 from modicum.risk.charts.groups import risk_groups

@@ -1,4 +1,4 @@
-"""What pictures of risk have in common: epsilons across, and whom they are for."""
+"""Common parts of risk charts: the epsilon axis, and the notice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Dark enough for paper: what must not be overlooked.
+#: Dark enough for paper: marks that must not be overlooked.
 _RED = "#9b1c1c"
-#: So many letters, and two between numbers, fit below an axis.
+#: Number of letters, and two between numbers, that fit below an axis.
 _LETTERS_MAX = 76
 #: Fewer candidates than that would have bars as wide as the picture.
 _SLOTS_MIN = 4
@@ -25,7 +25,7 @@ _NAME_MAX = 34
 
 
 def begin(figure: Figure, study: Study, words: str) -> None:
-    """Say in a figure for whom it is, and keep what is read aloud of it."""
+    """Add the notice to a figure, and set its text alternative."""
     notice = study.notice
     figure.set_label(printable(f"{notice}. {words}" if notice else words))
     if notice:
@@ -33,7 +33,7 @@ def begin(figure: Figure, study: Study, words: str) -> None:
 
 
 def epsilons_across(axes: Axes, candidates: Sequence[Candidate]) -> None:
-    """Number candidates in even steps: every one, or every so many-th."""
+    """Label candidates in even steps: every one, or every n-th."""
     names = [brief(one.epsilon) for one in candidates]
     every = 1
     while sum(len(name) + 2 for name in names[::every]) > _LETTERS_MAX:
@@ -52,7 +52,7 @@ def mark_chosen(axes: Axes, study: Study, candidates: Sequence[Candidate]) -> No
 
 
 def chosen_words(study: Study) -> str:
-    """Return what was chosen, in words."""
+    """Return the choice, as text."""
     epsilon = study.choice.epsilon
     if epsilon is None:
         return "no epsilon was chosen"
@@ -61,7 +61,7 @@ def chosen_words(study: Study) -> str:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Write plain numbers beside an axis that goes up by factors."""
+    """Label a logarithmic axis with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axes.get_ylim()
@@ -73,7 +73,7 @@ def logarithmic(axes: Axes) -> None:
 
 
 def draw_note(axes: Axes, words: str) -> None:
-    """Say why a panel is empty."""
+    """Explain why a panel is empty."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=GRAY)
     axes.set_xticks([])
     axes.set_yticks([])

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-#: More groups are not told apart.
+#: Maximum number of distinguishable groups.
 GROUPS_MAX = 6
 #: More bars in one panel are too thin.
 _BARS_MAX = 48
 _COLORS = [COLORS[index] for index in (4, 5, 2, 3, 0, 1)]
 _HATCHES = ("", "////", "....", "xxx", "\\\\", "---")
-#: How the marks look that are read the same in every bar: a dot fits into a circle.
+#: The style of marks that mean the same in every bar: a dot fits into a circle.
 _LOOKS: dict[str, dict[str, Any]] = {
     "median": {"size": 1, "style": {"marker": "o", "mfc": "white", "mec": "black"}},
     "p99": {"size": 0.5, "style": {"marker": "o", "color": "black"}},
 }
 _SHARES = {"median": "median", "p99": "99th percentile"}
-#: Where a bar stands, what it spans, and whose greatest it is a part of.
+#: The position of a bar, its span, and whose maximum it is relative to.
 _Bars: TypeAlias = list[tuple[float, Spread, Spread]]
 
 
@@ -79,7 +79,7 @@ def shown_candidates(study: Study) -> list[Candidate]:
 
 
 def groups_words(study: Study) -> str:
-    """Return what the figure shows, for who cannot see it."""
+    """Return the text alternative of the figure."""
     names = ", ".join(group.name for group in study.groups)
     words = f"Range plot that compares these groups of people: {names}; "
     return f"{words}{chosen_words(study)}. See the table for all numbers."
@@ -94,7 +94,7 @@ def _across(study: Study, shown: Sequence[Candidate]) -> str:
 def _draw(
     axes: Axes, study: Study, shown: Sequence[Candidate]
 ) -> tuple[list[Any], list[str]]:
-    """Draw all groups, and return what the legend shows under which names."""
+    """Draw all groups, and return the handles and names of the legend."""
     from matplotlib.patches import Patch
 
     epsilons_across(axes, shown)
@@ -160,7 +160,7 @@ def _mark(axes: Axes, there: _Bars, size: float) -> None:
 def _draw_wanted(
     axes: Axes, wanted: Target, shown: Sequence[Candidate]
 ) -> LineCollection:
-    """Draw how low the statistic of a group may be, given the largest of them."""
+    """Draw the lower limit for the statistic of a group, given the largest."""
     which = "greatest" if wanted.statistic == "max" else str(wanted.statistic)
     places, lows = [], []
     for place, one in enumerate(shown):
@@ -173,7 +173,7 @@ def _draw_wanted(
 
 
 def _legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    # A name that begins with a line would be left out: so names come later.
+    # The legend omits names that begin with an underscore: so names are set later.
     numbers = [str(number) for number in range(len(names))]
     legend = figure.legend(
         handles, numbers, loc="outside lower center", ncols=2, fontsize="small"

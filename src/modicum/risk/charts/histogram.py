@@ -1,4 +1,4 @@
-"""How many people have which indicator, or which loss of their own."""
+"""The number of people by indicator, or by individual loss."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def risk_histogram(study: Study, shown: Histogram) -> Figure:
 
 
 def histogram_words(study: Study, shown: Histogram) -> str:
-    """Return what the figure shows, for who cannot see it."""
+    """Return the text alternative of the figure."""
     what = quantity_words(study, shown)
     words = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
     if not shown.bins:

@@ -1,4 +1,4 @@
-"""How alike people are at each epsilon, beside how far the answer may be off."""
+"""The similarity of people at each epsilon, beside the error of the answer."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BAR, _CHOSEN_BAR = COLORS[4], COLORS[0]
-#: What is wider is told as a number: no axis has room for it.
+#: A wider range is shown as a number: it does not fit on an axis.
 _LARGE = 1e250
 
 
 def risk_ranges(study: Study) -> Figure:
     """Return a figure of the people's indicators at each epsilon, and of its error.
 
-    A bar goes from the least indicator to the greatest, both as parts of the greatest:
-    the shorter a bar, the more alike people are. In units of the answer the bars of
-    Laplace noise would all be as long, and an epsilon could not be told from another.
+    A bar spans the least to the greatest indicator, both relative to the greatest: the
+    shorter a bar, the more alike people are. In units of the answer all bars of Laplace
+    noise would have the same length, and epsilons could not be distinguished.
     """
     with styled():
         figure, (alike, error) = panels(3.4, 2.3)
@@ -52,7 +52,7 @@ def risk_ranges(study: Study) -> Figure:
 
 
 def ranges_words(study: Study) -> str:
-    """Return what the figure shows, for who cannot see it."""
+    """Return the text alternative of the figure."""
     if not study.candidates:
         return "Range plot without candidates."
     first, last = (brief(study.candidates[end].epsilon) for end in (0, -1))

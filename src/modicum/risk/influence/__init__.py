@@ -1,1 +1,1 @@
-"""How far an answer moves when the rows of one person are gone, for all people."""
+"""The change of an answer without the rows of one person, for all people."""

@@ -1,13 +1,13 @@
-"""Pieces of the statement that measures moves: for each aggregate, what it takes.
+"""Parts of the SQL statement that measures moves, for each aggregate.
 
 A person's part in an aggregate is a few numbers of her own rows (`parts`). With those
-of all, and what a second look at the parts of all finds, they tell how far the
-aggregate moves when her rows are gone. Where rows are persons, equal rows are one
-part, and `w` is how many.
+of all people, and the results of a second pass over the parts, they determine how far
+the aggregate moves without her rows. Where rows are persons, equal rows are one part,
+and `w` is their number.
 
-The number of a measure stands behind each name: `c0` is the number of her rows that
-measure 0 counts, `s0` their sum, `a0` their mean, `q0` the sum of the squared
-distances from it, `m0` the greatest or least. In capitals, the same of all.
+Each name ends in the number of a measure: `c0` is the number of her rows that measure 0
+counts, `s0` their sum, `a0` their mean, `q0` the sum of the squared distances from it,
+`m0` the greatest or least. Capitals denote the same over all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENDS: Final = frozenset({"min", "max"})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the pieces of all measures have in common.
+    """The common parts of all measures.
 
     Attributes:
         keys: The names of the group's columns: `k0`, `k1`, …
@@ -77,13 +77,13 @@ class Shape:
 
 
 def value_of(measure: Measure) -> str:
-    """Return what a measure reads of a row, as SQL; empty if it reads nothing."""
+    """Return the SQL of the row value that a measure reads; empty if none."""
     if measure.value is None:
         return ""
     text = f"({measure.value.sql('duckdb')})"
     if measure.aggregate == "count":
         return f"({text} IS NOT NULL)"
-    # The least of texts is not that of the numbers that they may be.
+    # The least of texts is not that of the numbers that they may represent.
     raw = measure.aggregate in ("distinct", "min", "max")
     return text if raw else f"CAST({text} AS DOUBLE)"
 
@@ -138,7 +138,7 @@ def totals(number: int, aggregate: Aggregate) -> list[str]:
 
 
 def second_pass(number: int, aggregate: Aggregate) -> list[str]:
-    """Return what the parts of all tell, once their totals are known."""
+    """Return the results of the second pass, once the totals are known."""
     i = number
     if aggregate in SPREADS:
         return [f"SUM(w * (q{i} + c{i} * (a{i} - A{i}_) * (a{i} - A{i}_))) AS Q{i}_"]
@@ -202,15 +202,15 @@ def all_of(
     return [one for pieces in made for one in pieces]
 
 
-#: Below this share of the sum of squares, what is left of it when a person goes is
-#: computed anew from the others: the difference would have lost its digits.
+#: Below this fraction of the sum of squares, the remainder without a person is
+#: recomputed from the others: the difference would have lost its digits.
 _LEFT: Final = "1e-6"
 
 
 def joined_relations(
     number: int, aggregate: Aggregate, shape: Shape
 ) -> tuple[list[tuple[str, str]], str]:
-    """Return what a measure needs besides parts: relations, and how the last is joined.
+    """Return the relations that a measure needs besides parts, and the last one's join.
 
     Returns:
         Relations in their order, each a name and a query; and the join of the last one
@@ -268,7 +268,7 @@ def _alone(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
 def _medians_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
     """Medians without one row of each value: one of two neighbors of the middle.
 
-    Without a row, what stood at a place after it stands one place earlier.
+    Without a row, each later value moves one place forward.
     """
     over = f"PARTITION BY {shape.listed()}" if shape.keys else ""
     order = f"{over} ORDER BY x{i} ROWS UNBOUNDED PRECEDING".strip()
@@ -306,8 +306,8 @@ def _medians_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
 def _medians_of_units(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
     """Medians without the rows of each person.
 
-    Without rows at places r_1 < r_2 < …, the one at place j is that which stood at
-    j + the number of the r_x with r_x - x < j.
+    Without rows at places r_1 < r_2 < …, the one at place j is that formerly at j + the
+    number of the r_x with r_x - x < j.
     """
     group, whole = shape.listed("u"), shape.listed()
     over = f"PARTITION BY {whole} " if whole else ""
@@ -350,7 +350,7 @@ def _medians_of_units(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]
 
 
 def _values_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
-    """Values that stand in one row only."""
+    """Values that occur in one row only."""
     once = (
         f"SELECT {shape.listed(f'x{i}', f'1 AS o{i}')} FROM parts"
         f" WHERE x{i} IS NOT NULL{shape.grouped(f'x{i}')} HAVING SUM(w) = 1"
@@ -359,7 +359,7 @@ def _values_of_rows(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
 
 
 def _values_of_units(i: int, shape: Shape) -> tuple[list[tuple[str, str]], str]:
-    """Values that only one person has; rows of nobody stay, so theirs do, too."""
+    """Values that only one person has; rows without a person stay, and theirs, too."""
     pairs = (
         f"SELECT DISTINCT {shape.listed('u', f'v{i} AS x')} FROM read_rows"
         f" WHERE kept AND v{i} IS NOT NULL"
@@ -381,11 +381,11 @@ _COUNTED = frozenset({"rows", "count", "distinct"})
 
 
 def clamped(question: Question, bounds: PublicBounds) -> Question:
-    """Return a query whose values lie within their bounds.
+    """Return a query whose values are clamped to their bounds.
 
     Args:
         question: The query.
-        bounds: What is declared; values without bounds stay as they are.
+        bounds: The declared bounds; values without bounds stay unchanged.
     """
     measures = tuple(_clamped(one, bounds) for one in question.measures)
     return replace(question, measures=measures)

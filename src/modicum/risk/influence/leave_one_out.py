@@ -1,7 +1,7 @@
-"""Moves by asking again: the query over the tables without each person, one by one.
+"""Moves by leave-one-out: the query over the tables without each person, one by one.
 
-It is slow, and right for whatever the engine can compute: for queries that have no
-closed form, and as the measure of those that have one.
+It is slow, and correct for whatever the engine can compute: for queries without a
+closed form, and as the reference for those with one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from modicum.risk.outputs import unread
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question
 
-#: What the engine calls the persons: each has a `number`, from 1.
+#: The relation of persons: each has a `number`, from 1.
 PERSONS: Final = "modicum_persons"
 #: And a table whose rows have numbers, where each row is a person.
 ROWS: Final = "modicum_rows"
@@ -34,7 +34,7 @@ Answer: TypeAlias = dict[_Key, tuple[_Number, ...]]
 
 
 def row_column(columns: Iterable[str]) -> str:
-    """Return what the column is called that numbers rows.
+    """Return the name of the column that numbers rows.
 
     Args:
         columns: Names that it must not have.
@@ -51,11 +51,11 @@ def numbered(relation: str, row: str) -> str:
 
 
 def must_have_own_names(question: Question, relations: Mapping[str, str]) -> None:
-    """Refuse a query within which a name would mean two things.
+    """Refuse a query in which a name would be ambiguous.
 
     Args:
         question: The query.
-        relations: By table, what the engine calls its data.
+        relations: By table, the engine's relation.
 
     Raises:
         InputError: If it defines a name that a table has, here or in the engine.
@@ -76,15 +76,14 @@ def everybody(
     groups: Sequence[PeopleGroup],
     dialect: str = "duckdb",
 ) -> str:
-    """Return the statement of all persons, those alike together.
+    """Return the statement of all persons, identical ones together.
 
     Args:
         question: The query.
-        relations: By table, what the engine calls its data; numbered if rows are
-            persons.
+        relations: By table, the engine's relation; numbered if rows are persons.
         columns: By table, the names of its columns.
-        groups: Groups of people that are told apart.
-        dialect: Whose SQL it is to be.
+        groups: Groups of people to distinguish.
+        dialect: The SQL dialect.
 
     Returns:
         A statement: `who` is one of them, `number` hers, `people` how many, `g0`, …
@@ -94,7 +93,7 @@ def everybody(
     if question.unit is None:
         table = question.tables[0]
         used = _used(question, columns[table])
-        # Under names of their own: a column of the table may be called `g0`.
+        # Under separate names: a column of the table may be called `g0`.
         own = [f"{_quoted(row_column(columns[table]))} AS who"]
         own += [f"{_quoted(one)} AS c{n}" for n, one in enumerate(used)]
         own += [f"{flag} AS g{n}" for n, flag in enumerate(flags)]
@@ -131,10 +130,10 @@ def everybody(
 
 
 def numbers_of_all(groups: int) -> str:
-    """Return the statement that lists the persons once they are kept as `PERSONS`.
+    """Return the statement that lists the persons materialized as `PERSONS`.
 
     Args:
-        groups: How many groups of people are told apart.
+        groups: The number of groups of people.
     """
     told = ", ".join(["number", "people", *(f"g{n}" for n in range(groups))])
     return f"SELECT {told} FROM {PERSONS} ORDER BY number"
@@ -164,12 +163,11 @@ def query_without(
 
     Args:
         question: The query.
-        relations: By table, what the engine calls its data; numbered if rows are
-            persons.
+        relations: By table, the engine's relation; numbered if rows are persons.
         columns: By table, the names of its columns.
         who: The number of the person whose rows are left out, in `PERSONS`; None for
-            nobody's.
-        dialect: Whose SQL it is to be.
+            nobody.
+        dialect: The SQL dialect.
     """
     copied = question.select.copy()
     defined = {one.alias_or_name.lower() for one in copied.find_all(exp.CTE)}
@@ -193,10 +191,10 @@ def query_without(
 
 
 def _person(number: int) -> exp.Expr:
-    """Return the id of a person, from where it stands.
+    """Return the id of a person, as a reference to its relation.
 
-    Written into the query, it could be another one: a NaN has no literal, and that of
-    a float may be read as a decimal number.
+    As a literal it could be another one: a NaN has no literal, and that of a float may
+    be read as a decimal number.
     """
     who = exp.select(exp.column("who", quoted=True)).from_(exp.to_table(PERSONS))
     mine = exp.column("number", quoted=True).eq(exp.Literal.number(number))
@@ -204,9 +202,9 @@ def _person(number: int) -> exp.Expr:
 
 
 def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
-    """Return an answer: by group, its numbers; what is not there counts as 0.
+    """Return an answer: by group, its numbers; missing ones count as 0.
 
-    Numbers are as exact as they are given. All NaN of a key are the same.
+    Numbers keep their exact value. All NaN of a key are equal.
 
     Raises:
         InputError: If an output that is no group is no number.
@@ -236,7 +234,7 @@ def read_answer(question: Question, rows: Iterable[Sequence[Any]]) -> Answer:
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return a key that equals those that the engine takes for the same."""
+    """Return a key with the engine's notion of equality."""
     if isinstance(value, float) and math.isnan(value):
         return _NAN
     if isinstance(value, list | tuple):
@@ -301,7 +299,7 @@ def gathered(
 
     Args:
         answer: The answer of all.
-        moves: For each kind of person, what she moves.
+        moves: For each kind of person, her moves.
         people: How many people are of each kind.
         members: By group of people, how many of each kind belong to it.
     """

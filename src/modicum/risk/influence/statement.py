@@ -17,11 +17,11 @@ from modicum.risk.question import Question
 
 @dataclass(frozen=True, slots=True)
 class PeopleGroup:
-    """A group of people that are compared with others.
+    """A group of people to compare with others.
 
     Attributes:
-        name: What it is called.
-        condition: Who belongs to it: whoever has a row for which it holds.
+        name: Its name.
+        condition: Its members: those with a row that satisfies it.
         table: The table whose rows the condition reads.
     """
 
@@ -35,7 +35,7 @@ class Statement:
     """A statement of SQL, and how its rows are read.
 
     Attributes:
-        sql: Its text, in the dialect that was asked for.
+        sql: Its text, in the requested dialect.
         measures: How many aggregates the answer has in a group.
         listed: Whether a kind of person has its moves in one list `moves`; else in
             columns `d0`, `d1`, …
@@ -43,7 +43,8 @@ class Statement:
         groups: The names of the groups of people; `g0`, … are how many of a kind
             belong to each.
         sizes: The text of a statement whose only row is `size`, as in each row of the
-            other one; for where that has none, since all rows are nobody's.
+            other one; for the case that it has no row, since no row belongs to a
+            person.
     """
 
     sql: str
@@ -64,9 +65,9 @@ def statement(
 
     Args:
         question: The query; it has a closed form.
-        relations: By table, what the engine calls its data.
-        groups: Groups of people that are told apart.
-        dialect: Whose SQL it is to be.
+        relations: By table, the engine's relation.
+        groups: Groups of people to distinguish.
+        dialect: The SQL dialect.
 
     Returns:
         The statement. Each of its rows is a kind of person: her moves, `people` that
@@ -110,9 +111,9 @@ def _after(made: Sequence[tuple[str, str]], last: str, dialect: str) -> str:
 
 
 def _in_one_table(question: Question) -> bool:
-    """Whether everybody has one part: units with rows in one table, not in groups.
+    """Whether everybody has one part: units with rows in one table, without groups.
 
-    Then whoever has only rows that do not count has a part, too, of nothing.
+    Then a person with only uncounted rows has a part, too, of nothing.
     """
     return (
         question.unit is not None
@@ -126,7 +127,7 @@ def source_of(question: Question, relations: Mapping[str, str]) -> exp.Select:
 
     Args:
         question: The query.
-        relations: By table, what the engine calls its data.
+        relations: By table, the engine's relation.
     """
     copied = question.select.copy()
     for table in copied.find_all(exp.Table):
@@ -162,7 +163,7 @@ def _read_rows(
         f"({key.sql('duckdb')}) AS k{number}"
         for number, key in enumerate(question.keys)
     ]
-    # Who has only rows that do not count has a part of nothing.
+    # A person with only uncounted rows has a part of nothing.
     before = f"CASE WHEN {kept} THEN " if _in_one_table(question) else ""
     after = " END" if before else ""
     columns += [
@@ -181,12 +182,12 @@ def _tail(question: Question, relations: Mapping[str, str]) -> str:
 
 
 def _flag(group: PeopleGroup) -> str:
-    """Whether a row belongs to a group of people; what is unknown does not."""
+    """Whether a row belongs to a group of people; unknown counts as false."""
     return _holds(group.condition.sql("duckdb"))
 
 
 def _holds(condition: str) -> str:
-    """Whether a condition holds, as SQL; one that is unknown does not."""
+    """Whether a condition holds, as SQL; unknown counts as false."""
     return f"COALESCE(CAST(({condition}) AS BOOLEAN), FALSE)"
 
 
@@ -226,7 +227,7 @@ def _counted(
     flags = [f"g{number}" for number in range(len(groups))]
     alike = ", ".join([*shape.keys, *values, *flags])
     counted = f"SELECT {alike}{', ' * bool(alike)}COUNT(*) AS w FROM read_rows"
-    # Where nothing tells rows apart, there is one kind of them, or none.
+    # Where nothing distinguishes rows, there is one kind of them, or none.
     counted += f" GROUP BY {alike}" if alike else " HAVING COUNT(*) > 0"
     parts = f"SELECT {shape.listed(*own, *flags, 'w')} FROM counted"
     return [("counted", counted), ("parts", parts)]
@@ -235,7 +236,7 @@ def _counted(
 def _all_rows(
     question: Question, relations: Mapping[str, str], groups: Sequence[PeopleGroup]
 ) -> str:
-    """How many rows there are, and how many of each group of people."""
+    """The number of rows, and how many of each group of people."""
     flags = "".join(
         f", SUM(CASE WHEN {_flag(one)} THEN 1 ELSE 0 END) AS g{number}"
         for number, one in enumerate(groups)
@@ -246,7 +247,7 @@ def _all_rows(
 def _known_of_all(
     question: Question, shape: expressions.Shape
 ) -> list[tuple[str, str]]:
-    """What the parts of all tell, where something needs it."""
+    """The results over the parts of all, where needed."""
     whole, second = _needed(question)
     present = "COUNT(*) AS rows_of_parts"
     made = []
@@ -299,12 +300,12 @@ def _moves(
 
 
 def _size(question: Question) -> str:
-    """How many groups the answer has."""
+    """The number of groups of the answer."""
     return "(SELECT COUNT(*) FROM totals) AS size" if question.keys else "1 AS size"
 
 
 def _of_everybody(question: Question, groups: Sequence[PeopleGroup]) -> str:
-    """Everybody has one part; rows of nobody are not counted."""
+    """Everybody has one part; rows without a person are not counted."""
     moved = ", ".join(f"d{n}" for n in range(len(question.measures)))
     flags = "".join(f", SUM(g{n}) AS g{n}" for n in range(len(groups)))
     return (
@@ -314,7 +315,7 @@ def _of_everybody(question: Question, groups: Sequence[PeopleGroup]) -> str:
 
 
 def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
-    """Rows that are counted move what they move; all others nothing."""
+    """Counted rows have their moves; all others none."""
     numbers = range(len(question.measures))
     moved = ", ".join(f"d{n}" for n in numbers)
     still = ", ".join(f"0.0 AS d{n}" for n in numbers)
@@ -397,7 +398,7 @@ def read_influence(
         size: How many groups the answer has; 1 if it has none.
 
     Raises:
-        InputError: If somebody's move is no finite number.
+        InputError: If a person's move is no finite number.
     """
     people = columns["people"].astype(np.int64)
     if moves is None or lengths is None:

@@ -64,7 +64,7 @@ def uncharged(choice: Choice) -> Choice:
 
 
 def _with_caveat(choice: Choice, caveat: str) -> Choice:
-    """Return a choice that tells what was charged in place of what must be."""
+    """Return a choice with what was charged instead of what must be."""
     kept = (one for one in choice.caveats if one != CHARGE_SELECTION)
     return replace(choice, caveats=(*kept, caveat))
 
@@ -122,7 +122,7 @@ def charged(
 ) -> tuple[Decision, Choice | None]:
     """Make a choice under a reservation.
 
-    It is reserved and started before rows are read; what fails after that stays spent.
+    It is reserved and started before rows are read; a later failure stays spent.
     """
     decision = workspace.submit(draft)
     if not decision.allowed:

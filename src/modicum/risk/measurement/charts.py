@@ -19,18 +19,18 @@ from modicum.risk.study.study import Observed, QuestionText, Study, Target
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: What is shown where nobody asked for an epsilon.
+#: Epsilons shown by default.
 NOT_ASKED = Choice(
     None, Claim.ADVICE, "none", "no target was given, so nothing was chosen"
 )
 
 
 class Measured(Protocol):
-    """What is shown of a risk."""
+    """The displayed data of a risk."""
 
     @property
     def query(self) -> str:
-        """The query, as it was asked."""
+        """Return the original query."""
 
     @property
     def question(self) -> Question:

@@ -1,4 +1,4 @@
-"""The ways of choosing an epsilon for a question, by their names."""
+"""The methods of choosing an epsilon for a question, by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Method: TypeAlias = Literal[
 
 
 class Risky(Protocol):
-    """What a choice is made from."""
+    """The input of a choice."""
 
     @property
     def question(self) -> Question:
@@ -56,20 +56,20 @@ class Risky(Protocol):
 
     @property
     def private(self) -> tuple[str, ...]:
-        """Which facts about the noise were taken from rows."""
+        """Return the facts about the noise that were taken from rows."""
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """What of a row could end the query with an error."""
+        """Return the parts of the query that could fail on some row."""
 
     @property
     def typed_by_rows(self) -> bool:
-        """Whether the types of columns were found in the rows."""
+        """Whether column types were inferred from rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preference:
-    """What is asked for; None is what nothing is said of.
+    """The preference; None for what is not specified.
 
     Attributes:
         tau: The least indicator is to be so large a part of the greatest.
@@ -77,10 +77,10 @@ class Preference:
             is to be so small.
         between: Groups of people of which a statistic is to be alike.
         statistic: Which one.
-        allowance: How many people may be exposed more.
-        people: How many people the table is said to have, publicly.
-        eps_select: What the choice itself may cost.
-        draws: Where noise comes from; None for OpenDP.
+        allowance: The number of people who may be exposed more.
+        people: The stated public number of people in the table.
+        eps_select: The cost of the choice itself.
+        draws: The source of noise; None for OpenDP.
     """
 
     tau: Number | None = None
@@ -93,7 +93,7 @@ class Preference:
     draws: Draws | None = None
 
     def given(self) -> frozenset[str]:
-        """Return the names of what something is said of."""
+        """Return the names of the specified fields."""
         values = {
             "tau": self.tau,
             "max_variance": self.max_variance,
@@ -106,7 +106,7 @@ class Preference:
 
 
 def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
-    """Return what is chosen in some way."""
+    """Return the choice of a method."""
     if method not in _METHODS:
         raise mistake(
             f"unknown choice `{str(method)[:60]}`",
@@ -122,7 +122,7 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
             f"give {_meant(missing)}",
             Code.MISSING_KEY,
         )
-    # What a private choice needs may stand there for others, too.
+    # Other methods may have the parameters of a private choice, too.
     strange = asked.given() - way.needs - way.knows - _OF_PRIVATE
     if strange:
         raise mistake(
@@ -143,7 +143,7 @@ class _Way:
     public: bool = True
 
 
-#: What may be taken from rows where nothing is said of it.
+#: Facts that may be taken from rows by default.
 _PUBLIC_FACTS: Final = ("dimensions", "sensitivity", "delta", "bounds")
 _OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
 
@@ -179,7 +179,7 @@ def _must_be_public(risk: Risky, method: str) -> None:
         )
 
 
-# --- the ways -------------------------------------------------------------------------
+# --- methods --------------------------------------------------------------------------
 
 
 def _data_independent(risk: Risky, asked: Preference) -> Choice:
@@ -269,5 +269,5 @@ _METHODS: Final[Mapping[str, _Way]] = {
         _find_and_release_published, _OF_SPREAD, public=False
     ),
 }
-#: The names of all ways.
+#: The names of all methods.
 METHODS: Final = tuple(_METHODS)

@@ -18,16 +18,16 @@ from modicum.risk.question import ONLY
 
 
 class ControllerData:
-    """Tables that an engine reads for their controller; nothing is kept from her.
+    """Tables that an engine reads for their controller, without any protection.
 
     Args:
-        data: Where the rows are: a path (`.csv`, `.duckdb::table`, anything else is
-            Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
+        data: The location of the rows: a path (`.csv`, `.duckdb::table`, anything else
+            is Parquet), or rows in memory (Arrow, pandas, Polars, or a relation of
             DuckDB); a query may call this table anything. Or several of them, by name.
         engine: One of `modicum.engines.factory.ENGINES`.
-        typed: Whether the types of a CSV file's columns are found in its rows. Else all
-            are texts, and no row is read to open it.
-        options: What the engine may use.
+        typed: Whether the column types of a CSV file are inferred from its rows.
+            Otherwise all are texts, and no row is read to open it.
+        options: The resources of the engine.
 
     Raises:
         UsageError: If there is no such engine, or it is not installed.

@@ -1,4 +1,4 @@
-"""The JSON forms of a risk and of a choice, wherever they are told."""
+"""The JSON forms of a risk and of a choice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARES: Final = {"max": 1.0, "p99": 0.99, "median": 0.5}
 
 
 def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
-    """Return the documented JSON form of a risk, and of what was chosen."""
+    """Return the documented JSON form of a risk, and of the choice."""
     found = risk.to_dict()
     if choice is not None:
         found |= choice_to_dict(choice)
@@ -51,7 +51,7 @@ def groups_to_dict(risk: Risk, statistic: str, choice: Choice | None) -> dict[st
 def statistic_at(
     risk: Risk, statistic: str, epsilon: Fraction, group: str
 ) -> float | None:
-    """Return a statistic of the indicators of a group; None if nobody is in it."""
+    """Return a statistic of the indicators of a group; None if it is empty."""
     if not risk.influence.members[group].sum():
         return None
     return risk.indicator.quantile(_SHARES[statistic], epsilon, group)

@@ -1,4 +1,4 @@
-"""What is given about a query, and what has to be taken from the rows instead."""
+"""The given facts about a query, and those that must be taken from rows instead."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def people_groups(
 def public_bounds(
     given: BoundsGiven, rows_max: int | None, question: Question
 ) -> PublicBounds:
-    """Return what is declared of the tables of a query."""
+    """Return the declared bounds of a query's tables."""
     if rows_max is not None:
         count("the number of rows", rows_max, least=1, by="rows_max")
     if given is None:
@@ -70,7 +70,7 @@ def sensitivity_of(
 
 
 def unbounded_sums(question: Question, public: PublicBounds) -> tuple[str, ...]:
-    """Return which sums have values that nothing bounds, in words."""
+    """Return the sums of unbounded values, as text."""
     return tuple(
         f"the values of {one.called[:60]} have no bound: one of them could make the"
         " query fail"

@@ -1,4 +1,4 @@
-"""How far an answer moves for everybody, measured by an engine."""
+"""The influence of everybody on an answer, measured by an engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modicum.risk.measurement.ranges import exceeds_floats
 from modicum.risk.profile import Influence
 from modicum.risk.question import Question
 
-#: Told how many people are done, and how many there are.
+#: Receives the number of people done and the total.
 Progress = Callable[[int, int], None]
 
 
@@ -28,8 +28,8 @@ def measure(
 ) -> Influence:
     """Return how far the answer of a query moves for everybody.
 
-    In one pass where there is a closed form, by asking again for each person else, or
-    where a least or greatest value has more digits than the floats of that pass.
+    In one pass where there is a closed form; by leave-one-out otherwise, or where a
+    least or greatest value has more digits than the floats of that pass.
     """
     if question.obstacle:
         return measure_again(engine, question, groups, progress)
@@ -55,7 +55,7 @@ def measure_again(
     groups: Sequence[PeopleGroup] = (),
     progress: Progress = lambda done, of: None,
 ) -> Influence:
-    """Return the same as `measure`, always by asking again for each person."""
+    """Return the same as `measure`, always by leave-one-out."""
     columns, relations = engine.columns(), engine.relations()
     leave_one_out.must_have_own_names(question, relations)
     if question.unit is None:
@@ -114,5 +114,5 @@ def _lengths(lists: pa.ListArray) -> pa.Array:
 
 
 def _numbers(column: Any) -> Any:
-    """Return a column of numbers as floats; what is not there as NaN."""
+    """Return a column of numbers as floats; missing values as NaN."""
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)

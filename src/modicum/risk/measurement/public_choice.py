@@ -1,4 +1,4 @@
-"""What can be said of a question before a row is read: from its columns' names."""
+"""The public risk of a question, before a row is read: from column names."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
     calibration: Calibration = "exact",
     engine: str = "duckdb",
 ) -> Risk:
-    """Return the risk of a query as if its tables were empty; no row is read.
+    """Return the risk of a query on empty tables; no row is read.
 
-    What is chosen of it from public facts is the choice for any table; and whatever is
-    refused of it would be refused with all rows.
+    A choice from public facts is the same for any table; and every refusal here also
+    applies to any rows.
     """
     given = NoiseGiven(mechanism, sensitivity, delta, dimensions, calibration)
     with ControllerData(data, engine, typed=False) as opened:
         question = read_question(query, opened.engine.columns(), unit)
         converted: tuple[str, ...] = ()
-        if not opened.typed_by_rows:  # What is refused must not follow from rows.
+        if not opened.typed_by_rows:  # A refusal must not depend on rows.
             must_fit(opened.engine, question)
             converted = conversions(opened.engine, question)
     public = public_bounds(bounds, rows_max, question)
@@ -76,7 +76,7 @@ def unseen_risk(  # noqa: PLR0913 - each has a default that is a decision
 
 
 def choose_publicly(data: object, query: str, tau: Number, **facts: Any) -> Choice:
-    """Return the choice that is the same whatever rows a table holds."""
+    """Return the choice that does not depend on rows."""
     return unseen_risk(data, query, **facts).choose(tau)
 
 

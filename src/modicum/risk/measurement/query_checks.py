@@ -1,7 +1,7 @@
-"""Whether a query fits its tables and its engine, found out before a row is read.
+"""Whether a query matches its tables and its engine, checked before a row is read.
 
-What an engine says of rows may quote them, so nothing of it is told. What it says over
-tables that have none is about the query and the columns alone.
+An engine's errors about rows may quote them, so none are shown. Errors over empty
+tables concern the query and the columns alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from modicum.risk.measurement.ranges import over
 from modicum.risk.outputs import no_number
 from modicum.risk.question import Question
 
-#: Numbers of which any two have a type that holds both.
+#: Numeric types with a common supertype for any two.
 _NUMBER: Final = re.compile(
     r"u?(?:tinyint|smallint|integer|bigint)|byte|short|int|long|float|real|double"
 )
@@ -39,7 +39,7 @@ _COMPARED: Final = (
 
 
 def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
-    """Return what a query leaves the engine to convert, in words."""
+    """Return the implicit conversions of a query, as text."""
     if question.obstacle:
         return ()
     select = question.select
@@ -63,7 +63,7 @@ def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
 
 
 def _meeting(node: exp.Expr) -> Iterator[tuple[list[exp.Expr], bool]]:
-    """Return what of a node must have one type, and whether that is a truth value."""
+    """Return the parts of a node that need one type, and whether it is boolean."""
     if isinstance(node, _COMPARED):
         yield [node.this, node.expression], False
     elif isinstance(node, exp.In | exp.Coalesce):
@@ -133,7 +133,7 @@ def _is_time(text: str) -> bool:
         return False
 
 
-#: What it must not reach for.
+#: Forbidden references.
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -233,7 +233,7 @@ def _mistake(
 
 #: Types by other names that hold the same values, and compare them exactly.
 _EXACT: Final = frozenset({"integer", "text"})
-#: Aggregates that count, whatever they are of.
+#: Aggregates that count, whatever their argument.
 _COUNTING: Final = frozenset({"rows", "count", "distinct"})
 _TEMPORAL: Final = ("date", "time", "interval")
 
@@ -247,8 +247,8 @@ def must_have_fitting_types(engine: SqlEngine, question: Question) -> None:
 def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
     """Refuse ids that an engine has to convert to compare them.
 
-    Two of them may be the same person in a join, and two persons in a table: so are
-    the texts '1' and '01' next to the number 1.
+    Two of them may be the same person in a join, and two persons in a table: for
+    example the texts '1' and '01' beside the number 1.
     """
     if question.unit is None or len(question.persons) < 2:
         return
@@ -289,7 +289,7 @@ def _must_be_numbers(engine: SqlEngine, question: Question) -> None:
 
 
 def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
-    """Return a query, and what of it must be numbers: by output, a name or nothing."""
+    """Return a query, and which outputs must be numbers: by output, a name or none."""
     if question.obstacle:
         relations, columns = engine.relations(), engine.columns()
         text = query_without(question, relations, columns, None, engine.dialect)

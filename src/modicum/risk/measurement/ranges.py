@@ -1,4 +1,4 @@
-"""The range of what a query aggregates, in the whole table: from the rows."""
+"""The range of an aggregated value, in the whole table: from the rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def whole_range(engine: SqlEngine, question: Question) -> tuple[float, float, in
 
 
 def exceeds_floats(engine: SqlEngine, question: Question) -> bool:
-    """Tell whether a least or greatest value may have more digits than a float.
+    """Return whether a least or greatest value may have more digits than a float.
 
-    In floats, it and the next one could be the same, and whoever has it would seem to
-    move nothing.
+    In floats, it and the next one could be equal, and its owner would seem to move
+    nothing.
     """
     values = [
         f"({one.value.sql('duckdb')})"
@@ -70,7 +70,7 @@ def exceeds_floats(engine: SqlEngine, question: Question) -> bool:
 
 
 def over(engine: SqlEngine, question: Question, outputs: Sequence[str]) -> str:
-    """Return the statement of other outputs over what a query reads."""
+    """Return the statement of other outputs over the query's input."""
     named = ", ".join(f"{one} AS v{number}" for number, one in enumerate(outputs))
     tail = source_of(question, engine.relations()).sql("duckdb").removeprefix("SELECT")
     text = f"SELECT {named}{tail}"

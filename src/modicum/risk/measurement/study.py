@@ -92,7 +92,7 @@ def rdr(  # noqa: PLR0913 - each has a default that is a decision
 
 
 def _opened(data: object, engine: str) -> ControllerData:
-    """Return the data, opened; it is closed by whoever looks at it."""
+    """Return the data, opened; the caller closes it."""
     return data if isinstance(data, ControllerData) else ControllerData(data, engine)
 
 
@@ -106,19 +106,19 @@ def count(where: str = "") -> str:
 class Risk:
     """What a query reveals about the people of a table, for each epsilon.
 
-    For the controller of the data only: it is computed from rows without noise. A
-    person's influence is what all her rows move the answer by: the neighboring relation
-    is `add-remove`.
+    For the data controller only: it is computed from rows without noise. A person's
+    influence is how far all her rows move the answer: the neighboring relation is
+    `add-remove`.
 
     Attributes:
-        query: The query, as it was asked.
+        query: The original query.
         question: The query, as it was read.
         influence: How far the answer moves for everybody.
         noise: The noise that would be added.
-        private: Which facts about the noise were taken from rows, in words; with any of
-            these, nothing that is chosen can be released.
-        unbounded: What of a row could end the query with an error, in words.
-        typed_by_rows: Whether the types of columns were found in the rows.
+        private: The facts about the noise taken from rows, as text; with any of these,
+            no choice can be released.
+        unbounded: The parts of the query that could fail on some row, as text.
+        typed_by_rows: Whether column types were inferred from rows.
         candidates: Epsilons to choose from, rising.
         form: Which form the indicator has.
         groups: The names of the groups of people that are compared.
@@ -142,7 +142,7 @@ class Risk:
 
     @property
     def people(self) -> int:
-        """How many people have rows."""
+        """The number of people with rows."""
         return int(self.influence.people.sum())
 
     def rows(self) -> tuple[Row, ...]:
@@ -183,27 +183,28 @@ class Risk:
 
         Args:
             tau: The least indicator must be at least so large a part of the greatest.
-            choice: `data-independent`: at which that holds in any table; may be
-                released. `as-published`: in this table; for the controller only.
-                `private-selection`: in this table but for about `allowance` people,
-                found privately for `eps_select`. `find-and-release`: at which the
-                indicators vary by no more than `max_variance`, found privately;
+            choice: `data-independent`: it holds in any table; may be released.
+                `as-published`: in this table; for the controller only.
+                `private-selection`: in this table except for about `allowance` people,
+                found privately for `eps_select`. `find-and-release`: the indicators
+                vary by no more than `max_variance`, found privately;
                 `find-and-release-as-published`: the same without a proof, for study.
             max_variance: The variance of the indicators, over the square of the
                 greatest, must be so small.
             between: As published: of these groups of people a statistic must be alike,
                 instead of that of all.
             statistic: Which one: `max`, `p99` or `median`.
-            allowance: For a private selection: how many people may be exposed more.
+            allowance: For a private selection: the number of people who may be exposed
+                more.
             people: To find and release: the public number of people.
-            eps_select: For what is found privately: what the choice itself costs.
-            draws: Where noise for that comes from; None for OpenDP.
+            eps_select: For private methods: the cost of the choice itself.
+            draws: The source of noise for that; None for OpenDP.
 
         Returns:
             The choice, with its claim.
 
         Raises:
-            InputError: If something is missing, out of range, or contradicts the rest.
+            InputError: If something is missing, out of range, or contradictory.
         """
         asked = Preference(
             tau=tau,
@@ -225,13 +226,13 @@ class Risk:
         statistic: Statistic | None = None,
         answers_in: str = "units of the answer",
     ) -> Study:
-        """Return everything that pictures, tables and reports are made of.
+        """Return all data for charts, tables and reports.
 
         Args:
-            choice: What was chosen; None if nothing was.
-            tau: The ratio that was asked for, to be drawn.
-            statistic: What of groups of people it is the ratio of.
-            answers_in: What the answer is counted in, such as `people`.
+            choice: The choice; None if there is none.
+            tau: The requested ratio, to be drawn.
+            statistic: The statistic of groups of people that the ratio applies to.
+            answers_in: The unit of the answer, such as `people`.
 
         Raises:
             InputError: If tau is out of range.
@@ -244,18 +245,18 @@ class Risk:
         """Return the accuracy and the range of the indicator at each candidate.
 
         Args:
-            choice: What was chosen, to be marked; None if nothing was.
+            choice: The choice to mark; None if there is none.
         """
         return units_table(self.study(choice))
 
     def plot(
         self, choice: Choice | None = None, *, tau: Number | None = None
     ) -> Figure:
-        """Return a picture: how alike people, or groups of them, are at each candidate.
+        """Return a chart: how alike people, or groups of them, are at each candidate.
 
         Args:
-            choice: What was chosen, to be marked; None if nothing was.
-            tau: The ratio that was asked for, to be drawn.
+            choice: The choice to mark; None if there is none.
+            tau: The requested ratio, to be drawn.
 
         Raises:
             UsageError: If matplotlib is not installed (`modicum[plots]`).
@@ -270,13 +271,13 @@ class Risk:
         tau: Number | None = None,
         statistic: Statistic | None = None,
     ) -> None:
-        """Write a report (`.html`) or a picture (`.svg`, `.png`).
+        """Write a report (`.html`) or a chart (`.svg`, `.png`).
 
         Args:
             path: The file.
-            choice: What was chosen; None if nothing was.
-            tau: The ratio that was asked for, to be drawn.
-            statistic: What of groups of people it is the ratio of.
+            choice: The choice; None if there is none.
+            tau: The requested ratio, to be drawn.
+            statistic: The statistic of groups of people that the ratio applies to.
 
         Raises:
             UsageError: If the file cannot be written, or matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""What a question's risk is, as one page for the controller of the data."""
+"""A question's risk, as one page for the data controller."""
 
 from modicum.risk.report.page import risk_report
 

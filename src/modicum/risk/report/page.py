@@ -58,7 +58,7 @@ caption { break-after: avoid; }
 )
 
 
-#: What each claim means for whoever acts on a choice.
+#: The meaning of each claim for the user of a choice.
 CLAIMS: Mapping[Claim, str] = MappingProxyType(
     {
         Claim.DP: (
@@ -127,7 +127,7 @@ PEOPLE_BESIDE = (
 
 
 def noise_words(noise: Noise) -> str:
-    """Return what noise a release has."""
+    """Return the noise of a release, as text."""
     many = noise.dimensions
     on = "the answer" if many == 1 else f"each of {many} numbers"
     sensitivity = brief(noise.sensitivity)
@@ -144,14 +144,14 @@ def noise_words(noise: Noise) -> str:
 
 
 def caveats(study: Study) -> Iterator[str]:
-    """Yield what else must be known."""
+    """Yield further conditions."""
     yield from study.choice.caveats
     if study.choice.claim is Claim.DP and study.seen is not None:
         yield PEOPLE_BESIDE
 
 
 def charged(choice: Choice) -> list[tuple[str, str]]:
-    """Return what must be charged, as what it is for and the mechanism."""
+    """Return the charges, as purpose and mechanism."""
     if choice.charge is None:
         return []
     found = []

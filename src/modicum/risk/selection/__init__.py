@@ -1,5 +1,5 @@
-"""How an epsilon is chosen: each way under its own name, with its own claim.
+"""The methods of choosing an epsilon, each with its own claim.
 
-The default reads no rows. What reads rows without noise is advice for the controller;
-what reads them with noise says what the choice itself costs.
+The default reads no rows. Methods that read rows without noise are advice for the
+controller; those that read them with noise state the cost of the choice itself.
 """

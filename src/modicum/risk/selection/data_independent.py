@@ -1,4 +1,4 @@
-"""The default: an epsilon that is the same whatever the table holds."""
+"""The default: an epsilon that does not depend on the table."""
 
 from __future__ import annotations
 
@@ -42,16 +42,15 @@ def data_independent(
         release alone. With ratio 1, or if no candidate passes, epsilon is None.
 
     Raises:
-        InputError: If tau or a candidate is out of its range, or the exact form has no
+        InputError: If tau or a candidate is out of range, or the exact form has no
             candidates.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         The RDR paper's test (arXiv:2310.13104, Algorithm 1) for the worst table: one in
-        which somebody does not move the answer, and somebody moves it by as much as
-        anybody can.
+        which one person does not move the answer, and another moves it by the maximum.
 
     Examples:
         >>> from modicum.risk.noise import LaplaceNoise

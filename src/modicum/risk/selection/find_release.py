@@ -32,13 +32,13 @@ def find_and_release(
     search: PrivateSearch,
     own_rows_only: bool,
 ) -> Choice:
-    """Return the first candidate, from the greatest on, of a noisy variance so small.
+    """Return the first candidate, in descending order, with small noisy variance.
 
     Args:
         influence: How each kind of person moves the answer.
         noise: The noise; its sensitivity and number of coordinates are public.
         spread: The greatest variance, and the public number of people.
-        search: What the choice itself costs, where noise comes from, the candidates.
+        search: The cost of the choice itself, the source of noise, the candidates.
         own_rows_only: Whether how far a person moves the answer depends on her own rows
             alone. Where it does not, nothing is chosen.
 
@@ -47,7 +47,7 @@ def find_and_release(
         costs the same.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
         With and without all rows of one person, and with other rows of one person.
@@ -72,7 +72,7 @@ def find_and_release(
     if refusal := nothing_read(METHOD, offered, own_rows_only=own_rows_only):
         return refusal
     distances = own_distances(influence, noise)
-    # Numbers at most so many whole steps apart stay so when rounded down to steps.
+    # Numbers at most this many whole steps apart stay so when rounded down to steps.
     squares = (
         -math.floor(sum_of_squares(distances, noise, epsilon=epsilon) * STEPS)
         for epsilon in offered
@@ -86,16 +86,16 @@ def find_and_release(
 def passed_at(
     offered: Sequence[Fraction], place: int | None, spread: Spread, spent: Selection
 ) -> SearchResult:
-    """Return what a search by variance tells.
+    """Return the result of a search by variance.
 
     Args:
         offered: The candidates, in the order in which they were looked at.
-        place: Where it stopped; None if nowhere.
-        spread: What was asked for.
-        spent: What the search cost, which says how wide its noise is.
+        place: The place where it stopped; None if it did not.
+        spread: The condition.
+        spent: The cost of the search, which determines the width of its noise.
 
     Returns:
-        The first candidate that passed, and what follows from that.
+        The first candidate that passed, with its consequences.
 
     Neighboring relation:
         None: it follows from the place.
@@ -129,12 +129,12 @@ def find_and_release_published(
     *,
     search: PrivateSearch,
 ) -> Choice:
-    """Return the first candidate, from the greatest on, of a noisy variance so small.
+    """Return the first candidate, in descending order, with small noisy variance.
 
     Args:
         indicator: The indicators of everybody in the table.
         spread: The greatest variance, and the number of people.
-        search: What the choice is published to cost, where noise comes from, and the
+        search: The published cost of the choice, the source of noise, and the
             candidates.
 
     Returns:
@@ -143,10 +143,10 @@ def find_and_release_published(
         it is published to.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
-        None: the loss is not known to be bounded by what is published.
+        None: the published amount is not known to bound the loss.
 
     Source:
         The RDR paper, Algorithm 3 (arXiv:2310.13104). Variances are counted in parts of

@@ -17,7 +17,7 @@ METHOD = "priorities"
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """One question, and how much it matters.
+    """One question and its priority.
 
     Attributes:
         weight: Above 0; only proportions count.
@@ -29,12 +29,12 @@ class Priority:
 
     @classmethod
     def of(cls, weight: Number, noise: Noise) -> Priority:
-        """Return the wish for a weight that is given."""
+        """Return the priority of a given weight."""
         return cls(above_zero("the weight", weight), noise)
 
 
 def by_priority(cap: Number, wishes: Mapping[str, Priority]) -> dict[str, Choice]:
-    """Return epsilons in proportion to weights, which together keep to a cap.
+    """Return epsilons in proportion to weights, within a total cap.
 
     Args:
         cap: The epsilon of all questions together; public; > 0.
@@ -46,8 +46,8 @@ def by_priority(cap: Number, wishes: Mapping[str, Priority]) -> dict[str, Choice
         noise does not reach it.
 
     Raises:
-        InputError: If an argument is out of its range, or the cap is too small for so
-            many questions.
+        InputError: If an argument is out of range, or the cap is too small for the
+            number of questions.
 
     Neighboring relation:
         The one that the sensitivities hold under.

@@ -1,4 +1,4 @@
-"""What a private choice tells: its place, what follows from it, and what is public."""
+"""The result of a private choice: its place, its consequences, and public facts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from modicum.risk.selection.sparse_vector import PrivateSearch
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a private search found, and all that it tells.
+    """The complete disclosed result of a private search.
 
     Attributes:
         epsilon: The candidate; None if there is none.
-        why: Why it is this one, from what is public.
+        why: The reason, from public facts.
         passed: Whether each candidate that was looked at passed.
-        by_chance: Whether the noise is wider than what it is compared with.
+        by_chance: Whether the noise exceeds what it is compared with.
     """
 
     epsilon: Fraction | None
@@ -38,7 +38,7 @@ class SearchResult:
 
 
 def reached(noise: Noise, search: PrivateSearch) -> list[Fraction]:
-    """Return the candidates that their noise reaches, rising.
+    """Return the candidates that their noise reaches, ascending.
 
     Args:
         noise: The noise.
@@ -48,7 +48,7 @@ def reached(noise: Noise, search: PrivateSearch) -> list[Fraction]:
         Those at which the noise has the epsilon, at its delta, that it is named by.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         Balle & Wang 2018, Thm 8 (arXiv:1805.06530), for Gaussian noise.
@@ -98,23 +98,23 @@ def nothing_read(
 def choice_of(
     method: str, noise: Noise, search: PrivateSearch, found: SearchResult
 ) -> Choice:
-    """Return the choice that is told of what was found.
+    """Return the choice for a search result.
 
     Args:
         method: The name of the algorithm.
         noise: The noise; its sensitivity and number of coordinates are public.
-        search: What it cost, and the candidates.
-        found: What was found.
+        search: Its cost, and the candidates.
+        found: The result.
 
     Returns:
         The choice, with its price. Its rows hold for every table.
 
     Neighboring relation:
-        The one that the statistics' sensitivity holds under.
+        That of the statistics' sensitivity.
 
     Source:
-        Processing what a private mechanism has told costs nothing (Dwork & Roth 2014,
-        Prop. 2.1).
+        Post-processing of a private mechanism costs nothing (Dwork & Roth 2014, Prop.
+        2.1).
 
     Examples:
         >>> from modicum.risk.noise import LaplaceNoise

@@ -25,7 +25,7 @@ METHOD = "private-selection"
 def people_exposed(
     distances: Profile, noise: Noise, *, epsilon: Fraction, tau: Fraction
 ) -> int:
-    """Return how many people would differ too much from somebody who is not affected.
+    """Return the number of people who would differ too much from an unaffected person.
 
     Args:
         distances: How far people move the answer, in the noise's norm.
@@ -34,8 +34,8 @@ def people_exposed(
         tau: The least ratio of two indicators; above 0, at most 1.
 
     Returns:
-        How many people have a distance whose indicator, against that of distance 0, has
-        a ratio below tau. It does not fall as epsilon rises.
+        The number of people with a distance whose indicator, against that of distance
+        0, has a ratio below tau. It does not fall as epsilon rises.
 
     Neighboring relation:
         Sensitivity 1 with and without all rows of one person, and with other rows of
@@ -54,7 +54,7 @@ def people_exposed(
         2
     """
     values = distances.values
-    near, far = 0, len(values)  # Below `near` all reach tau, from `far` on nobody.
+    near, far = 0, len(values)  # Below `near` all reach tau, from `far` on none do.
     while near < far:
         middle = (near + far) // 2
         high = float(values[middle])
@@ -74,10 +74,10 @@ def private_selection(
     search: PrivateSearch,
     own_rows_only: bool,
 ) -> Choice:
-    """Return an epsilon at which about so many people, or fewer, differ too much.
+    """Return an epsilon at which at most about `allowance` people differ too much.
 
-    From the least candidate upward, the number of people who would differ too much from
-    somebody who is not affected is compared, with noise, to an allowance. The last
+    In ascending order of candidates, the number of people who would differ too much
+    from an unaffected person is compared, with noise, to an allowance. The last
     candidate before it is exceeded is chosen.
 
     Args:
@@ -86,7 +86,7 @@ def private_selection(
         tau: The least ratio of two indicators; above 0, at most 1.
         allowance: How many people may differ by more; >= 0, fixed before a look at
             rows.
-        search: What the choice itself costs, where noise comes from, the candidates.
+        search: The cost of the choice itself, the source of noise, the candidates.
         own_rows_only: Whether how far a person moves the answer depends on her own rows
             alone, as with counts and with sums between bounds. Where it does not,
             nothing is chosen.
@@ -96,7 +96,7 @@ def private_selection(
         costs the same.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
         With and without all rows of one person, and with other rows of one person.

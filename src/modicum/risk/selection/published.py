@@ -37,9 +37,9 @@ def find_from_rdr(
         candidates: Epsilons to choose from.
 
     Returns:
-        Advice for the controller. Epsilon is None if no candidate passes, or if there
-        is nobody in the table: then no row says that it passes. It has no price: none
-        would be enough.
+        Advice for the controller. Epsilon is None if no candidate passes, or if the
+        table has no people: then no row shows that it passes. It has no price: none
+        would suffice.
 
     Raises:
         InputError: If there is no condition, or a candidate or group will not do.
@@ -68,7 +68,7 @@ def find_from_rdr(
     count("the number of thresholds", len(thresholds), least=1)
     offered = checked(candidates)
     somebody = indicator.somebody
-    # What holds for nobody holds, and says nothing.
+    # A vacuous condition holds, and means nothing.
     passing = {
         epsilon: all(one.holds(indicator, epsilon) for one in thresholds)
         for epsilon in offered
@@ -100,7 +100,7 @@ def _why(chosen: Fraction | None, words: str, offered: int, *, somebody: bool) -
 
 
 def advice(noise: Noise) -> tuple[str, ...]:
-    """Return what an epsilon that is computed from rows is told with.
+    """Return the caveats of an epsilon computed from rows.
 
     Args:
         noise: The noise.
@@ -133,7 +133,7 @@ _NO_BOUND = (
 
 @dataclass(frozen=True, slots=True)
 class PublishedOdometer:
-    """What the published rule takes for the loss of all questions so far.
+    """The published rule's loss of all questions so far.
 
     Attributes:
         spent: The sum of the epsilons that were chosen; >= 0. It bounds nothing.
@@ -153,7 +153,7 @@ def find_above_spent(
     *,
     candidates: Sequence[Number] = PUBLISHED,
 ) -> Choice:
-    """Return what Find-epsilon-from-RDR finds above the sum of all epsilons before.
+    """Return the result of Find-epsilon-from-RDR above the sum of all earlier epsilons.
 
     Args:
         odometer: The sum so far.
@@ -166,10 +166,10 @@ def find_above_spent(
         and passes.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
-        None: refusals alone tell whether somebody is in the table.
+        None: refusals alone reveal whether a person is in the table.
 
     Source:
         The RDR paper, sections 5.2 and 5.3 (arXiv:2310.13104).
@@ -207,7 +207,7 @@ _FORCED = (
 
 
 class Outputs(Protocol):
-    """Where noisy answers come from."""
+    """A source of noisy answers."""
 
     def at(self, epsilon: Fraction) -> Numbers:
         """Return a fresh noisy answer at an epsilon; shape (coordinates,).
@@ -228,8 +228,8 @@ def find_from_pri(
     """Return the first candidate whose output is about equally far from everybody.
 
     Args:
-        outputs: The source of noisy answers; it is asked once for each candidate, from
-            the greatest on, until one passes.
+        outputs: The source of noisy answers; called once per candidate, in descending
+            order, until one passes.
         without: The exact answers without each kind of person; shape (kinds,
             coordinates).
         noise: The noise that the outputs have.
@@ -241,7 +241,7 @@ def find_from_pri(
         epsilon if none did.
 
     Raises:
-        InputError: If an argument is out of its range.
+        InputError: If an argument is out of range.
 
     Neighboring relation:
         None: there are outputs that only one of two neighbors can have, at every

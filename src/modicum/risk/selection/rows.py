@@ -1,4 +1,4 @@
-"""The rows of a choice, and what every choice of a kind must be told with."""
+"""The rows of a choice, and the caveats of each kind of choice."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def public_row(
         passes: Whether it passes; None if it was not looked at.
 
     Returns:
-        The indicator of somebody who does not move the answer, and of somebody who
-        moves it by as much as anybody can.
+        The indicator of a person who does not move the answer, and of one who moves it
+        by the maximum.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         `at_distance`, at 0 and at the sensitivity.
@@ -55,7 +55,7 @@ def people_row(indicator: Indicator, epsilon: Fraction, *, passes: bool | None) 
         passes: Whether it passes; None if it was not looked at.
 
     Returns:
-        The least and the greatest indicator; NaN if there is nobody.
+        The least and the greatest indicator; NaN without people.
 
     Neighboring relation:
         The tables with and without all rows of one person.

@@ -1,4 +1,4 @@
-"""The sparse vector technique on whole numbers: what first reaches a threshold."""
+"""The sparse vector technique on integers: the first to reach a threshold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from modicum.risk.candidates import PUBLISHED
 from modicum.risk.candidates import candidates as checked
 from modicum.risk.choice import Selection
 
-# Of the whole epsilon, so much goes to the threshold: 1 to 2**(2/3), the proportion at
-# which what is compared has the least variance (Lyu, Su & Li 2017, section 4.2).
+# The part of epsilon for the threshold: 1 to 2**(2/3), the proportion at which the
+# comparison has the least variance (Lyu, Su & Li 2017, section 4.2).
 _THRESHOLD_SHARE = Fraction("0.386488")
 
 
 class Draws(Protocol):
-    """Where noise comes from: a secure sampler, which the shell brings."""
+    """A source of noise: a secure sampler, provided by the caller."""
 
     def laplace(self, scale: Fraction) -> int:
         """Return a fresh draw k with a probability proportional to exp(-abs(k)/scale).
@@ -29,7 +29,7 @@ class Draws(Protocol):
 
 
 def selection(eps: Number) -> Selection:
-    """Return the two parts of what a private choice may cost.
+    """Return the two parts of a private choice's cost.
 
     Args:
         eps: Both together; > 0.
@@ -41,7 +41,7 @@ def selection(eps: Number) -> Selection:
         InputError: If eps is not above 0.
 
     Neighboring relation:
-        The one that the statistics' sensitivity holds under.
+        That of the statistics' sensitivity.
 
     Source:
         Lyu, Su & Li 2017, section 4.2 (arXiv:1603.01699).
@@ -56,11 +56,11 @@ def selection(eps: Number) -> Selection:
 
 @dataclass(frozen=True, slots=True)
 class PrivateSearch:
-    """How a private choice is made, all of it fixed before a look at rows.
+    """The parameters of a private choice, all fixed before rows are read.
 
     Attributes:
-        draws: Where noise comes from.
-        spent: What the choice itself costs.
+        draws: The source of noise.
+        spent: The cost of the choice itself.
         candidates: Epsilons to choose from, rising.
     """
 
@@ -72,11 +72,11 @@ class PrivateSearch:
     def of(
         cls, draws: Draws, eps: Number, candidates: Iterable[Number] = PUBLISHED
     ) -> PrivateSearch:
-        """Return a search for numbers that are given.
+        """Return a search with given parameters.
 
         Args:
-            draws: Where noise comes from.
-            eps: What the choice itself may cost; > 0.
+            draws: The source of noise.
+            eps: The cost of the choice itself; > 0.
             candidates: Epsilons to choose from.
         """
         return cls(draws, selection(eps), checked(candidates))
@@ -89,27 +89,26 @@ def first_above(
     sensitivity: int,
     search: PrivateSearch,
 ) -> int | None:
-    """Return the place of the first statistic that is, with noise, at a threshold.
+    """Return the place of the first statistic that reaches a threshold, with noise.
 
     Args:
-        statistics: Whole numbers, computed from rows one after the other; no more are
-            asked for than are needed.
-        threshold: What a statistic must reach; public.
+        statistics: Integers, computed from rows lazily; only as many as needed.
+        threshold: The threshold; public.
         sensitivity: How much each statistic changes between neighbors, at most; >= 1.
-        search: What this costs, and where noise comes from.
+        search: The cost, and the source of noise.
 
     Returns:
         The place, from 0; None if no statistic reached it.
 
     Neighboring relation:
-        The one that the sensitivity holds under. Nothing is assumed of the direction in
-        which statistics change.
+        That of the sensitivity. Nothing is assumed about the direction in which
+        statistics change.
 
     Source:
         Lyu, Su & Li 2017, Alg. 1 and Thm 2 with c = 1 (arXiv:1603.01699). The proof
         moves the threshold's noise by the sensitivity and the noise of the statistic
-        that reached it by twice that. Both are whole numbers here, so it holds for
-        discrete noise.
+        that reached it by twice that. Both are integers here, so it holds for discrete
+        noise.
 
     Examples:
         >>> class NoNoise:

@@ -1,4 +1,4 @@
-"""How unlike the indicators of people are, as a whole number of proven sensitivity."""
+"""The spread of people's indicators, as a whole number of proven sensitivity."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from modicum.risk.indicator import at_distance
 from modicum.risk.noise import Noise
 from modicum.risk.profile import Influence, Profile
 
-#: What one person can change the sum of squares by, in steps.
+#: The sensitivity of the sum of squares to one person, in steps.
 STEPS = 2**20
 
-_UNIT = 2**20  # Indicators are counted in so many parts of the greatest possible one.
+_UNIT = 2**20  # Resolution of indicators, relative to the greatest possible one.
 _HALF = 2**10
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What is asked for, and for how many people.
+    """The condition, and the number of people.
 
     Attributes:
         tau: The greatest variance of the indicators, each over the greatest; >= 0.
-        people: How many people the table is said to have, publicly; >= 1. The loss does
-            not depend on whether that is right.
+        people: The stated public number of people in the table; >= 1. The loss does not
+            depend on its correctness.
     """
 
     tau: Fraction
@@ -36,7 +36,7 @@ class Spread:
 
     @classmethod
     def of(cls, tau: Number, people: int) -> Spread:
-        """Return the condition for numbers that are given."""
+        """Return the condition for given numbers."""
         known = count("the public number of people", people, least=1, by="people")
         return cls(at_least_zero("the largest variance", tau, by="max_variance"), known)
 
@@ -47,7 +47,7 @@ class Spread:
 
     @property
     def words(self) -> str:
-        """The condition, in words."""
+        """Return the condition as text."""
         return (
             f"the sum of squares that {self.people} people have at variance"
             f" {brief(self.tau)} is not exceeded"
@@ -58,23 +58,23 @@ def sum_of_squares(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Fr
     """Return the sum of squared deviations of everybody's indicator.
 
     Args:
-        distances: How far people move the answer, in the noise's norm. What is beyond
-            the sensitivity counts as the sensitivity.
+        distances: How far people move the answer, in the noise's norm, capped at the
+            sensitivity.
         noise: The noise; its sensitivity and number of coordinates are public.
         epsilon: The candidate; > 0.
 
     Returns:
         The sum of (z - mean of z)**2 over all people, where z is the indicator over the
-        greatest that anybody can have, less that of somebody who is not affected, in
-        whole parts of 2**-20; exact, >= 0.
+        greatest possible one, less that of an unaffected person, in whole parts of
+        2**-20; exact, >= 0.
 
     Neighboring relation:
         At most 1 apart with and without all rows of one person, and with other rows of
         one person, if z depends on her own rows alone. For: beside n other people of
-        mean m, somebody with z adds n/(n+1) (z - m)**2, since all are in [0, 1]
-        something in [0, 1]. So, whatever her rows are and whether she is there or not,
-        the sum is that of the others plus something in [0, 1]. How many people there
-        are makes no difference.
+        mean m, a person with z adds n/(n+1) (z - m)**2, which is in [0, 1] since all
+        are in [0, 1]. So, whatever her rows are and whether or not she is present, the
+        sum is that of the others plus a number in [0, 1]. The number of people makes no
+        difference.
 
     Source:
         The update of a variance by one value; the RDR paper's statistic
@@ -102,11 +102,11 @@ def sum_of_squares(distances: Profile, noise: Noise, *, epsilon: Fraction) -> Fr
 
 
 def own_distances(influence: Influence, noise: Noise) -> Profile:
-    """Return how many people move the answer how far, at most by the sensitivity.
+    """Return the number of people by distance, at most the sensitivity.
 
-    A distance that was rounded in a way that depends on other people could put many
-    people on the other side of a bound at once, when one person comes. So moves are
-    scaled by what is public, and added up in an order of their own.
+    If the rounding of a distance depended on other people, one person could move many
+    people across a bound at once. So moves are scaled by public numbers, and summed in
+    a separate order.
 
     Args:
         influence: How each kind of person moves the answer.

@@ -1,4 +1,4 @@
-"""What a controller may ask for: ratios, groups alike, a variance."""
+"""The conditions of a controller: ratios, similar groups, a variance."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Threshold(Protocol):
 
     @property
     def words(self) -> str:
-        """The condition, in words."""
+        """Return the condition as text."""
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
-        """Return whether it holds; True if there is nobody."""
+        """Return whether it holds; True without people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class RatioAtLeast:
 
     @classmethod
     def of(cls, tau: Number) -> RatioAtLeast:
-        """Return the condition for a number that is given."""
+        """Return the condition for a given number."""
         return cls(proportion("tau", tau, by="tau"))
 
     @property
     def words(self) -> str:
-        """The condition, in words."""
+        """Return the condition as text."""
         return f"the smallest indicator is at least {brief(self.tau)} of the largest"
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
@@ -75,12 +75,12 @@ class RatioAtLeast:
 
 @dataclass(frozen=True, slots=True)
 class GroupsAlike:
-    """A statistic of the indicators is alike in groups of people.
+    """A statistic of the indicators is similar in groups of people.
 
-    Of every two groups, the lesser statistic is at least `tau` of the greater one; that
-    is so if it is for the least and the greatest of all. Groups without people are left
-    out. In a group of which hardly anybody moves the answer, the median is that of
-    somebody who does not: `max` and `p99` tell more.
+    For every two groups, the lesser statistic is at least `tau` of the greater one;
+    equivalently, for the least and the greatest of all. Groups without people are left
+    out. In a group of which hardly anybody moves the answer, the median is that of an
+    unaffected person: `max` and `p99` are more informative.
 
     Attributes:
         tau: Above 0, at most 1.
@@ -96,7 +96,7 @@ class GroupsAlike:
     def of(
         cls, tau: Number, groups: Sequence[str], statistic: Statistic = "p99"
     ) -> GroupsAlike:
-        """Return the condition for what is given.
+        """Return the condition for given arguments.
 
         Args:
             tau: The least ratio; above 0, at most 1.
@@ -117,7 +117,7 @@ class GroupsAlike:
 
     @property
     def words(self) -> str:
-        """The condition, in words."""
+        """Return the condition as text."""
         names = ", ".join(f"`{name}`" for name in self.groups)
         return (
             f"the {self.statistic} of the indicators of each of {names}"
@@ -167,19 +167,19 @@ class VarianceAtMost:
 
     @classmethod
     def of(cls, tau: Number) -> VarianceAtMost:
-        """Return the condition for a number that is given."""
+        """Return the condition for a given number."""
         return cls(at_least_zero("the largest variance", tau, by="max_variance"))
 
     @property
     def words(self) -> str:
-        """The condition, in words."""
+        """Return the condition as text."""
         return (
             "the variance of the indicators, each divided by the largest,"
             f" is at most {brief(self.tau)}"
         )
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
-        """Return whether it holds; in floats, but for people who are all alike."""
+        """Return whether it holds; in floats, except for people who are all alike."""
         if not indicator.somebody:
             return True
         greatest = rational(indicator.quantile(1.0, epsilon))

@@ -1,1 +1,1 @@
-"""What the controller of a table is shown of a question's risk, as plain values."""
+"""The displayed data of a question's risk, as plain values."""

@@ -1,4 +1,4 @@
-"""What each epsilon means: for the people in a table, or for any table."""
+"""The meaning of each epsilon: for the people in a table, or for any table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from modicum.risk.noise import Noise
 from modicum.risk.study.histograms import Histogram, Quantity, histogram
 from modicum.risk.study.study import Candidate, Group, Spread
 
-#: The losses of so many kinds of people are computed exactly: in a tenth of a second.
+#: Maximum number of kinds of people with exact losses: takes a tenth of a second.
 _EXACT_MAX = 10_000
 _SHARES = (0.0, 0.5, 0.99, 1.0)
 
@@ -27,21 +27,21 @@ _SHARES = (0.0, 0.5, 0.99, 1.0)
 def of_people(
     indicator: Indicator, epsilons: Iterable[Fraction], *, groups: Sequence[str] = ()
 ) -> tuple[Candidate, ...]:
-    """Return what epsilons mean for the people in a table: for its controller only.
+    """Return the meaning of epsilons for a table's people: for its controller only.
 
     Args:
         indicator: The indicators of everybody.
-        epsilons: Candidates above 0, in any order; twice the same counts once.
+        epsilons: Candidates above 0, in any order; duplicates count once.
         groups: Names of groups of people, as in the influence.
 
     Returns:
-        The candidates, rising. Quantiles are somebody's numbers.
+        The candidates, ascending. Quantiles are those of actual people.
 
     Raises:
         InputError: If there is no such group.
 
     Neighboring relation:
-        None: what is shown is computed without noise.
+        None: the results are computed without noise.
 
     Source:
         `Indicator.quantile` and `person_losses`.
@@ -67,20 +67,20 @@ def of_people(
 
 
 def of_any_table(choice: Choice) -> tuple[Candidate, ...]:
-    """Return what epsilons mean in every table, from a choice that may be released.
+    """Return the meaning of epsilons in every table, from a releasable choice.
 
     Args:
         choice: A choice whose claim is `dp`.
 
     Returns:
-        Its candidates: from somebody who does not move the answer to somebody who moves
-        it by as much as anybody can.
+        Its candidates: from a person who does not move the answer to one who moves it
+        by the maximum.
 
     Raises:
         InputError: If the choice makes no promise: its numbers are about rows.
 
     Neighboring relation:
-        The one that the sensitivity holds under.
+        That of the sensitivity.
 
     Source:
         The rows of the choice.
@@ -107,7 +107,7 @@ def of_any_table(choice: Choice) -> tuple[Candidate, ...]:
 def counted(
     indicator: Indicator, epsilon: Fraction, *, quantity: Quantity = "rdr"
 ) -> Histogram:
-    """Return how many people have which indicator, or which loss of their own.
+    """Return the number of people by indicator, or by individual loss.
 
     Args:
         indicator: The indicators of everybody.
@@ -210,8 +210,8 @@ def _losses(indicator: Indicator, epsilon: Fraction) -> Spread | None:
 def _loss(noise: Noise, epsilon: Fraction, distance: float) -> float:
     """Return the least float that is no less than a person's loss.
 
-    Somebody who moves the answer by the sensitivity has epsilon itself, not a float
-    above it, which would be told as more than anybody can lose.
+    A person who moves the answer by the sensitivity has epsilon itself, not a float
+    above it, which would look like more than any person can lose.
     """
     exact = rational(float(distance)) / noise.width(epsilon)
     nearest = float(exact)

@@ -1,4 +1,4 @@
-"""How many people have which number, in few bins."""
+"""The number of people by value, in few bins."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from modicum.risk.profile import Profile
 
-#: What is counted: the indicator, or a person's own loss.
+#: The counted quantity: the indicator, or a person's own loss.
 Quantity: TypeAlias = Literal["rdr", "own-loss"]
 
-#: So many different numbers have a bar each; more are put into bins.
+#: Maximum number of distinct numbers with separate bars; more are binned.
 _BARS_MAX = 12
 _BINS = 24
 
@@ -35,12 +35,12 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many people have which number at one epsilon.
+    """The number of people by value at one epsilon.
 
     Attributes:
         epsilon: The candidate.
-        quantity: What is counted.
-        bins: Rising, without those that are empty; none if there is nobody.
+        quantity: The counted quantity.
+        bins: Ascending, without empty ones; none without people.
     """
 
     epsilon: Fraction
@@ -49,12 +49,12 @@ class Histogram:
 
 
 def histogram(profile: Profile, *, epsilon: Fraction, quantity: Quantity) -> Histogram:
-    """Return how many people have which number.
+    """Return the number of people by value.
 
     Args:
         profile: The numbers of everybody at this epsilon.
         epsilon: The candidate.
-        quantity: What the numbers are.
+        quantity: The quantity.
 
     Returns:
         A bin for each of up to 12 different numbers; 24 bins of equal width for more,

@@ -1,4 +1,4 @@
-"""Numbers in words, rounded to the side that promises less."""
+"""Numbers as text, rounded to the conservative side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from math import isinf
 
 _DIGITS = 4
-#: What is not between them is told by a power of ten.
+#: Numbers outside of this range are shown as a power of ten.
 _SMALL, _LARGE = Decimal("1e-4"), Decimal("1e9")
 
 
@@ -17,7 +17,7 @@ def near(value: float) -> str:
         value: A number, may be infinite.
 
     Returns:
-        It in words, rounded to nearest.
+        Its text, rounded to nearest.
 
     Neighboring relation:
         None.
@@ -33,7 +33,7 @@ def near(value: float) -> str:
 
 
 def at_most(value: float) -> str:
-    """Return a number, such as a loss or an error, that is not told too low.
+    """Return a number, such as a loss or an error, that is never understated.
 
     Args:
         value: At least 0, may be infinite.
@@ -55,7 +55,7 @@ def at_most(value: float) -> str:
 
 
 def at_least(value: float) -> str:
-    """Return a number, such as how alike people are, that is not told too high.
+    """Return a number, such as a similarity of people, that is never overstated.
 
     Args:
         value: At least 0, finite.
@@ -67,7 +67,7 @@ def at_least(value: float) -> str:
         None.
 
     Source:
-        The house's rule: what is good rounds down.
+        The house rule: what is good rounds down.
 
     Examples:
         >>> at_least(0.949999), at_least(1.0)
@@ -79,7 +79,7 @@ def at_least(value: float) -> str:
 def _told(value: float, rounding: str) -> str:
     if isinf(value):
         return "infinite"
-    # A float stands for its shortest decimal, so that 0.1 stays 0.1.
+    # A float means its shortest decimal, so that 0.1 stays 0.1.
     context = Context(prec=_DIGITS, rounding=rounding)
     cut = context.plus(Decimal(repr(float(value)))).normalize(context)
     if cut and not _SMALL <= cut < _LARGE:

@@ -1,4 +1,4 @@
-"""A question, a choice of epsilon for it, and what is shown beside the choice."""
+"""A question, a choice of epsilon for it, and the displayed data."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from modicum.risk.noise import LaplaceNoise, Noise
 from modicum.risk.selection.thresholds import Statistic
 from modicum.risk.study.histograms import Histogram
 
-#: What stands on everything that was computed from rows without noise.
+#: The notice on everything that was computed from rows without noise.
 CONTROLLER_ONLY = (
     "For the controller of the data only: computed from rows without noise"
 )
-#: Why somebody else must not see a page on which no row was counted without noise.
+#: Why a page without exact counts must stay with the controller all the same.
 STUDY_ONLY = "For the controller of the data only: this choice has no guarantee"
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far apart numbers of people are; all are somebody's.
+    """The spread of people's numbers; all are actual values.
 
     Attributes:
         least: The least one; >= 0, may be infinite.
         greatest: The greatest one.
-        median: What half of the people do not exceed; None where no rows were read.
-        p99: What 99 % of the people do not exceed; None where no rows were read.
+        median: The median; None where no rows were read.
+        p99: The 99 % quantile; None where no rows were read.
     """
 
     least: float
@@ -66,17 +66,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What one epsilon means.
+    """The meaning of one epsilon.
 
     Attributes:
         epsilon: The candidate.
         half_width: Half the width of a coordinate's 95 % interval, in units of the
             answer.
-        rdr: The indicators of everybody, in units of the answer; None if there is
-            nobody.
-        losses: The most that a release reveals about each of them: eps_i for Laplace
-            noise, mu_i for Gaussian noise; None if no rows were read, or there is
-            nobody.
+        rdr: The indicators of everybody, in units of the answer; None without people.
+        losses: The maximum that a release reveals about each of them: eps_i for Laplace
+            noise, mu_i for Gaussian noise; None if no rows were read, or without
+            people.
         groups: The indicators in each group; None for a group without people.
     """
 
@@ -93,8 +92,8 @@ class QuestionText:
 
     Attributes:
         question: The SQL.
-        person: Whose rows are one person's, such as ``all rows of one user_id``.
-        unit: What the answer is counted in, such as ``people`` or ``USD``.
+        person: The definition of a person, such as ``all rows of one user_id``.
+        unit: The unit of the answer, such as ``people`` or ``USD``.
         noise: The noise of a release.
         form: Which form of the indicator is shown.
     """
@@ -107,7 +106,7 @@ class QuestionText:
 
     @property
     def loss_name(self) -> str:
-        """What a person's own loss is called."""
+        """Return the name of a person's own loss."""
         return "epsilon" if isinstance(self.noise, LaplaceNoise) else "mu"
 
 
@@ -126,12 +125,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was counted in the table, without noise.
+    """Counts in the table, without noise.
 
     Attributes:
         people: How many there are.
         groups: Groups of them, in the order of each candidate's.
-        histograms: How many have which indicator or loss; only those asked for.
+        histograms: The number of people by indicator or loss; only those requested.
     """
 
     people: int
@@ -141,7 +140,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The ratio that was asked for.
+    """The requested ratio.
 
     Attributes:
         tau: The least ratio of two indicators; above 0, at most 1.
@@ -154,11 +153,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An answer that half widths are told as a part of. Never the exact one.
+    """An answer that half widths are relative to. Never the exact one.
 
     Attributes:
         value: The answer; not 0.
-        words: Where it is from, such as ``the noisy answer of 2025``.
+        words: Its source, such as ``the noisy answer of 2025``.
     """
 
     value: float
@@ -175,16 +174,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Study:
-    """Everything that a picture, a table or a report of a choice is made of.
+    """All data of a chart, a table or a report of a choice.
 
     Attributes:
         asked: The question.
         choice: The epsilon that was chosen, or why there is none.
-        candidates: Epsilons, rising; each once.
-        seen: What was counted in the table; None if the candidates hold for every
-            table.
-        wanted: What ratio was asked for; None if it was something else.
-        reference: What half widths are told as a part of; None for units.
+        candidates: Epsilons, ascending; without duplicates.
+        seen: Counts in the table; None if the candidates hold for every table.
+        wanted: The requested ratio; None for another condition.
+        reference: The answer that half widths are relative to; None for units.
     """
 
     asked: QuestionText
@@ -211,7 +209,7 @@ class Study:
 
     @property
     def notice(self) -> str | None:
-        """What must stand on whatever is made of this; None if it may be released."""
+        """Return the notice for everything made of this; None if it may be released."""
         if self.seen is not None:
             return CONTROLLER_ONLY
         return None if self.choice.claim is Claim.DP else STUDY_ONLY

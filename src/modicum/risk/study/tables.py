@@ -11,20 +11,20 @@ from modicum.risk.study.histograms import Histogram
 from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import Candidate, Spread, Study
 
-#: What a cell says that has nothing to say.
+#: The text of an empty cell.
 NONE = "-"
 _NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers in words.
+    """Numbers as text.
 
     Attributes:
-        caption: What they are.
+        caption: Their caption.
         titles: The columns.
         rows: A cell for each column.
-        notice: What must stand on it; None if it may be released.
+        notice: The notice; None if it may be released.
     """
 
     caption: str
@@ -46,14 +46,14 @@ def ranges_table(study: Study) -> Table:
     """Return the numbers of the range plot.
 
     Args:
-        study: What is shown.
+        study: The displayed data.
 
     Returns:
         A row for each candidate. Parts of the greatest indicator are rounded down, half
         widths up.
 
     Neighboring relation:
-        None: numbers are told as they are.
+        None: numbers are shown as they are.
 
     Source:
         The study.
@@ -89,13 +89,13 @@ def units_table(study: Study) -> Table:
     """Return the numbers behind the range plot, in units, and people's own losses.
 
     Args:
-        study: What is shown.
+        study: The displayed data.
 
     Returns:
         A row for each candidate. Losses are rounded up.
 
     Neighboring relation:
-        None: numbers are told as they are.
+        None: numbers are shown as they are.
 
     Source:
         The study.
@@ -129,14 +129,14 @@ def groups_table(study: Study) -> Table:
     """Return the numbers of the comparison of groups.
 
     Args:
-        study: What is shown.
+        study: The displayed data.
 
     Returns:
         A row for each group at each candidate, as parts of the greatest indicator of
         all people at this candidate.
 
     Neighboring relation:
-        None: numbers are told as they are.
+        None: numbers are shown as they are.
 
     Source:
         The study.
@@ -169,14 +169,14 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
     """Return the numbers of a histogram.
 
     Args:
-        study: What it belongs to.
+        study: Its study.
         shown: The histogram.
 
     Returns:
         A row for each bin that is not empty. A person's own loss is rounded up.
 
     Neighboring relation:
-        None: numbers are told as they are.
+        None: numbers are shown as they are.
 
     Source:
         The histogram.
@@ -207,14 +207,14 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
 
 
 def quantity_words(study: Study, shown: Histogram) -> str:
-    """Return what a histogram counts, with its unit.
+    """Return the counted quantity of a histogram, with its unit.
 
     Args:
-        study: What it belongs to.
+        study: Its study.
         shown: The histogram.
 
     Returns:
-        Words such as ``RDR, in people``.
+        A text such as ``RDR, in people``.
 
     Neighboring relation:
         None.

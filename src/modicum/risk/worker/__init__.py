@@ -1,1 +1,1 @@
-"""Risk analyses for a service: each in a process of its own, with bounds."""
+"""Risk analyses for a service: each in a separate process, with limits."""

@@ -1,4 +1,4 @@
-"""What the process of an analysis tells: lines of JSON."""
+"""The messages of an analysis process: lines of JSON."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ class Progress(msgspec.Struct, tag="progress"):
 
 
 class AnalysisResult(msgspec.Struct, tag="found"):
-    """It is done.
+    """Success.
 
     Attributes:
-        document: The documented JSON form of what was found.
+        document: The documented JSON form of the result.
     """
 
     document: msgspec.Raw
 
 
 class Failed(msgspec.Struct, tag="failed"):
-    """It failed.
+    """Failure.
 
     Attributes:
-        kind: What kind of mistake it was.
-        problems: What was wrong.
+        kind: The kind of error.
+        problems: The mistakes.
     """
 
     kind: str
@@ -71,7 +71,7 @@ _decoder: Final = msgspec.json.Decoder(Progress | AnalysisResult | Failed)
 
 
 def failed(error: ModicumError, problems: tuple[Problem, ...]) -> Failed:
-    """Return what is told of a mistake."""
+    """Return the message for an error."""
     kinds = (one.__name__ for one in type(error).__mro__)
     return Failed(next((one for one in kinds if one in _KINDS), ""), problems)
 
@@ -82,7 +82,7 @@ def written(line: Line) -> bytes:
 
 
 def read(text: bytes) -> Line | None:
-    """Return what a line says; None if it is none of these."""
+    """Return the message of a line; None if it is none of these."""
     try:
         line: Line = _decoder.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -90,16 +90,16 @@ def read(text: bytes) -> Line | None:
     return line
 
 
-#: At most so much memory for the engine; what does not fit is put into files.
+#: Maximum memory of the engine; larger data is put into files.
 MEMORY: Final = "2GB"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much one analysis may take.
+    """The limits of one analysis.
 
     Attributes:
-        rows: So many rows a table has at most.
+        rows: The maximum number of rows of a table.
         seconds: So long it runs at most.
     """
 
@@ -109,13 +109,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """An analysis, as it is handed to the process that makes it.
+    """An analysis, as passed to its process.
 
     Attributes:
-        tables: Where rows are, by the table's name; by `""` where a query may call
-            its only table anything.
-        asked: What is asked.
-        rows: So many rows a table has at most.
+        tables: The locations of rows, by the table's name; by `""` where a query may
+            call its only table anything.
+        asked: The request.
+        rows: The maximum number of rows of a table.
     """
 
     tables: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Making an analysis in a process of its own: bounded, and given up at any time."""
+"""Running an analysis in a separate process: limited, and cancellable."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from modicum.risk.worker.messages import (
     read,
 )
 
-#: It gets these and no others: whatever else is set may be a secret.
+#: Its complete environment: any other variable may be a secret.
 _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL")
-#: The same modicum, found as it was found here.
+#: The same modicum, found by the same import path.
 _BEGIN: Final = (
     "import sys; sys.path[:] = sys.argv[1:];"
     " from modicum.risk.worker.process import main; main()"
 )
-#: So often whoever waits is asked whether they still do.
+#: Polling interval for cancellation.
 _SECONDS: Final = 0.1
 _CHUNK: Final = 1 << 16
 
@@ -43,11 +43,11 @@ def analyzed(
     bounds: Bounds,
     report: Callable[[float], None],
 ) -> bytes:
-    """Return what an analysis finds, as JSON.
+    """Return the result of an analysis, as JSON.
 
     Its process is gone when this returns or raises, with the files that it made.
     """
-    # The process works in a folder of its own.
+    # The process has its own working directory.
     places = {name: str(Path(place).absolute()) for name, place in tables.items()}
     request = msgspec.json.encode(Analysis(places, asked, bounds.rows)) + b"\n"
     scratch = new_folder()
@@ -103,7 +103,7 @@ def _heard(
 
 
 class _Lines:
-    """Reads lines of a pipe, waiting no longer than told.
+    """Reads lines of a pipe, with a timeout.
 
     Args:
         pipe: The pipe.
@@ -114,7 +114,7 @@ class _Lines:
         self._heard = b""
 
     def next(self, seconds: float) -> bytes | None:
-        """Return the next line; None if it does not come in so many seconds."""
+        """Return the next line; None after the timeout in seconds."""
         if b"\n" not in self._heard:
             with DefaultSelector() as selector:
                 selector.register(self._pipe, EVENT_READ)

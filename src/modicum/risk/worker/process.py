@@ -1,7 +1,7 @@
-"""The process of an analysis: it hears what is asked, and tells what it found.
+"""The process of an analysis: it reads a request, and writes the result.
 
-Nothing else is told: not what libraries print, and of what nobody foresaw only the
-class of the error. It ends with whoever began it, and leaves no file.
+It writes nothing else: neither the output of libraries, nor more than the class of an
+unexpected error. It ends with its parent, and leaves no file.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from modicum.risk.worker.messages import (
 )
 from modicum.system.core_dumps import forbid_core_dumps
 
-#: How Python's arguments are written in remedies, and what some are called here.
+#: The spelling of Python's arguments in remedies, and their names here.
 _ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
 _OTHERWISE: Final = {"form": "indicator", "between": "groups"}
-#: Whoever else the machine serves goes first; and this ends before others do where
-#: memory is short (see proc(5): from -1000 to 1000).
+#: Other work on the machine has priority; and this process is killed first when memory
+#: is short (see proc(5): from -1000 to 1000).
 _NICE: Final = 10
 _OOM_SCORE: Final = "500"
 
 
 def main() -> None:
-    """Answer the one line that is heard."""
+    """Answer the one request line."""
     requests, tell = _own_pipes()
     _be_humble()
     line = requests.readline(LINE_MAX)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def answer(line: bytes, tell: Callable[[Line], None]) -> Line:
-    """Return what is told in the end."""
+    """Return the final message."""
     told = 0.0
 
     def progress(done: int, of: int) -> None:
@@ -93,7 +93,7 @@ def _unforeseen(kind: str) -> Failed:
 
 
 def _in_words(problem: Problem, places: Collection[str]) -> Problem:
-    """Return a problem in the words of a request: its keys, and no paths."""
+    """Return a problem in the terms of a request: its keys, and no paths."""
 
     def key(found: re.Match[str]) -> str:
         return f"`{_OTHERWISE.get(found[1], found[1])}`"
@@ -115,7 +115,7 @@ def _in_words(problem: Problem, places: Collection[str]) -> Problem:
 
 
 def _own_pipes() -> tuple[BinaryIO, Callable[[Line], None]]:
-    """Return what is heard and how to tell; what is printed from here on is lost."""
+    """Return the input and a writer; later printed output is discarded."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -141,7 +141,7 @@ def _too_long() -> Failed:
 
 
 def _be_humble() -> None:
-    with suppress(OSError):  # A service may be kept from all of these.
+    with suppress(OSError):  # A service may be denied all of these.
         os.nice(_NICE)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
@@ -150,7 +150,7 @@ def _be_humble() -> None:
 
 
 def _end_with_parent(requests: BinaryIO) -> None:
-    """Wait until nobody is there to be told; then end, and leave no rows in files."""
+    """Wait until the parent is gone; then end, and leave no rows in files."""
     requests.read(1)
     shutil.rmtree(Path.cwd(), ignore_errors=True)
     os.killpg(0, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a risk analysis finds: measured by DuckDB, and told as the command tells it."""
+"""The result of a risk analysis by DuckDB, in the form of the command."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from modicum.risk.measurement.documents import groups_to_dict, risk_to_dict
 from modicum.risk.measurement.study import Risk, rdr
 from modicum.risk.worker.messages import MEMORY, Analysis
 
-#: One thread: whoever else the machine serves goes first.
+#: One thread: other work on the machine has priority.
 _OPTIONS: Final = EngineOptions(memory=MEMORY, threads=1)
 
 
 def analysis_result(
     analysis: Analysis, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> dict[str, Any]:
-    """Return the documented JSON form of what an analysis finds.
+    """Return the documented JSON form of an analysis.
 
     It is that of `modicum risk rdr`; with groups, of `modicum risk compare-groups`.
     """

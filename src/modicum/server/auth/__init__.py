@@ -1,1 +1,1 @@
-"""Recognizing who asks."""
+"""Authentication."""

@@ -1,4 +1,4 @@
-"""How often an address may send what recognizes nobody."""
+"""Rate limits for unauthenticated requests, per address."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH
 from modicum.server.problems import problem_response
 from modicum.server.rate_limits import Rates
 
-#: So many requests in a minute that recognize nobody are answered for each address.
+#: Maximum number of unauthenticated requests per minute and address.
 STRANGERS_PER_MINUTE: Final = 600
-#: Whoever has one address of IPv6 has as many as these bits leave.
+#: The prefix length of IPv6: one client may use all addresses below it.
 _NETWORK_BITS: Final = 64
 
 
 class AnonymousLimits:
-    """Answers an address only so often that nobody is recognized.
+    """Limits the rate of requests that fail authentication, per address.
 
-    Requests that recognize somebody are not counted, and are served whatever others at
-    the same address do; one that is too large recognizes nobody. Signing in is counted
-    before it: it asks the provider.
+    Authenticated requests are not counted, and are served whatever others at the same
+    address do; one that is too large counts as unauthenticated. Sign-in is counted
+    before it runs: it calls the provider.
 
     Args:
-        app: What answers.
+        app: The application.
         rates: Counts by address.
     """
 
@@ -71,12 +71,12 @@ class AnonymousLimits:
 
 
 def _is_strange(status: int, scope: Scope) -> bool:
-    """Return whether nobody is recognized, or too much came before anybody could be."""
+    """Return whether authentication failed, or the body was too large before it."""
     return status == 401 or (status == 413 and "who" not in scope.get("state", {}))
 
 
 def _where(scope: Scope) -> str:
-    """Return what stands for all addresses that somebody has who has this one."""
+    """Return the key of all addresses of one client."""
     client = scope.get("client")
     address = address_of(client[0] if client else None)
     if address is None:

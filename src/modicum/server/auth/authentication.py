@@ -1,4 +1,4 @@
-"""Who asks: authenticators look for credentials, and one of them must know some."""
+"""Authentication: authenticators look for credentials, and one of them must accept."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, ModicumError, Problem
 from modicum.server.inputs.body import refuse_unknown_parameters
 
-#: Whoever hears a stream is recognized anew after so many seconds.
+#: Interval of renewed authentication during a stream, in seconds.
 STANDING_SECONDS: Final = 2.0
-#: Stands in the state of a request that is looked at again while its stream is open.
+#: The request state key of a renewed authentication during a stream.
 LISTENING: Final = "is_listening"
 
 
@@ -23,12 +23,12 @@ class Authenticator(Protocol):
     """Recognizes people or programs by one kind of credentials."""
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return who asks; None if there are no credentials of this kind."""
+        """Return the caller; None if there are no credentials of this kind."""
         ...
 
 
 class Recognizing:
-    """Asks one authenticator after the other.
+    """Tries one authenticator after the other.
 
     Args:
         authenticators: They look for different kinds of credentials.
@@ -38,7 +38,7 @@ class Recognizing:
         self._authenticators = tuple(authenticators)
 
     async def identify(self, request: Request) -> Identity:
-        """Return who asks."""
+        """Return the caller."""
         found = [
             one
             for authenticator in self._authenticators
@@ -57,7 +57,7 @@ class Recognizing:
 
 
 async def recognized(request: Request) -> Identity:
-    """Return who asks, once for each request; their rate is limited."""
+    """Return the caller, once per request, with rate limiting."""
     parts = request.app.state.parts
     who: Identity = await parts.recognizing.identify(request)
     parts.rates.note(who.name)
@@ -67,11 +67,11 @@ async def recognized(request: Request) -> Identity:
 
 
 class Standing:
-    """Tells whether somebody is still who they were, while they hear a stream.
+    """Checks whether a caller is still authenticated during a stream.
 
     Args:
-        request: What the stream answers.
-        who: Who asked.
+        request: The request of the stream.
+        who: The caller.
     """
 
     def __init__(self, request: Request, who: Identity) -> None:
@@ -82,9 +82,9 @@ class Standing:
         self._looked_at = time.monotonic()
 
     async def holds(self) -> bool:
-        """Return whether they are recognized as before, with the same rights.
+        """Return whether the caller is still authenticated, with the same rights.
 
-        It is looked at every `STANDING_SECONDS`; in between, what was found then holds.
+        It is checked every `STANDING_SECONDS`; in between, the last result holds.
         """
         now = time.monotonic()
         if now - self._looked_at < STANDING_SECONDS:
@@ -93,11 +93,11 @@ class Standing:
         recognizing: Recognizing = self._request.app.state.parts.recognizing
         try:
             return await recognizing.identify(self._request) == self._who
-        except ModicumError:  # Also if it cannot be told now: they may come back.
+        except ModicumError:  # Also if the check fails: they may reconnect.
             return False
 
     async def must_hold(self) -> None:
-        """Refuse whoever is no longer who they were, with the same rights."""
+        """Refuse a caller who is no longer authenticated, with the same rights."""
         if not await self.holds():
             raise AccessError(
                 Problem(
@@ -108,5 +108,5 @@ class Standing:
             )
 
 
-#: Who asks, as an argument of a route.
+#: The caller, as an argument of a route.
 Who = Annotated[Identity, Depends(recognized)]

@@ -21,20 +21,20 @@ from modicum.server.auth.provider import Provider
 from modicum.server.auth.token_scope import TokenScope
 from modicum.server.settings.model import Programs
 
-#: What tokens that are shown here say that they are. Others are for other uses.
+#: Accepted `typ` values of tokens. Other types have other purposes.
 _TYPES: Final = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 
 
 class ProgramTokens:
-    """Recognizes programs by `Authorization: Bearer` with a JWT.
+    """Authenticates programs by `Authorization: Bearer` with a JWT.
 
-    A person's access token is refused, though the same provider signed it for the
-    same audience: what a program may do, nobody does by way of it.
+    A person's access token is refused, though the same provider signed it for the same
+    audience: nobody may act through what a program is allowed.
 
     Args:
-        provider: Whose tokens these are.
-        programs: How programs are told.
-        roster: What they may do.
+        provider: The provider that issues the tokens.
+        programs: How programs are identified.
+        roster: Their grants.
         clock: The time.
         leeway_s: By how many seconds clocks may differ.
         cookie: The name of the session's cookie, which must not be there as well.
@@ -58,7 +58,7 @@ class ProgramTokens:
         self._cookie = cookie
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return which program asks; None if the request brings no such token."""
+        """Return the calling program; None if the request has no such token."""
         bearer = credentials_of(request, self._cookie).bearer
         if bearer is None or bearer.startswith(TOKEN_PREFIX):
             return None
@@ -90,7 +90,7 @@ class ApiTokens:
     """Recognizes `Authorization: Bearer mdc_…`.
 
     Args:
-        tokens: Where tokens are kept.
+        tokens: The store of tokens.
         cookie: The name of the session's cookie, which must not be there as well.
         roof: The most that a token may do now.
     """
@@ -101,7 +101,7 @@ class ApiTokens:
         self._roof = roof
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return whose token the request brings; None if it brings none."""
+        """Return the owner of the request's token; None if it has none."""
         bearer = credentials_of(request, self._cookie).bearer
         if bearer is None or not bearer.startswith(TOKEN_PREFIX):
             return None
@@ -115,7 +115,7 @@ class ApiTokens:
 
 
 class Authenticators:
-    """Recognizes whoever asks by any kind of credential, and by one only.
+    """Authenticates a caller by any kind of credential, but exactly one.
 
     Args:
         authenticators: The kinds that this server knows.
@@ -127,7 +127,7 @@ class Authenticators:
         self._cookie = cookie
 
     async def identify(self, request: Request) -> Identity | None:
-        """Return who asks; None if the request brings nothing to be known by."""
+        """Return the caller; None if the request has no credentials."""
         brought = credentials_of(request, self._cookie)
         if brought == Credentials():
             return None

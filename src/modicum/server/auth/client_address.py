@@ -1,4 +1,4 @@
-"""Whose request it is, and how it traveled: what proxies say, if they may say it."""
+"""The client of a request and its path: what proxies report, if they are trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from modicum.server.settings.model import Network
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
-#: Every header by which proxies tell of a request; none of them goes further in.
+#: All headers in which proxies describe a request; none of them is passed on.
 FORWARDING = frozenset(
     {
         "forwarded",
@@ -36,12 +36,12 @@ FORWARDING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ClientPath:
-    """How a request came.
+    """The path of a request.
 
     Attributes:
-        client: The address that it came from; None if nobody knows.
-        is_safe: Whether nobody could read it on the way: by https up to a proxy that
-            is trusted, or without leaving this machine.
+        client: The client address; None if unknown.
+        is_safe: Whether it was unreadable in transit: https up to a trusted proxy,
+            or only on this machine.
         is_https: Whether the client used https.
     """
 
@@ -71,11 +71,11 @@ def client_path(
     headers: Sequence[tuple[str, str]],
     trusted: Sequence[Network],
 ) -> ClientPath:
-    """Return how a request came, believing only those who may be believed."""
+    """Return the path of a request, believing only trusted proxies."""
     client = address_of(peer)
     if not is_trusted(client, trusted):
-        # Who speaks for others without being trusted is a proxy that the settings
-        # do not name: what it carries may have come from anywhere.
+        # An untrusted peer with proxy headers is a proxy missing in the settings: its
+        # requests may come from anywhere.
         speaks_for_others = any(name in FORWARDING for name, _ in headers)
         is_here = client is not None and client.is_loopback
         return ClientPath(client, is_here and not speaks_for_others, is_https=False)
@@ -97,7 +97,7 @@ def client_path(
 
 
 def _first_stranger(hops: Sequence[str], trusted: Sequence[Network]) -> Address | None:
-    """Return the last address that is no trusted proxy's; what is before is hearsay."""
+    """Return the last address that is no trusted proxy; earlier ones are unverified."""
     for hop in reversed(hops):
         address = address_of(hop)
         if address is None or not is_trusted(address, trusted):

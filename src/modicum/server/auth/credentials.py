@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from modicum.server.auth.problems import unusable
 
-#: What an API token begins with: found by those who search code for lost secrets.
+#: The prefix of API tokens, recognizable by secret scanners.
 TOKEN_PREFIX: Final = "mdc_"  # noqa: S105 - the prefix of tokens, and none itself
 #: Longer ones are not looked at.
 BEARER_CHARACTERS_MAX: Final = 16 * 1024
@@ -22,10 +22,10 @@ _IN_QUERY: Final = re.compile(r"(?:^|&)(?:access_token|token|id_token|api_key)="
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request brings to be recognized by.
+    """The credentials of a request.
 
     Attributes:
-        bearer: What stands behind `Bearer`.
+        bearer: The token after `Bearer`.
         session: The secret of the session's cookie.
     """
 
@@ -34,7 +34,7 @@ class Credentials:
 
 
 def credentials_of(request: Request, cookie: str) -> Credentials:
-    """Return what a request brings."""
+    """Return the credentials of a request."""
     query = request.scope.get("query_string", b"").decode("latin-1")
     if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
         raise unusable(

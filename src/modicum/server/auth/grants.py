@@ -1,4 +1,4 @@
-"""From who somebody is to what they may do, by the settings."""
+"""The grants of identities in the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUPS_MAX = 1000
 
 
 class GrantTable:
-    """What groups, people and programs may do.
+    """The grants of groups, people and programs.
 
     Args:
         groups: Grants by group.
@@ -36,7 +36,7 @@ class GrantTable:
         return _with_roles(Identity(name, together(given), via=via))
 
     def program(self, name: str, via: str) -> Identity:
-        """Return a program with what it may do."""
+        """Return the identity of a program with its grants."""
         grants = self._programs.get(name.removeprefix(PROGRAM_PREFIX), {})
         return _with_roles(Identity(name, grants, is_service=True, via=via))
 

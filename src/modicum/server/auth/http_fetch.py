@@ -1,4 +1,4 @@
-"""Asking an OpenID provider: with bounds on time and size, and no way elsewhere."""
+"""Requests to an OpenID provider: bounded in time and size, without redirects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT: Final = httpx2.Timeout(10.0, connect=5.0)
 
 
 class Fetch(Protocol):
-    """Asks for a JSON object."""
+    """Requests a JSON object."""
 
     async def __call__(
         self,
@@ -26,14 +26,14 @@ class Fetch(Protocol):
         form: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Return the status and the object that came; a form makes it a POST."""
+        """Return the status and the object; a form makes it a POST."""
 
 
 class HttpFetch:
-    """Asks over HTTP, for as long as it is open.
+    """Makes requests over HTTP while it is open.
 
     Args:
-        issuer: The provider. One on this machine is asked without a proxy.
+        issuer: The provider. One on this machine is reached without a proxy.
     """
 
     def __init__(self, issuer: str) -> None:
@@ -48,7 +48,7 @@ class HttpFetch:
         form: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        """Return the status and the object that came; a form makes it a POST."""
+        """Return the status and the object; a form makes it a POST."""
         try:
             async with self._client.stream(
                 "GET" if form is None else "POST",
@@ -60,7 +60,7 @@ class HttpFetch:
                 body = await _bounded(response)
                 return response.status_code, _json_object(body)
         except httpx2.HTTPError:
-            # Without its cause: that names addresses, and what was sent there.
+            # Without its cause, which contains addresses and request data.
             raise provider_failed("does not respond") from None
 
     async def aclose(self) -> None:
@@ -88,7 +88,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 def trusted_address(value: object, what: str) -> str:
-    """Return an address that the provider gave, if it may be asked or shown."""
+    """Return an address from the provider, if it may be requested or shown."""
     text = value if isinstance(value, str) else ""
     try:
         parts = urlsplit(text)

@@ -25,11 +25,11 @@ def seconds(now: str) -> int:
 
 
 class Signed:
-    """A token whose signature holds.
+    """A token with a valid signature.
 
     Attributes:
-        type: What it says that it is, in small letters; empty if nothing.
-        claims: What it says.
+        type: Its `typ`, in lower case; empty if none.
+        claims: Its claims.
     """
 
     def __init__(self, type_: str, claims: Mapping[str, Any]) -> None:
@@ -38,9 +38,9 @@ class Signed:
 
 
 async def read_token(provider: Provider, text: str) -> Signed:
-    """Return what a token says, if the provider signed it.
+    """Return the contents of a token, if the provider signed it.
 
-    Where the key is, and which algorithms will do, is never taken from the token.
+    The location of the key, and the accepted algorithms, never come from the token.
     """
     header = _header(text)
     algorithm, kid = header.get("alg"), header.get("kid")
@@ -75,7 +75,7 @@ def _header(text: str) -> dict[str, Any]:
 def check_claims(
     claims: Mapping[str, Any], *, issuer: str, audience: str, now: int, leeway_s: int
 ) -> None:
-    """Refuse a token that is of another issuer, for somebody else, or not of now."""
+    """Refuse a token with a wrong issuer, audience or time."""
     registry = jwt.JWTClaimsRegistry(
         now=now,
         leeway=leeway_s,

@@ -12,9 +12,9 @@ from modicum.api.permissions.identity import ALL, Grants
 from modicum.server.auth.ports import Clock
 from modicum.server.auth.problems import expired, not_accepted
 
-#: How long the link is good for.
+#: Lifetime of the link.
 LINK_SECONDS: Final = 600
-#: Where it leads.
+#: Target of the link.
 LINK_PATH: Final = "/login/local"
 
 #: All roles that one person may have together, and a person alone needs.
@@ -30,7 +30,7 @@ LOCAL_GRANTS: Final[Grants] = {
 
 
 class OneTimeLink:
-    """A key that is good once, and not for long.
+    """A key that is valid once, for a short time.
 
     Args:
         clock: The time.
@@ -53,6 +53,6 @@ class OneTimeLink:
         given = sha256(key.encode()).digest()
         if not hmac.compare_digest(given, self._digest):
             raise not_accepted()
-        self._digest = b""  # Before anything else: no second request gets in.
+        self._digest = b""  # First of all: no second request may succeed.
         if self._clock.now() >= self._until:
             raise expired("the link")

@@ -1,4 +1,4 @@
-"""What every request passes before anything else, and what every answer says."""
+"""Checks of every request before all else, and headers of every response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_STORE: Final = ("cache-control", "no-store")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the guard goes by.
+    """The parameters of the checks.
 
     Attributes:
         hosts: The values of `Host` that are answered, in small letters.
@@ -49,14 +49,14 @@ class Gate:
 
 
 class AuthMiddleware:
-    """Refuses what could deceive the server, and keeps browsers from being deceived.
+    """Refuses requests that could deceive the server, and protects browsers.
 
-    A page of another site may have a name of its own point to this machine (DNS
-    rebinding): such a request carries that name as `Host`, and is refused.
+    A page of another site may let its domain resolve to this machine (DNS rebinding):
+    such a request has that domain as `Host`, and is refused.
 
     Args:
-        app: What answers.
-        gate: What it goes by.
+        app: The application.
+        gate: The parameters.
         refuse: Turns a mistake into an answer.
     """
 
@@ -130,10 +130,10 @@ class AuthMiddleware:
 
 
 def _tell(scope: Scope, came: ClientPath) -> None:
-    """Have a request say how it came, and nothing that proxies said about it.
+    """Set the path of a request, and remove what proxies reported.
 
-    The request itself is changed: which route takes it is noted there, and told in
-    the log by what watches from outside. A copy would keep that to itself.
+    The request itself is changed: its route is recorded there, and logged by the outer
+    middleware. A copy would hide it.
     """
     port = scope["client"][1] if scope.get("client") else 0
     scope["scheme"] = "https" if came.is_https else "http"

@@ -1,4 +1,4 @@
-"""Names of people and programs, so that nobody is taken for somebody else."""
+"""Names of people and programs, unique and unconfusable."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from modicum.core.errors import Code, InputError, Problem, printable
 from modicum.policy.declarations.roles import meant_by
 from modicum.server.auth.problems import forbidden
 
-#: What the name of every program begins with, and nobody else's does.
+#: The prefix of every program's name, and of no other.
 PROGRAM_PREFIX: Final = "service:"
 
 _NAME: Final = re.compile(r"\w[\w.@+-]{0,191}")
 
 
 def person_name(claimed: object, *, fold_case: bool) -> str:
-    """Return the name by which the ledger knows a person.
+    """Return the name of a person in the ledger.
 
-    Two people whom a policy cannot tell apart must not both get in, so only one way
-    of writing a name is taken: small letters, no blanks, nothing that looks alike.
+    Two people whom a policy cannot distinguish must not both sign in, so only one
+    spelling is accepted: lower case, no blanks, no lookalikes.
     """
     name = _taken(claimed, fold_case=fold_case)
     if name is None:
@@ -74,17 +74,17 @@ def program_actor(claimed: str) -> str:
 
 
 def _taken(claimed: object, *, fold_case: bool) -> str | None:
-    """Return a person's name in the only way that is taken; None if it is none."""
+    """Return a person's name in canonical form; None if it is invalid."""
     name = claimed if isinstance(claimed, str) else ""
     if fold_case and unicodedata.is_normalized("NFKC", name):
-        # Where small letters are more than a matter of capitals, as with a long s,
-        # the check below refuses.
+        # Where lower case is more than a matter of case, as with a long s, the check
+        # below refuses.
         name = name.lower()
     return name if is_plain(name) else None
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name is written in the only way that is taken."""
+    """Return whether a name is in canonical form."""
     return (
         _NAME.fullmatch(name) is not None
         and unicodedata.is_normalized("NFKC", name)

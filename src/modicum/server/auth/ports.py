@@ -1,4 +1,4 @@
-"""What recognizing somebody needs from elsewhere."""
+"""Interfaces that authentication needs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Clock(Protocol):
 
 
 class Tokens(Protocol):
-    """Where API tokens are kept."""
+    """The store of API tokens."""
 
     def token_by_digest(self, digest: str) -> Token | None:
-        """Return the token with a digest; None if none may be used now."""
+        """Return the token with a digest; None if none is active."""
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept."""
+    """The store of sessions."""
 
     def add_session(self, identity: Identity, *, seconds: int) -> OpenedSession:
-        """Begin a session for somebody who was recognized."""
+        """Open a session for an authenticated person."""
 
     def session_by_digest(self, digest: str) -> Session | None:
         """Return the session with a digest; None if there is none, or it is over."""

@@ -1,11 +1,11 @@
-"""What whoever was not recognized is told: how to mend it, and nothing to attack."""
+"""Error messages for unauthenticated callers: a remedy, and nothing to attack."""
 
 from __future__ import annotations
 
 from modicum.core.errors import AccessError, Code, Problem, UnavailableError
 
-#: What is not said of a credential: whether it is unknown, revoked, malformed, of
-#: another issuer or wrongly signed. Each would help whoever guesses.
+#: Never revealed of a credential: whether it is unknown, revoked, malformed, of another
+#: issuer or wrongly signed. Each would help an attacker.
 _NOT_ACCEPTED = "the credential of the request is not accepted"
 
 
@@ -30,7 +30,7 @@ def unusable(message: str, remedy: str) -> AccessError:
 
 
 def forbidden(message: str, remedy: str) -> AccessError:
-    """Return the error for somebody who was recognized, and may not do this."""
+    """Return the error for an authenticated caller without permission."""
     return AccessError(Problem(Code.FORBIDDEN, message, help=remedy))
 
 

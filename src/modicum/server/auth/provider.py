@@ -1,4 +1,4 @@
-"""What an OpenID provider says about itself: its addresses and its keys."""
+"""The metadata of an OpenID provider: its addresses and its keys."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from modicum.core.errors import UnavailableError
 from modicum.server.auth.http_fetch import Fetch, trusted_address
 from modicum.server.auth.problems import not_accepted, provider_failed
 
-#: Signatures that are accepted: by key pairs only. With a shared secret, whoever can
-#: check a token can make one; `none` is no signature.
+#: Accepted signature algorithms: asymmetric only. With a shared secret, a verifier
+#: could also sign; `none` is no signature.
 ALGORITHMS: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"}
 )
@@ -25,11 +25,11 @@ _KEY_TYPES: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC"}
 _RSA_BITS_MIN: Final = 2048
 _KEYS_MAX: Final = 100
 
-#: How long what a provider said is taken to be so.
+#: Lifetime of cached provider data.
 FRESH_S: Final = 3600.0
-#: How long it is gone by if the provider does not answer any more.
+#: Maximum age of cached data if the provider does not respond any more.
 STALE_S: Final = 24 * 3600.0
-#: Tokens with unknown keys have it asked no more often than this.
+#: Minimum interval between refreshes caused by unknown keys.
 ASK_EVERY_S: Final = 30.0
 
 _T = TypeVar("_T")
@@ -41,11 +41,11 @@ class Metadata:
 
     Attributes:
         issuer: Its issuer.
-        authorization_endpoint: Where people are sent to sign in.
-        token_endpoint: Where codes are exchanged.
-        jwks_uri: Where its keys are.
-        sends_issuer: Whether it always says who it is when it sends people back.
-        takes_basic: Whether the token endpoint takes the secret as a header.
+        authorization_endpoint: The address for sign-in.
+        token_endpoint: The address for exchanging codes.
+        jwks_uri: The address of its keys.
+        sends_issuer: Whether it always sends its issuer in redirects.
+        takes_basic: Whether the token endpoint accepts the secret as a header.
     """
 
     issuer: str
@@ -57,7 +57,7 @@ class Metadata:
 
 
 class _Kept(Generic[_T]):
-    """A value that is asked for once, by whoever comes first, and kept for a while."""
+    """A cached value, fetched once by the first reader."""
 
     def __init__(
         self, ask: Callable[[], Awaitable[_T]], monotonic: Callable[[], float]
@@ -75,8 +75,8 @@ class _Kept(Generic[_T]):
         if self._is_good(newer_than) and self._value is not None:
             return self._value
         vain = self._vain
-        # Whoever waits here finds what the first one got, or that it got nothing: else
-        # each would wait for a provider that is down, after all those before.
+        # All waiting readers share the result of the first one, also its failure:
+        # otherwise each would in turn wait for a provider that is down.
         async with self._lock:
             is_good = self._is_good(newer_than)
             if vain == self._vain and not is_good and self._may_ask():
@@ -115,11 +115,11 @@ class _Kept(Generic[_T]):
 
 
 class Provider:
-    """An OpenID provider, as it describes itself.
+    """An OpenID provider, by its metadata.
 
     Args:
         issuer: Its issuer; its metadata is found there.
-        fetch: How it is asked.
+        fetch: Makes its requests.
         monotonic: Seconds that only grow.
     """
 
@@ -190,7 +190,7 @@ def _usable(listed: list[object]) -> list[Key]:
                 continue
             keys.append(JWKRegistry.import_key(one))
         except (JoseError, ValueError, TypeError, KeyError):
-            continue  # One that is unknown here says nothing about the others.
+            continue  # An unsupported key does not affect the others.
     return keys
 
 

@@ -1,7 +1,7 @@
-"""The registry: who may come in, by tokens and by sessions.
+"""The registry of tokens and sessions.
 
-It is kept beside the log, in the ledger's own database. Whoever may write there may let
-anybody in.
+It is stored beside the log, in the ledger's own database. Write access to it is the
+power to authenticate as anyone.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from modicum.system.clock import SystemClock
 
 T = TypeVar("T")
 
-#: So many are remembered at most; the one that was read longest ago goes first.
+#: Maximum number of cached entries; the least recently read is dropped first.
 REMEMBERED_MAX = 10_000
 
 
 class RecentlyRead(Generic[T]):
-    """Things by their keys, as they were a few seconds ago; any thread may ask.
+    """A cache of entries with a maximum age of a few seconds; for any thread.
 
-    What is not there is not remembered: so a thing is seen as soon as it is there, and
-    whoever asks for nonsense fills no memory.
+    Missing entries are not cached: so an entry is seen as soon as it exists, and
+    invalid requests use no memory.
 
     Args:
-        read: Reads the thing with a key; None if there is none.
-        seconds: How old what is returned may be.
-        clock: Tells seconds, from any beginning.
+        read: Reads the entry of a key; None if there is none.
+        seconds: The maximum age of a result.
+        clock: Returns seconds, from any origin.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RecentlyRead(Generic[T]):
         self._changes = 0
 
     def get(self, key: str) -> T | None:
-        """Return the thing with a key, as it is or was a few seconds ago."""
+        """Return the entry of a key, possibly a few seconds old."""
         asked_at = self._clock()
         with self._guard:
             known = self._known.get(key)
@@ -77,7 +77,7 @@ class RecentlyRead(Generic[T]):
         found = self._read(key)
         with self._guard:
             self._known.pop(key, None)
-            # What was changed while it was read may have been read as it was before.
+            # An entry changed during the read may have been read in its old form.
             if found is not None and changes == self._changes:
                 self._known[key] = found, asked_at
                 if len(self._known) > REMEMBERED_MAX:
@@ -91,18 +91,18 @@ class RecentlyRead(Generic[T]):
             self._known.clear()
 
 
-#: What another process revoked or ended is let in for so many seconds more at most.
+#: Maximum delay until revocations by another process take effect, in seconds.
 FRESH_SECONDS = 5.0
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was made just now.
+    """A new token.
 
     Attributes:
-        text: The token itself; it is shown once, and stored nowhere.
-        token: What is stored of it.
+        text: The token text; it is shown once, and never stored.
+        token: The stored part.
     """
 
     text: str = field(repr=False)
@@ -111,12 +111,12 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:
-    """A session that began just now.
+    """A new session.
 
     Attributes:
-        secret: What the browser keeps in a cookie; it is stored nowhere else.
-        csrf: What the service's pages send back to change something.
-        session: What is stored of it.
+        secret: The browser's cookie; it is not stored elsewhere.
+        csrf: The token that the service's pages send to change something.
+        session: The stored part.
     """
 
     secret: str = field(repr=False)
@@ -127,13 +127,13 @@ class OpenedSession:
 class Registry:
     """The tokens and sessions of one ledger; any thread may use it.
 
-    What it changes itself holds at once; what others change, a few seconds later.
+    Its own changes take effect immediately; those of others, a few seconds later.
 
     Args:
-        store: Where they are kept; it stays open.
+        store: The store; it stays open.
         clock: The time of day.
-        fresh_seconds: What another process revoked or ended is let in for so many
-            seconds more at most; 0 to look each time.
+        fresh_seconds: The maximum delay until revocations by another process take
+            effect; 0 to read each time.
 
     Raises:
         UsageError: If nothing can be kept there, as in an audit bundle.
@@ -153,17 +153,17 @@ class Registry:
     # --- tokens ---
 
     def add_token(self, terms: TokenTerms, *, created_by: str) -> IssuedToken:
-        """Make a token, and return it: it is never shown again.
+        """Create a token, and return it: it is never shown again.
 
         Args:
-            terms: What it is to be.
-            created_by: Who makes it.
+            terms: Its terms.
+            created_by: The actor who creates it.
 
         Raises:
             AccessError: If 100 tokens of the same actor are active already.
             UsageError: If there is no ledger.
-            UnavailableError: If it could not be stored, or nobody knows; a token that
-                nobody has seen lets nobody in.
+            UnavailableError: If it could not be stored, or that is unknown; a token
+                that nobody has seen is harmless.
         """
         identifier = base64.b32encode(secrets.token_bytes(7))[:10].decode().lower()
         text = written_token(identifier, secrets.token_urlsafe(_SECRET_BYTES))
@@ -184,10 +184,10 @@ class Registry:
         return IssuedToken(text, token)
 
     def token_by_digest(self, digest: str) -> Token | None:
-        """Return the token with a digest; None if there is none that may be used now.
+        """Return the active token with a digest; None if there is none.
 
         Args:
-            digest: What `token_digest` returns.
+            digest: The result of `token_digest`.
 
         Raises:
             UnavailableError: If it cannot be read now.
@@ -206,16 +206,16 @@ class Registry:
         ]
 
     def revoke_token(self, identifier: str) -> Token:
-        """Let nobody in by a token any more; again, it changes nothing.
+        """Revoke a token; repeating changes nothing.
 
         Args:
             identifier: Its id, or the token itself.
 
         Raises:
             InputError: If there is none.
-            UnavailableError: If nobody knows whether it was stored; try again.
+            UnavailableError: If it is unknown whether it was stored; try again.
         """
-        # Whatever is wrong with the ledger is told first.
+        # Errors of the ledger are reported first.
         called = token_id(identifier)
         found = self._rows(registry_rows.token_called(called))
         if not found:
@@ -234,10 +234,10 @@ class Registry:
     # --- sessions ---
 
     def add_session(self, identity: Identity, *, seconds: int) -> OpenedSession:
-        """Begin a session for somebody who was recognized.
+        """Open a session for an authenticated person.
 
         Args:
-            identity: Who.
+            identity: The identity.
             seconds: How long it lasts: 1 second to 30 days.
 
         Raises:
@@ -276,35 +276,35 @@ class Registry:
         return session
 
     def prolong_session(self, digest: str, until: str) -> None:
-        """Have a session end later; if there is none, nothing is changed.
+        """Extend a session; a missing one is ignored.
 
         Args:
             digest: The digest of its secret.
             until: When it ends then, in UTC, as events write it.
 
         Raises:
-            UnavailableError: If it could not be stored, or nobody knows.
+            UnavailableError: If it could not be stored, or that is unknown.
         """
         self._change(registry_rows.prolonging(digest, until))
 
     def end_session(self, digest: str) -> None:
-        """End a session; if there is none, nothing is changed.
+        """End a session; a missing one is ignored.
 
         Args:
             digest: The digest of its secret.
 
         Raises:
-            UnavailableError: If nobody knows whether it was stored; try again.
+            UnavailableError: If it is unknown whether it was stored; try again.
         """
         self._change(registry_rows.ending(digest))
 
     def purge(self) -> int:
-        """Forget some sessions that are over.
+        """Delete some expired sessions.
 
-        Some are forgotten whenever one begins; so nobody needs to call this often.
+        Some are deleted whenever one is opened, so calling this is rarely necessary.
 
         Returns:
-            How many were forgotten; 0 if none is left.
+            The number of deleted sessions; 0 if none is left.
         """
         return self._change(registry_rows.forgetting(self._clock.now()))[0]
 
@@ -323,7 +323,7 @@ class Registry:
             raise _no_ledger(self._store.name)
         try:
             return self._beside.change_beside(statements)
-        finally:  # Where nobody knows what was stored, too.
+        finally:  # Also where the outcome is unknown.
             self._tokens.forget()
             self._sessions.forget()
 

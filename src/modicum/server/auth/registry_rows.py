@@ -19,7 +19,7 @@ _SELECT: LiteralString = (
     " expires_at, revoked_at FROM {s}.tokens "
 )
 _KINDS = {"person": False, "service": True}
-#: So many sessions that are over are forgotten whenever one begins.
+#: Maximum number of expired sessions deleted whenever one is opened.
 FORGOTTEN_MAX = 100
 
 
@@ -42,7 +42,7 @@ def token_called(identifier: str) -> Statement:
 
 
 def adding(token: Token, active_max: int = ACTIVE_TOKENS_MAX) -> Statement:
-    """Return what adds a token, unless its actor has so many active ones already."""
+    """Return an insert of a token, unless its actor has the maximum of active ones."""
     return Statement(
         "INSERT INTO {s}.tokens (id, digest, name, actor, kind, grants, created_by,"
         " created_at, expires_at, revoked_at) SELECT {id}, {digest}, {name}, {actor},"
@@ -66,7 +66,7 @@ def adding(token: Token, active_max: int = ACTIVE_TOKENS_MAX) -> Statement:
 
 
 def revoking(identifier: str, now: str) -> Statement:
-    """Return what revokes a token, unless it was revoked before."""
+    """Return an update that revokes a token, unless it was revoked before."""
     return Statement(
         "UPDATE {s}.tokens SET revoked_at = {now} WHERE id = {id} AND revoked_at = ''",
         {"id": identifier, "now": now},
@@ -74,7 +74,7 @@ def revoking(identifier: str, now: str) -> Statement:
 
 
 def token_of(row: tuple[Any, ...]) -> Token:
-    """Return the token that a row stands for."""
+    """Return the token of a row."""
     identifier, digest, actor, grants, kind, name, *rest = row
     created_by, created_at, expires_at, revoked_at = rest
     try:
@@ -107,7 +107,7 @@ def session_with(digest: str) -> Statement:
 
 
 def beginning(session: Session) -> Statement:
-    """Return what adds a session."""
+    """Return an insert of a session."""
     return Statement(
         "INSERT INTO {s}.sessions (digest, identity, csrf, created_at, expires_at)"
         " VALUES ({digest}, {identity}, {csrf}, {created_at}, {expires_at})",
@@ -122,7 +122,7 @@ def beginning(session: Session) -> Statement:
 
 
 def prolonging(digest: str, until: str) -> Statement:
-    """Return what has a session end later; it never has one end sooner."""
+    """Return an update that extends a session; it never shortens one."""
     return Statement(
         "UPDATE {s}.sessions SET expires_at = {until}"
         " WHERE digest = {digest} AND expires_at < {until}",
@@ -131,14 +131,14 @@ def prolonging(digest: str, until: str) -> Statement:
 
 
 def ending(digest: str) -> Statement:
-    """Return what ends a session."""
+    """Return a delete of a session."""
     return Statement(
         "DELETE FROM {s}.sessions WHERE digest = {digest}", {"digest": digest}
     )
 
 
 def forgetting(now: str, count_max: int = FORGOTTEN_MAX) -> Statement:
-    """Return what deletes sessions that are over, those that ended first at first."""
+    """Return a delete of expired sessions, the oldest first."""
     return Statement(
         "DELETE FROM {s}.sessions WHERE digest IN (SELECT digest FROM {s}.sessions"
         " WHERE expires_at <= {now} ORDER BY expires_at LIMIT {count})",
@@ -147,7 +147,7 @@ def forgetting(now: str, count_max: int = FORGOTTEN_MAX) -> Statement:
 
 
 def session_of(row: tuple[Any, ...]) -> Session:
-    """Return the session that a row stands for."""
+    """Return the session of a row."""
     digest, identity, *rest = row
     try:
         return Session(digest, identity_of(identity), *rest)

@@ -1,4 +1,4 @@
-"""`/login` and `/logout`: how people come in with a browser, and leave."""
+"""`/login` and `/logout`: sign-in and sign-out with a browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_provider(
 
     @router.get(LOGIN_PATH)
     async def login(request: Request) -> Response:
-        """Send somebody to the provider."""
+        """Redirect to the provider."""
         started = await sign_in.start(request.query_params.get("next", FIRST_PAGE))
         response = RedirectResponse(started.url, 303)
         jar.set_login(response, started.sealed, LOGIN_SECONDS)
@@ -48,7 +48,7 @@ def with_provider(
 
     @router.get(CALLBACK_PATH)
     async def callback(request: Request) -> Response:
-        """Begin a session for somebody who is back from the provider."""
+        """Open a session after the redirect from the provider."""
         query = request.scope["query_string"].decode("latin-1")
         somebody, wanted = await sign_in.finish(query, one_cookie(request, jar.login))
         identity = roster.person(somebody.name, somebody.groups, sessions.via)
@@ -61,12 +61,12 @@ def with_provider(
 
 
 def with_link(link: OneTimeLink, user: Identity, sessions: Sessions) -> APIRouter:
-    """Return the route by which the only user of a local server comes in."""
+    """Return the sign-in route of a local server's only user."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(LINK_PATH)
     async def local(request: Request) -> Response:
-        """Begin a session for whoever has the link."""
+        """Open a session for the owner of the link."""
         link.use(request.query_params.get("key", ""))
         response = RedirectResponse(FIRST_PAGE, 303)
         await sessions.begin(request, user, response)

@@ -1,15 +1,15 @@
-"""Addresses of this server's own pages, for whoever is sent on."""
+"""Safe redirects: only to this server's own pages."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: Where people go who wanted nothing, or something elsewhere.
+#: The default target, also in place of an external one.
 FIRST_PAGE: Final = "/"
 
-# A path that no browser takes for the beginning of a host: no second slash, and no
-# backslash, which browsers read as one. Colons are left out, so no scheme hides.
+# A path that no browser interprets as a host: no second slash, and no backslash, which
+# browsers read as one. Colons are excluded, so no scheme is possible.
 _OWN: Final = re.compile(r"/(?![/\\])[A-Za-z0-9._~!$&'()*+,;=@%/?-]{0,500}")
 
 

@@ -1,4 +1,4 @@
-"""Secrets that come from files, and do not leave by accident."""
+"""Secrets from files, protected against accidental disclosure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Secret:
         return self._text
 
     def derived(self, purpose: str) -> bytes:
-        """Return 32 bytes that whoever does not know the secret cannot compute."""
+        """Return 32 bytes derived from the secret and unpredictable without it."""
         return hashlib.blake2b(
             purpose.encode(),
             key=hashlib.sha256(self._text.encode()).digest(),
@@ -46,7 +46,7 @@ class Secret:
 def read_secret(path: Path) -> Secret:
     """Return the secret of a file, without the line break at its end."""
     try:
-        # A pipe with no writer would keep the server waiting for good.
+        # Reading a pipe without a writer would block the server permanently.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode

@@ -1,4 +1,4 @@
-"""Sessions of people in browsers: a cookie, and a second proof for what has effects."""
+"""Browser sessions: a cookie, and a CSRF token for changes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from modicum.server.settings.model import SessionTimes
 class CookieJar:
     """Names and attributes of cookies for one origin.
 
-    With https, the prefix `__Host-` has browsers refuse cookies of these names that
-    another host, a path or plain http set. Browsers grant that prefix on http to
-    nobody, and `Secure` not everywhere, so on this machine the names hold the port
-    instead: two servers do not take each other's cookies.
+    With https, the prefix `__Host-` makes browsers refuse cookies of these names set by
+    another host, a path or plain http. With http, browsers do not support that prefix,
+    nor `Secure` everywhere, so on this machine the names contain the port instead: two
+    servers do not share cookies.
 
-    All are `Lax`, and not `Strict`: a browser that comes back from the provider was
-    sent by another site, and would not show a strict cookie to the page where it
-    lands. What has effects does not rely on it.
+    All are `Lax`, not `Strict`: a browser redirected from the provider comes from
+    another site, and would not send a strict cookie to the landing page. Changes do not
+    rely on it.
 
     Attributes:
         origin: The origin of the server's pages.
@@ -55,7 +55,7 @@ class CookieJar:
 
     @property
     def login(self) -> str:
-        """The name of the cookie of somebody who is about to sign in."""
+        """The name of the cookie of a pending sign-in."""
         return self._named("modicum-login")
 
     def _named(self, name: str) -> str:
@@ -76,7 +76,7 @@ class CookieJar:
         self._set(response, self.csrf, "", 0, is_read_by_pages=True)
 
     def set_login(self, response: Response, sealed: str, seconds: int) -> None:
-        """Send the cookie of somebody who is about to sign in."""
+        """Set the cookie of a pending sign-in."""
         self._set(response, self.login, sealed, seconds)
 
     def clear_login(self, response: Response) -> None:
@@ -108,23 +108,23 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 #: Methods that have no effects.
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-_PROLONG_EVERY_S: Final = 60  # Writing at each request would cost more than it tells.
+_PROLONG_EVERY_S: Final = 60  # Writing on each request would be too expensive.
 
 
 class Sessions:
-    """Makes sessions, recognizes people by them, and ends them.
+    """Opens, authenticates and ends sessions.
 
-    A session ends when nobody used it for a while, and at the latest some hours after
-    it began.
+    A session ends after a period without use, and at the latest some hours after it
+    started.
 
     Args:
-        book: Where sessions are kept.
+        book: The store of sessions.
         clock: The time.
         times: How long they last.
         jar: Their cookies, and the origin of the pages that may use them.
-        via: How people signed in. Sessions of those who did otherwise do not hold:
-            another provider may call somebody else by the same name, and what the
-            settings grant no more must end with the next start.
+        via: The present sign-in method. Sessions of another method are invalid: another
+            provider may use the same name for another person, and grants removed from
+            the settings must end with the next start.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Sessions:
     async def begin(
         self, request: Request, identity: Identity, response: Response
     ) -> None:
-        """Begin a session for somebody who just signed in.
+        """Open a session after a sign-in.
 
         Its secret is always new, and the session that the browser had is over: one
         that was planted there is good for nothing.
@@ -207,7 +207,7 @@ class Sessions:
 
 
 def refuse_other_sites(request: Request, origin: str) -> None:
-    """Refuse what a page of another site sent."""
+    """Refuse a request from a page of another site."""
     origins = request.headers.getlist("origin")
     sites = request.headers.getlist("sec-fetch-site")
     foreign = any(one != origin for one in origins) or any(

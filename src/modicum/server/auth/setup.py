@@ -28,17 +28,17 @@ from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
 
 class Registry(Tokens, SessionStore, Protocol):
-    """Where tokens and sessions are kept."""
+    """The store of tokens and sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicAddress:
-    """Where and for whom a server answers.
+    """The public address of a server and its user.
 
     Attributes:
         address: The address that it is bound to, in digits.
         port: Its port.
-        user: What the only user of a server without sign-in is called.
+        user: The name of the only user of a server without sign-in.
     """
 
     address: str
@@ -47,19 +47,19 @@ class PublicAddress:
 
     @property
     def origin(self) -> str:
-        """How browsers on this machine reach it."""
+        """The address for browsers on this machine."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"http://{host}" + ("" if self.port == 80 else f":{self.port}")
 
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """How people and programs come in.
+    """The authentication of a server.
 
     Attributes:
-        authenticator: Recognizes whoever asks.
-        gate: What every request passes, for `Guard`.
-        routers: The routes by which people come in and leave.
+        authenticator: Authenticates callers.
+        gate: The checks of every request, for `Guard`.
+        routers: The routes for sign-in and sign-out.
         link: The one-time link of a server without sign-in; None if it has sign-in.
         roof: The most that API tokens may do.
     """
@@ -72,7 +72,7 @@ class Authentication:
     _fetch: HttpFetch | None = field(default=None, repr=False)
 
     async def aclose(self) -> None:
-        """Close what is open, when the server stops."""
+        """Close open connections when the server stops."""
         if self._fetch is not None:
             await self._fetch.aclose()
 
@@ -155,7 +155,7 @@ def _gate(settings: Settings, door: PublicAddress) -> Gate:
     hosts = set(settings.allowed_hosts)
     if settings.public_url is not None:
         hosts.add(urlsplit(settings.public_url).netloc)
-    # This machine's own names, by which health is looked at, are nobody else's.
+    # The loopback names, used by health checks, are never public names.
     names = ("127.0.0.1", "[::1]", "localhost")
     hosts |= {f"{name}:{door.port}" for name in names}
     hosts |= set(names) if door.port == 80 else set()
@@ -168,10 +168,10 @@ def _gate(settings: Settings, door: PublicAddress) -> Gate:
 
 
 def _version_of(settings: Settings, oidc: Oidc) -> str:
-    """Return a short name of all that decides who may do what.
+    """Return a short digest of all settings that determine grants.
 
-    Sessions begun under other settings do not hold: whoever lost a role in between
-    signs in again, and gets what they have now.
+    Sessions opened under other settings are invalid: a person who lost a role in
+    between signs in again, with the present grants.
     """
     claims = oidc.claims
     said: dict[str, Plain] = {

@@ -26,11 +26,11 @@ from modicum.server.auth.safe_redirect import own_path
 from modicum.server.auth.secret_files import Secret
 from modicum.server.settings.model import Oidc
 
-#: How long somebody may take to sign in.
+#: Time limit of a sign-in.
 LOGIN_SECONDS: Final = 600
-#: Where people begin to sign in.
+#: The path that starts a sign-in.
 LOGIN_PATH: Final = "/login"
-#: Where the provider sends people back to.
+#: The path that the provider redirects to.
 CALLBACK_PATH: Final = "/login/callback"
 
 _AGAIN: Final = "start again at /login, in one window"
@@ -38,11 +38,11 @@ _AGAIN: Final = "start again at /login, in one window"
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Somebody who is sent to the provider.
+    """A started sign-in.
 
     Attributes:
-        url: Where they are sent.
-        sealed: What their browser keeps until they are back.
+        url: The redirect address.
+        sealed: The state that the browser stores meanwhile.
     """
 
     url: str = field(repr=False)
@@ -51,11 +51,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """Somebody who signed in.
+    """A completed sign-in.
 
     Attributes:
         name: Their name.
-        groups: The groups that the provider says they are in.
+        groups: The groups reported by the provider.
     """
 
     name: str
@@ -64,7 +64,7 @@ class SignedIn:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What must be the same when they are back."""
+    """The values that must match after the redirect."""
 
     state: str = field(repr=False)
     nonce: str = field(repr=False)
@@ -73,18 +73,18 @@ class _Attempt:
 
 
 class SignIn:
-    """Sends people to a provider, and takes them when they are back.
+    """Redirects people to a provider, and completes their sign-in.
 
-    What an attempt must remember stays in the browser, sealed with a key that is
-    derived from the client's secret: every process can open it, and none keeps it.
+    The state of a sign-in is stored in the browser, encrypted with a key derived from
+    the client's secret: every process can open it, and none stores it.
 
     Args:
         oidc: The provider's settings.
         secret: The client's secret.
         provider: The provider.
-        fetch: How it is asked.
+        fetch: Makes its requests.
         clock: The time.
-        origin: Where this server is reached.
+        origin: The public origin of this server.
     """
 
     def __init__(
@@ -106,10 +106,10 @@ class SignIn:
         key = secret.derived("modicum sign-in v1")
         self._seal = Fernet(base64.urlsafe_b64encode(key))
 
-    # --- going ---------------------------------------------------------------
+    # --- start ---------------------------------------------------------------
 
     async def start(self, wanted: str) -> Started:
-        """Return where to send somebody, and what their browser keeps meanwhile."""
+        """Return the redirect address, and the state for the browser."""
         metadata = await self._provider.metadata()
         attempt = _Attempt(
             secrets.token_urlsafe(32),
@@ -147,7 +147,7 @@ class SignIn:
         return self._somebody(claims), attempt.next
 
     async def _refuse_another_provider(self, told: Mapping[str, str]) -> None:
-        """Refuse what another provider sent back (RFC 9207)."""
+        """Refuse a response of another provider (RFC 9207)."""
         metadata = await self._provider.metadata()
         given = told.get("iss")
         if given is None and not metadata.sends_issuer:
@@ -209,7 +209,7 @@ class SignIn:
         groups = groups_in(claims.get(names.groups))
         return SignedIn(name, groups)
 
-    # --- what the browser keeps ----------------------------------------------
+    # --- browser state -------------------------------------------------------
 
     def _sealed(self, attempt: _Attempt) -> str:
         parts = [attempt.state, attempt.nonce, attempt.verifier, attempt.next]
@@ -229,7 +229,7 @@ class SignIn:
 
 
 def _once(query: str) -> dict[str, str]:
-    """Return the parameters of a query, each of which may stand there once."""
+    """Return the parameters of a query, none of which may be repeated."""
     try:
         pairs = parse_qsl(query, max_num_fields=20)
     except ValueError:

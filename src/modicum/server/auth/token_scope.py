@@ -1,8 +1,8 @@
-"""The most that an API token may do now: whoever lost a role lost it in tokens, too.
+"""Token scope: tokens never exceed their owner's current grants.
 
-What a token may do is written down when it is made. What its owner may do since then,
-the settings tell, as far as they can: they name people and programs, and the groups
-that there are. Who is in which group only the provider knows, and only at a sign-in.
+The grants of a token are fixed when it is created. Its owner's present grants follow
+from the settings, as far as possible: they name people and programs, and the existing
+groups. Group membership is known only to the provider, and only at sign-in.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _NOBODY: Grants = {}
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    """What settings give, held against what tokens say.
+    """The grants of the settings, as limits of tokens.
 
     Attributes:
         groups: Grants by group.
         people: Grants by person.
         programs: Grants by program.
-        all_people: Whether whoever is a person here is named, or in a group.
-        all_programs: Whether whatever is a program here is named.
-        only_way: Whether people can show nothing but tokens: nobody signs in.
+        all_people: Whether every person must be named, or in a group.
+        all_programs: Whether every program must be named.
+        only_way: Whether sign-in is not configured, so that people have only tokens.
     """
 
     groups: GrantsByName = field(default_factory=dict)
@@ -38,11 +38,11 @@ class TokenScope:
     only_way: bool = False
 
     def under(self, identity: Identity) -> Identity:
-        """Return who is recognized by a token, with what they may do now at most.
+        """Return the identity of a token, with at most its owner's current grants.
 
-        A person may by a token what the settings give them by name, or to some group:
-        which groups they are in is not known here. A program may what the settings
-        give it.
+        A person's token may have what the settings grant by name, or to any group:
+        which groups the person is in is unknown here. A program's token may have what
+        the settings grant it.
         """
         most = self._most(identity)
         grants = identity.grants if most is None else within(identity.grants, most)
@@ -54,9 +54,9 @@ class TokenScope:
         return replace(identity, grants=grants, only_proof=self.only_way)
 
     def is_for_good(self, name: str, grants: Grants) -> bool:
-        """Return whether a person may do something by name, and not by groups only.
+        """Return whether grants come from a person's name, and not only from groups.
 
-        What a group gives ends with a membership that nobody here hears of.
+        A grant by group ends with a membership, which is not reported here.
         """
         if not self.groups:
             return True
@@ -64,7 +64,7 @@ class TokenScope:
         return all(sets == own.get(role) for role, sets in grants.items() if sets)
 
     def _most(self, identity: Identity) -> Grants | None:
-        """Return the most that somebody may do; None if the settings do not tell."""
+        """Return the maximum grants of an identity; None without a limit."""
         if identity.is_service:
             name = identity.name.removeprefix(PROGRAM_PREFIX)
             return self.programs.get(name, _NOBODY) if self.all_programs else None
@@ -75,10 +75,10 @@ class TokenScope:
 
 
 def token_scope(settings: Settings) -> TokenScope:
-    """Return what settings give.
+    """Return the token scope of settings.
 
-    Where people sign in, or settings name some of them, whom they do not name is
-    nobody; so with programs. Else tokens are all that is known.
+    With sign-in, or if the settings name some people, unnamed people have no access;
+    likewise programs. Otherwise only tokens define identities.
     """
     oidc = settings.oidc
     return TokenScope(

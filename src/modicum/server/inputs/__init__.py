@@ -1,1 +1,1 @@
-"""Reading what is sent to the server: exactly, and nothing unknown."""
+"""Strict reading of requests, without unknown fields."""

@@ -1,8 +1,8 @@
-"""Reading what is sent: exactly, as files are read, and only so much of it.
+"""Strict reading of request bodies, as files are read, and with size limits.
 
-YAML is read slowly, in Python: a document takes up to a second for each 64 KiB, in
-which every other thread waits for its turn. So nothing is read of whoever may not do
-what they ask for; YAML may be small only; and one document is read at a time.
+YAML is parsed slowly, in Python: up to a second per 64 KiB, during which all other
+threads compete. So nothing is parsed for callers without permission; YAML must be
+small; and one document is parsed at a time.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from modicum.server.inputs.reader import read_input
 
 Sent = TypeVar("Sent", bound=Input)
 
-#: What the content of a request is called in messages.
+#: The name of the request body in messages.
 BODY: Final = "request"
 
 _JSON: Final = frozenset({"application/json", ""})
 _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 
-#: A form, such as a reason, has so many bytes at most.
+#: Maximum size of a form, such as a reason, in bytes.
 FORM_BYTES: Final = 2**17
-#: So many bytes of YAML are read at most, and of JSON with the places of mistakes.
+#: Maximum size of parsed YAML, and of JSON with positions of mistakes, in bytes.
 TREE_BYTES: Final = 2**16
-#: So many values may stand in them, those that aliases repeat included.
+#: Maximum number of values in them, including those repeated by aliases.
 TREE_NODES: Final = 2**15
 
 
@@ -59,7 +59,7 @@ async def input_of(
 
 
 async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
-    """Return what was sent; how much it may be is seen to before (see `limits`)."""
+    """Return the body of a request; its size is limited earlier (see `limits`)."""
     who.must_some(*actions)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _JSON | _YAML:
@@ -77,11 +77,11 @@ async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
 
 
 class Body:
-    """What was sent.
+    """The body of a request.
 
     Args:
         text: Its bytes.
-        is_json: Whether it says that it is JSON, else it is YAML.
+        is_json: Whether its content type is JSON; else it is YAML.
     """
 
     def __init__(self, text: bytes, *, is_json: bool) -> None:
@@ -129,13 +129,13 @@ def _too_large(most: int) -> InputError:
     )
 
 
-#: What a part of a request is called in a sentence.
+#: The name of a part of a request in a sentence.
 _PARTS: Final[Mapping[str, str]] = {
     "query": "the parameter",
     "header": "the header",
     "path": "in the address,",
 }
-#: What is wrong with a value, by what the library that read it calls that.
+#: Messages for invalid values, by the error type of the validation library.
 _WRONG: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "int_parsing": "is not an integer",
@@ -163,10 +163,9 @@ def malformed(found: Mapping[str, Any]) -> Problem:
 
 
 def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse a request whose query names what its route does not take, or takes once.
+    """Refuse a request with unknown or repeated query parameters.
 
-    Whoever misspells a parameter, takes it for one of this route, or names it twice
-    would otherwise hear the answer to another question.
+    A misspelt, misplaced or repeated parameter would otherwise be ignored silently.
     """
     named = request.query_params.keys()
     route = request.scope.get("route")

@@ -1,4 +1,4 @@
-"""Contracts that are asked for, and their programs: of the catalogue, or as code."""
+"""Proposed contracts and their programs: from the catalogue, or as code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from modicum.server.inputs.reader import read_input
 
 
 def read_contract(node: Node) -> ContractProposal:
-    """Return what is to flow; the program of a task is read, too."""
+    """Return the proposed contract; the program of a task is read, too."""
     sent = read_input(node, cast("type[ContractProposal]", ContractInput))
     if not isinstance(sent, TaskProposal):
         return sent
@@ -32,7 +32,7 @@ def read_contract(node: Node) -> ContractProposal:
 
 
 def read_program(node: Node) -> Program | TaskFile:
-    """Return the program that was sent, or what the catalogue makes one of."""
+    """Return the program, or the task file of the catalogue."""
     fields = Fields(node, "`program`")
     if "task" in fields or "evaluate" in fields:
         return read_task_file(node)

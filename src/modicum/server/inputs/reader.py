@@ -1,7 +1,7 @@
-"""Reading what is sent as an input: exactly, and with the place of each mistake.
+"""Strict reading of inputs, with the position of each mistake.
 
-The types of an input say what is read; msgspec tells them. A tree is read, and not
-plain data, so that numbers keep their digits and mistakes their places.
+The types of an input define what is accepted; msgspec provides them. A tree is read
+rather than plain data, so that numbers keep their digits and mistakes their positions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _RATIO: Final = re.compile(r"-?[0-9]{1,40}/[1-9][0-9]{0,39}")
 
 
 def read_input(node: Node, kind: type[T], what: str = "the request") -> T:
-    """Return what was sent as an input, or as one of several that a tag tells apart.
+    """Return a request as an input, or as one of several distinguished by a tag.
 
     Raises:
-        InputError: If a key is unknown or missing, or a value is not as its type says.
+        InputError: If a key is unknown or missing, or a value has the wrong type.
     """
     found: T = _value(node, _type_of(cast(Any, kind)), what)
     return found
@@ -79,7 +79,7 @@ def _one_of(node: Node, kind: kinds.UnionType, what: str) -> Any:
 
 
 def _text(node: Node, kind: kinds.StrType, what: str) -> str:
-    # An empty text is left to what it is for, which says what is missing.
+    # An empty text is left to its consumer, which reports what is missing.
     found = text(node, what, characters_max=kind.max_length or 2000)
     if kind.pattern is not None and not re.fullmatch(kind.pattern, found):
         message = f"{what} does not match {kind.pattern.strip('^$')}"
@@ -128,7 +128,7 @@ def _word(node: Node, kind: kinds.LiteralType, what: str) -> str:
 
 
 def amount(node: Node, what: str) -> Fraction:
-    """Return a number; written as a text it stays exact, and may be a ratio."""
+    """Return a number; a text stays exact, and may be a ratio."""
     if not isinstance(node, Scalar) or node.kind is not Kind.TEXT:
         return number(node, what)
     if _RATIO.fullmatch(node.text):

@@ -1,1 +1,1 @@
-"""What the server answers under `/api/v1`, resource by resource."""
+"""The routes under `/api/v1`, by resource."""

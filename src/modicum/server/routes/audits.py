@@ -1,4 +1,4 @@
-"""`/audit/bundles`, `/ledger/proof` and `/ledger:verify`: what can be proved."""
+"""`/audit/bundles`, `/ledger/proof` and `/ledger:verify`: proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 
 router = APIRouter(tags=["ledger"])
 
-#: A bundle is read in pieces of so many bytes.
+#: Chunk size of a bundle, in bytes.
 _PIECE = 2**18
 _MEDIA_TYPE = "application/zip"
 _BUNDLE: dict[int | str, dict[str, Any]] = {
@@ -68,9 +68,9 @@ async def proof(
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> Response:
-    """Return what connects a head that was noted to the ledger as it is.
+    """Return a proof that the current ledger extends a noted head.
 
-    `stands` says whether the entry `seq` has the hash `head`. The links lead from there
+    `stands` is whether the entry `seq` has the hash `head`. The links lead from there
     to the head, page by page; a page begins where the one before ended.
     """
     after = after_of("proof", cursor)
@@ -80,10 +80,10 @@ async def proof(
 
 @serve(router, operations.VERIFY_LEDGER)
 async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
-    """Begin to check all of the ledger: chain, signatures and every decision.
+    """Start a verification of the whole ledger: chain, signatures and every decision.
 
-    What is found is as `modicum ledger verify` tells it; `noted` is the number of the
-    entry that has the hash `head`.
+    The result has the form of `modicum ledger verify`; `noted` is the number of the
+    entry with the hash `head`.
     """
     return begun(await verbs.audits.verify(who, head))
 

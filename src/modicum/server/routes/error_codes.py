@@ -1,4 +1,4 @@
-"""What an answer's `type` leads to: the codes of mistakes. Anybody may read them."""
+"""The target of a problem's `type`: the error codes. They are public."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ remedies for each code.</p>
 
 
 def _words(code: Code) -> str:
-    """Return what a code is called, in words."""
+    """Return the name of a code, as text."""
     return code.name.lower().replace("_", " ")

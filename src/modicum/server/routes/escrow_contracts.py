@@ -1,4 +1,4 @@
-"""`/escrow/contracts`: flows of data that people ask for, agree to, and carry out."""
+"""`/escrow/contracts`: contracts: proposals, votes, runs and disclosures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
 
 @serve(router, operations.PROPOSE_CONTRACT)
 async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
-    """Ask for a flow of data. Nothing flows before the owners of the data agree."""
+    """Propose a contract. Nothing flows before the owners of the data approve it."""
     body = await body_of(request, who, Action.ASK_CONTRACT)
     sent = read_contract(await verbs.threads.form(who.name, body))
     once = await keyed.once(_flow)
@@ -76,7 +76,7 @@ async def statement(
     ],
     approves: bool = True,
 ) -> Response:
-    """Return what is to be signed by an owner who speaks with a key of their own."""
+    """Return the statement to be signed by an owner who votes with their own key."""
     word = Ballot(approves, reason)
     said, head = await verbs.escrow_contracts.statement(who, name, word, key)
     return json_response(Statement(statement=said, head=head))
@@ -84,7 +84,7 @@ async def statement(
 
 @serve(router, operations.CONTRACT_APPROVALS)
 async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
-    """Return where the owners stand, and what they said."""
+    """Return the consents of the owners, and their votes."""
     looked, said = await verbs.escrow_contracts.words(who, name)
     return json_response(
         ContractVotes(consent=consents_view(looked.consents), words=votes_view(said)),
@@ -101,9 +101,9 @@ async def say(
     keyed: OnlyOnce,
     if_match: IfMatch = None,
 ) -> Response:
-    """Agree to a contract, or refuse it, as an owner of its data.
+    """Approve or refuse a contract, as an owner of its data.
 
-    `If-Match` is the ETag of the contract: the digest of what was looked at.
+    `If-Match` is the ETag of the contract: the digest of what was reviewed.
     """
     word = await word_of(
         request,
@@ -137,7 +137,7 @@ async def take_back(
 async def withdraw(
     request: Request, name: ContractId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Take back a contract that you asked for, or that gives you something."""
+    """Withdraw a contract as its requester or one of its recipients."""
     reason = await reason_of(request, who, Action.TAKE_PART)
     once = await keyed.once(_flow)
     found = await verbs.escrow_acts.withdraw(who, name, reason, once)
@@ -146,18 +146,18 @@ async def withdraw(
 
 @serve(router, operations.RUN_CONTRACT)
 async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
-    """Begin to run what a contract permits; what it computes is withheld.
+    """Start a run of a contract; its results are withheld.
 
-    The job's `result` has the `contract`, and of a query that a rule denies the
-    decision as `denied`. From its beginning on the run is counted and what it charges
-    is spent, whatever becomes of it; to give up the job does not end it.
+    The job's `result` has the `contract`, and for a query that a rule denies the
+    decision as `denied`. Once started, the run is counted and its charge is spent,
+    whatever its outcome; cancelling the job does not end it.
     """
     return begun(await verbs.escrow_acts.run(who, name))
 
 
 @serve(router, operations.RECEIVE)
 async def receive(name: ContractId, who: Who, verbs: Verbs) -> Response:
-    """Return what a contract lets go, to one of its recipients. Each is a use of it."""
+    """Return a contract's disclosure to one of its recipients. Each call is a use."""
     found = await verbs.escrow_acts.receive(who, name)
     answer = json_response(found.view)
     answer.headers["Cache-Control"] = "no-store"

@@ -39,7 +39,7 @@ Number = Annotated[int, Path(ge=1, le=2**31)]
 
 @serve(router, operations.DATA_SETS)
 async def data_sets(who: Who, verbs: Verbs) -> Response:
-    """Return the data sets that you may ask about, or own."""
+    """Return the data sets that you own or may query."""
     found = await verbs.escrow_data.all(who)
     listed = tuple(data_set_view(name, one) for name, one in found.items())
     return json_response(schema.DataSetList(data_sets=listed))
@@ -49,10 +49,10 @@ async def data_sets(who: Who, verbs: Verbs) -> Response:
 async def register(
     request: Request, name: DataName, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Put a version of a data set into the vault, as an owner of it.
+    """Store a version of a data set in the vault, as an owner of it.
 
-    The first version says for good whose it is, and its limits. A data set is called as
-    its table is. A later one is used once enough owners agree to it.
+    The first version fixes the owners and the limits. A data set has the name of its
+    table. A later version is used once enough owners approve it.
     """
     who.must_some(Action.REGISTER_DATA)
     sent = await _sent(request)
@@ -85,9 +85,9 @@ async def say(
 async def shred(
     request: Request, name: DataName, n: Number, who: Who, verbs: Verbs
 ) -> Response:
-    """Destroy a version, and all that was computed of it and is withheld, for good.
+    """Destroy a version, and all withheld results computed from it, permanently.
 
-    If this fails, ask again: the ledger knows of it already.
+    If this fails, repeat it: the ledger has recorded it already.
     """
     version = Version(name, n)
     reason = await reason_of(request, who, Action.REGISTER_DATA)
@@ -110,7 +110,7 @@ def _version(version: Version) -> Answer:
 
 
 async def _sent(request: Request) -> SentDataset:
-    """Return what was sent; what is wrong with it never quotes a row."""
+    """Return the request; its error messages never quote a row."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {"application/json", ""}:
         raise InputError(
@@ -134,9 +134,9 @@ async def _sent(request: Request) -> SentDataset:
 
 
 def _told(error: Exception) -> str:
-    """Return what is wrong, without what was sent."""
+    """Return the error message, without the input."""
     said = str(error)
-    # These two quote a value or a key, which may be a part of a row.
+    # These two quote a value or a key, which may be part of a row.
     if said.startswith("Invalid enum value"):
         return "`media` is `csv` or `parquet`"
     if said.startswith("Object contains unknown field"):

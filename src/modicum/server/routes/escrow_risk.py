@@ -20,9 +20,9 @@ router = APIRouter(tags=["escrow"])
 
 @serve(router, operations.ESCROW_RISK)
 async def risk(request: Request, who: Who, verbs: Verbs) -> Response:
-    """Choose by risk the epsilon for a query, before a row is read. Writes nothing.
+    """Choose the epsilon of a query by risk, before a row is read. Writes nothing.
 
-    It is the same whatever the vault holds, so that analysts may know it.
+    The result does not depend on the vault, so analysts may see it.
     """
     asked = await input_of(request, who, RiskInput, Action.READ_DATA)
     return json_response(await verbs.escrow_contracts.risk(who, asked))

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can be asked. Anybody may ask that."""
+"""Liveness and readiness of the server. They are public."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 async def home() -> Response:
-    """Say what this is, to whoever looks with a browser."""
+    """Return a start page for browsers."""
     return PlainTextResponse(
         "This is modicum. Its API is described at /api/v1/openapi.json\n"
     )
@@ -23,13 +23,13 @@ async def home() -> Response:
 
 @router.get("/healthz")
 async def health() -> Response:
-    """Say that the process answers."""
+    """Return that the process is alive."""
     return json_response({"status": "ok"})
 
 
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
-    """Say whether requests are taken on, and the ledger can be decided on."""
+    """Return whether requests are accepted, and the ledger is ready for decisions."""
     parts = parts_of(request)
     if parts.is_leaving:
         raise UnavailableError(
@@ -41,7 +41,7 @@ async def ready(request: Request) -> Response:
         await parts.service.threads.must_be_sound()
     except ModicumError as error:
         parts.watch.log.not_ready(error.code.value)
-        # What is wrong with the ledger is for those who may look at it.
+        # The cause is shown only to those who may read the ledger.
         raise UnavailableError(
             Problem(Code.LEDGER_BUSY, "the ledger cannot be read now")
         ) from error

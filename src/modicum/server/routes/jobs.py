@@ -1,4 +1,4 @@
-"""`/jobs` and `/events`: what takes long, and what happens, as it happens."""
+"""`/jobs` and `/events`: long operations, and event streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from modicum.server.service.jobs import Job
 
 router = APIRouter(tags=["jobs"])
 
-#: How often a job is looked at, and the log, for whoever watches.
+#: Polling interval of jobs and of the log, for streams.
 _JOB_SECONDS = 0.2
 _LOG_SECONDS = 0.5
 
@@ -69,13 +69,13 @@ async def jobs(who: Who, verbs: Verbs) -> Response:
 
 @serve(router, operations.JOB)
 async def one(job: JobId, who: Who, verbs: Verbs) -> Response:
-    """Return a job of yours, and what it found."""
+    """Return one of your jobs, and its result."""
     return json_response(_whole(verbs.jobs.one(who, job)))
 
 
 @serve(router, operations.CANCEL_JOB)
 async def cancel(job: JobId, who: Who, verbs: Verbs) -> Response:
-    """Give up a job of yours; what runs ends at its next step."""
+    """Cancel one of your jobs; a running one ends at its next step."""
     return json_response(_whole(verbs.jobs.cancel(who, job)))
 
 
@@ -90,7 +90,7 @@ async def watch(
     parts: Annotated[Parts, Depends(parts_of)],
     last_seen: LastSeen = None,
 ) -> Response:
-    """Tell how far a job is, until it is over."""
+    """Stream the progress of a job, until it is over."""
     parts.service.jobs.one(who, job)
     hears = _Listener(parts, who, Standing(request, who))
     events = _job_events(hears, job, _seen(last_seen) or 0)
@@ -104,10 +104,10 @@ async def happenings(
     parts: Annotated[Parts, Depends(parts_of)],
     last_seen: LastSeen = None,
 ) -> Response:
-    """Tell of new entries of the log, and of your jobs.
+    """Stream new entries of the log, and your jobs.
 
-    Whoever may not read the ledger is told of their own releases only. A client that
-    comes back with `Last-Event-ID` misses no entry.
+    Without permission to read the ledger, only your own releases are included. A client
+    that reconnects with `Last-Event-ID` misses no entry.
     """
     head = await parts.service.events.head(who)
     seen = _seen(last_seen)
@@ -117,12 +117,12 @@ async def happenings(
 
 
 class _Listener:
-    """Somebody who hears a stream, and when it ends for them.
+    """The listener of a stream, and its end.
 
     Args:
-        parts: What the server is made of.
-        who: Who they are.
-        standing: Tells whether they still are.
+        parts: The parts of the server.
+        who: The caller.
+        standing: Checks whether they are still authenticated.
     """
 
     def __init__(self, parts: Parts, who: Identity, standing: Standing) -> None:
@@ -133,7 +133,7 @@ class _Listener:
         self._ends = time.monotonic() + STREAM_SECONDS
 
     async def may_hear_more(self) -> bool:
-        """Return whether the stream goes on for them."""
+        """Return whether the stream continues for them."""
         over = self._parts.is_leaving or time.monotonic() >= self._ends
         return not over and await self._standing.holds()
 
@@ -143,7 +143,7 @@ async def _job_events(hears: _Listener, job: str, seen: int) -> AsyncIterator[by
     while await hears.may_hear_more():
         try:
             found = hears.service.jobs.one(hears.who, job)
-        except InputError:  # It was forgotten while nobody took what was sent.
+        except InputError:  # It was deleted before the client received the last event.
             return
         if found.version > seen:
             seen = found.version
@@ -159,7 +159,7 @@ async def _job_events(hears: _Listener, job: str, seen: int) -> AsyncIterator[by
 async def _happenings(hears: _Listener, after: int) -> AsyncIterator[bytes]:
     quiet, who, service = _Quiet(), hears.who, hears.service
     versions = {one.id: one.version for one in service.jobs.of(who)}
-    yield HEARTBEAT  # Whoever hears it knows that nothing is missed from here on.
+    yield HEARTBEAT  # From this heartbeat on, no entry is missed.
     while await hears.may_hear_more():
         news = await service.events.since(who, after)
         after = news.seen
@@ -181,7 +181,7 @@ async def _happenings(hears: _Listener, after: int) -> AsyncIterator[bytes]:
 
 
 class _Quiet:
-    """Tells when nothing was sent for so long that a heartbeat is due."""
+    """Measures the time since the last message, for heartbeats."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -191,7 +191,7 @@ class _Quiet:
         self._since = time.monotonic()
 
     def is_long(self) -> bool:
-        """Return whether a heartbeat is due; then it is taken to be sent."""
+        """Return whether a heartbeat is due; then it counts as sent."""
         if time.monotonic() - self._since < HEARTBEAT_SECONDS:
             return False
         self.heard()

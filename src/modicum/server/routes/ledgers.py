@@ -28,7 +28,7 @@ from modicum.server.service.ledgers import Entries
 
 router = APIRouter(tags=["ledger"])
 
-#: So many lines are read at once.
+#: Number of lines per read.
 _AT_ONCE = 500
 _encoder = msgspec.json.Encoder()
 
@@ -46,9 +46,9 @@ async def entries(
 ) -> Response:
     """Return entries of the log, oldest first; a full page never changes.
 
-    With `Accept: application/x-ndjson`, all of them are sent, up to the head at the
-    beginning, each on a line and as it is stored; `ETag` is the hash of the last one.
-    The connection breaks if whoever asks is no longer recognized meanwhile.
+    With `Accept: application/x-ndjson`, all of them up to the current head are sent,
+    one per line and as stored; `ETag` is the hash of the last one. The connection
+    closes if the caller is no longer authenticated.
     """
     verbs, after = parts.service, max(after, after_of("entries", cursor))
     if _wants_lines(request):
@@ -87,7 +87,7 @@ async def annotate(
 async def disclose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Record what was disclosed outside differential privacy: no rule counts it."""
+    """Record a disclosure outside differential privacy: no rule counts it."""
     form = await form_of(request, who, Action.REMARK)
     once = await keyed.once(_disclosed)
     return _disclosed(await verbs.remarks.disclose(who, form, once)).response()
@@ -104,7 +104,7 @@ def _wants_lines(request: Request) -> bool:
 async def _lines(
     verbs: Service, standing: Standing, who: Identity, first: Entries
 ) -> AsyncIterator[bytes]:
-    """Yield lines, page by page: nobody is held up while the client reads slowly."""
+    """Yield lines, page by page; a slow client does not block others."""
     page, last = first, first.seq
     while True:
         lines = [_encoder.encode(stored_entry(*one)) for one in page.entries]

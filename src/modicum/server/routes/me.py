@@ -1,4 +1,4 @@
-"""`/me`: who asks, as the service knows them."""
+"""`/me`: the caller and their permissions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from modicum.server.routes.openapi_parts import serve
 
 router = APIRouter(tags=["identity"])
 
-#: What is refused to whoever comes by a token; they look at theirs and revoke them.
+#: Actions refused to tokens; they may list and revoke their owner's.
 _MAKES_TOKENS: Final = frozenset({Action.MANAGE_OWN_TOKENS, Action.MANAGE_TOKENS})
 
 
 @serve(router, operations.ME)
 async def me(who: Who) -> Response:
-    """Return who asks, their roles, and what these allow for some data set.
+    """Return the caller, their roles, and the actions allowed for some data set.
 
-    Whoever comes by a token makes no others: managing tokens is not among it then.
+    A token cannot create tokens: managing tokens is not listed then.
     """
     sets = {one for each in who.grants.values() for one in each}
     may = [
@@ -46,5 +46,5 @@ async def me(who: Who) -> Response:
 
 @serve(router, operations.PING)
 async def ping(_: Who) -> Response:
-    """Say nothing to whoever is recognized: credentials and connection work."""
+    """Return nothing to authenticated callers: credentials and connection work."""
     return Response(status_code=204)

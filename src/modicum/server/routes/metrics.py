@@ -1,4 +1,4 @@
-"""`/metrics`: what Prometheus reads."""
+"""`/metrics`: for Prometheus."""
 
 from __future__ import annotations
 

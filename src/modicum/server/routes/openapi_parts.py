@@ -1,4 +1,4 @@
-"""What routes share: the forms of mistakes, of bodies, and of headers."""
+"""Common parts of routes: the forms of errors, of bodies, and of headers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def serve(
     *,
     responses: Responses | None = None,
 ) -> Callable[[F], F]:
-    """Return a decorator: the function answers an operation."""
+    """Return a decorator that registers the route of an operation."""
     found: Responses = {
         one: _answer(ProblemDetails, TITLES.get(one, "a mistake"))
         for one in operation.statuses
@@ -90,7 +90,7 @@ def _body(takes: Any) -> dict[str, Any] | None:
 
 
 def _about(takes: Any) -> str:
-    """Return what an input is, or what several have in common."""
+    """Return the description of an input, or of several alternatives."""
     several = get_args(takes)
     kind = several[0].__base__ if several else takes
     return inspect.cleandoc(kind.__doc__).partition("\n\n")[0]
@@ -105,7 +105,7 @@ IfMatch = Annotated[
 
 
 def tag_given(if_match: str | None, what: str) -> str:
-    """Return the tag that a request goes by."""
+    """Return the ETag in a request."""
     if not if_match:
         raise missing_header("If-Match", f"the ETag of {what} that you reviewed")
     tag = if_match.strip()
@@ -121,7 +121,7 @@ def tag_given(if_match: str | None, what: str) -> str:
 
 
 def missing_header(name: str, help_: str) -> InputError:
-    """Return the mistake of leaving out a header."""
+    """Return the error for a missing header."""
     return InputError(
         Problem(
             Code.PRECONDITION_MISSING,
@@ -132,7 +132,7 @@ def missing_header(name: str, help_: str) -> InputError:
 
 
 def no_longer_so(what: str, tag: str) -> StaleError:
-    """Return the mistake of going by what is no longer so."""
+    """Return the error for an outdated ETag."""
     return StaleError(
         Problem(
             Code.PRECONDITION_FAILED,

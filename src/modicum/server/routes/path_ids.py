@@ -13,16 +13,16 @@ _SLASH: Final = b"/"
 
 
 class LiteralEnd(APIRoute):
-    """A route whose end, such as `/receipt`, has a slash that is written as such.
+    """A route with a literal slash before its end, such as `/receipt`.
 
-    Servers hand on the path with its escapes resolved: `/releases/study%2Freceipt`,
-    the release `study/receipt`, would be taken for the receipt of `study`. So the path
-    is looked at as it was sent. Where a proxy resolved the escapes before, nobody can
-    tell them apart, and the route is taken.
+    Servers pass the unescaped path: `/releases/study%2Freceipt`, the release
+    `study/receipt`, would match the receipt of `study`. So the raw path is checked.
+    Where a proxy unescaped it before, they cannot be distinguished, and the route
+    matches.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether it takes a request."""
+        """Return whether it matches a request."""
         if not self._ends_so(scope):
             return Match.NONE, {}
         return super().matches(scope)
@@ -32,5 +32,5 @@ class LiteralEnd(APIRoute):
         sent = scope.get("raw_path")
         if not after_id or sent is None:
             return True
-        # Other escapes mean what they stand for, as everywhere.
+        # Other escapes have their usual meaning.
         return unquote_to_bytes(sent.rpartition(_SLASH)[2]) == end.encode()

@@ -1,4 +1,4 @@
-"""`/policies` and `/rules`: what holds, what would hold, and where each rule stands."""
+"""`/policies` and `/rules`: active and proposed policies, and the status of rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from modicum.server.routes.openapi_parts import serve
 
 
 class _Digest(StringConvertor):
-    """What is no step: `/policies/{digest}:activate` is another address."""
+    """A segment without an action: `/policies/{digest}:activate` is another path."""
 
     regex = "[^/]+(?<!:activate)"
 
@@ -31,13 +31,13 @@ register_url_convertor("digest", _Digest())
 
 router = APIRouter(tags=["policies"])
 
-#: So many releases are named that filled a cell.
+#: Maximum number of spenders of a cell listed.
 SPENDERS_MAX = 100
 
 
 @serve(router, operations.LINT_POLICY)
 async def lint(request: Request, who: Who, verbs: Verbs) -> Response:
-    """Check a policy; mistakes are told with their places. Writes nothing."""
+    """Check a policy; mistakes have positions. Writes nothing."""
     body = await body_of(request, who, Action.COMPILE_POLICY)
     compiled = await verbs.policies.compile(who, body)
     return json_response(

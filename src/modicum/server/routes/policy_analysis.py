@@ -32,9 +32,9 @@ router = APIRouter(tags=["policies"])
 async def compile_policy(
     request: Request, who: Who, verbs: Verbs, limit: Limit = 100, cursor: Cursor = ""
 ) -> Response:
-    """Return the rules that a policy compiles to, page by page. Writes nothing.
+    """Return the compiled rules of a policy, page by page. Writes nothing.
 
-    Send the same policy with each cursor: the rules are those of what is sent.
+    Send the same policy with each cursor: the rules are those of the request.
     """
     after = after_of("compiled", cursor)
     body = await body_of(request, who, Action.COMPILE_POLICY)
@@ -58,9 +58,10 @@ async def diff(
         str, Query(max_length=64, description="a digest, or `active`")
     ] = "active",
 ) -> Response:
-    """Return what a policy tightens and loosens, and what history exceeds.
+    """Return what a policy tightens and loosens, and where history exceeds it.
 
-    Writes nothing. What history exceeds is told to whoever may read all releases.
+    Writes nothing. Conflicts with history are shown only to those who may read all
+    releases.
     """
     body = await body_of(request, who, Action.COMPILE_POLICY)
     found = await verbs.policy_work.compare(who, body, against)
@@ -84,6 +85,6 @@ async def diff(
 
 @serve(router, operations.SIMULATE_POLICY)
 async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
-    """Begin to find what a policy would have decided, release by release."""
+    """Start a simulation of a policy's decisions, release by release."""
     body = await body_of(request, who, Action.SIMULATE_POLICY)
     return begun(await verbs.policy_work.simulate(who, body))

@@ -49,7 +49,7 @@ _ACTIVE = "the active policy"
 async def propose(
     request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce, reason: Reason
 ) -> Response:
-    """Ask people to agree to a policy; its text stands in the ledger then."""
+    """Propose a policy; its text is stored in the ledger."""
     policy = await body_of(request, who, Action.PROPOSE_POLICY)
     once = await keyed.once(_proposed)
     found = await verbs.proposals.propose(who, policy, reason, once)
@@ -74,7 +74,7 @@ async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
 
 @serve(router, operations.PROPOSAL_APPROVALS)
 async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
-    """Return where the approval of a proposal stands, and what people said."""
+    """Return the approval of a proposal, and the votes."""
     found, spoken = await verbs.proposals.one(who, digest)
     since = found.proposal.seq
     return json_response(
@@ -90,7 +90,7 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
 async def say(
     request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Agree to a proposal, or refuse it. Its digest says what was looked at."""
+    """Approve or refuse a proposal. Its digest identifies what was reviewed."""
     word = await word_of(request, digest, who, Action.APPROVE_POLICY)
     once = await keyed.once(_said)
     return _said(await verbs.proposals.say(who, digest, word, once)).response()
@@ -113,9 +113,9 @@ async def weigh(
     verbs: Verbs,
     accept: Accept = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Say what it would mean to activate a policy now. Writes nothing.
+    """Return the effect of activating a policy now. Writes nothing.
 
-    Only whoever may read all releases may ask that.
+    This requires permission to read all releases.
     """
     policy = await body_of(request, who, Action.COMPILE_POLICY)
     told = activation_view(await verbs.proposals.weigh(who, policy, accept))

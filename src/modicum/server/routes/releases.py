@@ -1,4 +1,4 @@
-"""`/releases`: asking for releases, carrying them out, and looking at them."""
+"""`/releases`: submitting, starting, publishing and reading releases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def check(
     ] = False,
     words: Words = False,
 ) -> Response:
-    """Say what submitting would answer now. Writes nothing."""
+    """Dry run: return the decision. Writes nothing."""
     body = await body_of(request, who, Action.CHECK_RELEASE)
     if explain:
         decision, found = await verbs.releases.explained(who, body)
@@ -129,8 +129,8 @@ async def submit(
 ) -> Response:
     """Decide a release and, if it is allowed, reserve its loss. A denial is a 200.
 
-    If people must agree first and there is a `reason`, they are asked: a 202. Submit
-    it again once they agreed.
+    If approval is needed and there is a `reason`, it is requested: a 202. Submit the
+    release again once it is approved.
     """
     body = await body_of(request, who, Action.SUBMIT_RELEASE)
     how = SubmitOptions(publish=publish, reserve_seconds=reserve_seconds)
@@ -182,7 +182,7 @@ async def start(
 async def publish(
     release: ReleaseId, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
-    """Note that a started release is out."""
+    """Mark a started release as published."""
     return _stands(
         await verbs.carrying_out.publish(who, release, await keyed.once(_standing))
     )
@@ -196,7 +196,7 @@ async def cancel(
     verbs: Verbs,
     keyed: OnlyOnce,
 ) -> Response:
-    """Give up a reservation that was not started; its loss is taken back."""
+    """Cancel a reservation that was not started; its loss is released."""
     reason = await reason_of(
         request, who, Action.CARRY_OUT_RELEASE, Action.CARRY_OUT_ANY
     )
@@ -214,7 +214,8 @@ async def cancel(
 
 
 def _brief(decision: Decision) -> Answer:
-    # Losses are told to who asks: the writer, who keeps this, would be held up.
+    # Losses are converted by the caller's thread: the writer, which stores this, would
+    # be blocked.
     return answer_of(decision.view(losses="none"), etag=decision.head)
 
 

@@ -1,4 +1,4 @@
-"""`/requests`: releases that wait for people, and what these say."""
+"""`/requests`: releases that wait for approval, and votes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def requests(
     verbs: Verbs,
     recorded: Annotated[bool, Query(description="include the exact request")] = False,
 ) -> Response:
-    """Return the requests that may be seen, oldest first."""
+    """Return the visible requests, oldest first."""
     found = await verbs.requests.pending(who)
     listed = tuple(_listed(one, recorded=recorded) for one in found)
     return json_response(schema.RequestList(requests=listed))
@@ -65,7 +65,7 @@ async def ask(
         Query(min_length=1, max_length=2000, description="the reason, for the record"),
     ],
 ) -> Response:
-    """Ask people to agree to a release; it is not submitted, and spends nothing."""
+    """Request approval of a release; it is not submitted, and spends nothing."""
     body = await body_of(request, who, Action.SUBMIT_RELEASE)
     once = await keyed.once(_requested)
     return _requested(await verbs.requests.ask(who, body, reason, once)).response()
@@ -73,7 +73,7 @@ async def ask(
 
 @serve(router, operations.REQUEST_APPROVALS)
 async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
-    """Return where each approval stands, and what people said."""
+    """Return the state of each approval, and the votes."""
     asked = await verbs.requests.one(who, release)
     return json_response(
         schema.Approvals(
@@ -94,7 +94,7 @@ async def statement(
     ],
     approves: bool = True,
 ) -> Response:
-    """Return what is to be signed by who speaks with a key of their own."""
+    """Return the statement to be signed by a voter with their own key."""
     word = Ballot(approves, reason)
     said, head = await verbs.requests.statement(who, release, word, key)
     return json_response(schema.Statement(statement=said, head=head))
@@ -150,7 +150,7 @@ async def withdraw(
 async def one(
     release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
 ) -> Response:
-    """Return a request: what is asked for, what it would do, and what people said."""
+    """Return a request: its content, its effect, and its votes."""
     asked = await verbs.requests.one(who, release)
     decision = await verbs.threads.compute(
         lambda: decision_view(asked.decision, words=words, losses="none")

@@ -20,11 +20,11 @@ router = APIRouter(tags=["risk"])
 
 @serve(router, operations.ANALYZE_RISK)
 async def analyze(request: Request, who: Who, verbs: Verbs) -> Response:
-    """Begin to measure what a query tells about each person, for each epsilon.
+    """Start a measurement of what a query reveals about each person, by epsilon.
 
-    Only data stewards of the data set may, and only whoever began it sees what was
-    found: it is computed from rows without noise. The job's `result` is what `modicum
-    risk rdr --json` tells; with `groups`, what `modicum risk compare-groups` does.
+    This requires a data steward of the data set, and only the caller sees the result:
+    it is computed from rows without noise. The job's `result` has the form of `modicum
+    risk rdr --json`; with `groups`, of `modicum risk compare-groups`.
     """
     sent = await input_of(request, who, AnalysisInput, Action.ANALYZE_RISK)
     return begun(verbs.risk.begin(who, sent.dataset, sent))

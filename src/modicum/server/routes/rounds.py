@@ -1,4 +1,4 @@
-"""`/rounds` and `/plans`: who plans what is released together."""
+"""`/rounds` and `/plans`: planning which releases to make together."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ async def plan_round(
     verbs: Verbs,
     solver: Annotated[Solver, Query(description="the solver")] = "dpk",
 ) -> Response:
-    """Begin to choose which requests of the open round to reserve together.
+    """Start a selection of requests of the open round to reserve together.
 
-    Nothing is reserved: commit the plan that the job tells.
+    Nothing is reserved: commit the plan in the job's result.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     by_line = kind == operations.LINES

@@ -36,7 +36,7 @@ async def tokens(who: Who, verbs: Verbs) -> Response:
 
 @serve(router, operations.ISSUE_TOKEN)
 async def make(request: Request, who: Who, verbs: Verbs) -> Response:
-    """Make a token. It is shown once: keep it where nobody else reads it."""
+    """Create a token. It is shown once: store it where nobody else can read it."""
     sent = await input_of(request, who, TokenInput, Action.MANAGE_OWN_TOKENS)
     issued = await verbs.tokens.make(who, _terms(sent, who))
     shown = asdict(issued.token.view(SystemClock().now()))
@@ -53,7 +53,7 @@ async def revoke(
 
 
 def _terms(sent: TokenInput, who: Identity) -> TokenTerms:
-    """Return what a token is to be."""
+    """Return the terms of a token."""
     actor = sent.actor or who.name
     grants = {Role(role): frozenset(sets) for role, sets in (sent.grants or {}).items()}
     return TokenTerms(

@@ -1,4 +1,4 @@
-"""What people say to requests and proposals, as it is sent."""
+"""Votes on requests and proposals, as sent."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The verbs of the service: who asks is an argument, and is looked at first."""
+"""The operations of the service, each with the caller as the first argument."""

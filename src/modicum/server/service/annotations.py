@@ -1,4 +1,4 @@
-"""What people add to the log that counts nothing: remarks, and disclosures."""
+"""Additions to the log that charge nothing: remarks and disclosures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from modicum.writer.service import Decider
 
 
 class Remarks:
-    """What can be said in the log.
+    """The operations on remarks.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
     """
 
     def __init__(self, decider: Decider, threads: Threads) -> None:

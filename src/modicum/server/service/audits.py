@@ -1,4 +1,4 @@
-"""Proofs of the log: bundles, what connects a known head to it, and checks of it."""
+"""Proofs of the log: bundles, proofs of extension, and verification."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from modicum.storage.read_only import up_to
 from modicum.system.clock import SystemClock
 from modicum.writer.service import Decider
 
-#: So many bundles are made at once: each reads the whole log.
+#: Maximum number of concurrent bundles: each reads the whole log.
 _BUNDLES_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """An audit bundle that was made just now.
+    """A new audit bundle.
 
     Attributes:
-        file: Its bytes; it has no name any more, and is gone once it is closed.
+        file: Its bytes; the file has no name, and is deleted once closed.
         size: How many bytes it has.
-        tag: What it goes by: the same ledger and checkpoints have the same. The one
-            that the server signs for a bundle counts for nothing here.
-        entries: How many entries it holds.
+        tag: Its ETag: equal for the same ledger and checkpoints. The server's own
+            checkpoint for a bundle does not count.
+        entries: The number of entries.
     """
 
     file: BinaryIO
@@ -62,13 +62,13 @@ class Bundle:
 
 
 class Audits:
-    """What can be proved of the log.
+    """The operations on proofs of the log.
 
     Args:
         decider: The ledger.
-        threads: Where it is looked at.
-        jobs: Where what takes long is done.
-        own: What signs the bundles, if anything does.
+        threads: The thread pools.
+        jobs: Where long operations run.
+        own: The resources, for signing bundles.
         clock: The time of day.
     """
 
@@ -88,7 +88,7 @@ class Audits:
         self._making = CapacityLimiter(_BUNDLES_AT_ONCE)
 
     async def tag(self, who: Identity) -> str:
-        """Return what a bundle of the ledger as it is would go by."""
+        """Return the ETag of a bundle of the present ledger."""
         who.must(Action.EXPORT_AUDIT)
 
         def look(view: LedgerView) -> str:
@@ -110,20 +110,20 @@ class Audits:
             manifest = export_bundle(
                 up_to(log, last), path, stored=stored, signing=self._signing()
             )
-            # Open, it outlives its name; whatever ends the answer ends the file.
+            # Open, it needs no name; the end of the response deletes the file.
             file = path.open("rb")
             size = path.stat().st_size
         return Bundle(file, size, _tag(manifest.head, stored), manifest.entries)
 
     def _signing(self) -> Signing | None:
-        """Return what signs a checkpoint, only for a bundle; None if nothing does."""
+        """Return the signing of a bundle's checkpoint; None without a key."""
         key = self._key
         return None if key is None else Signing(key, self._clock.now())
 
     async def proof(
         self, who: Identity, seq: int, known: str, limit: int, after: int = 0
     ) -> Proof:
-        """Return what connects a head that somebody noted to the ledger as it is."""
+        """Return a proof that the current ledger extends a noted head."""
         who.must(Action.READ_LEDGER)
 
         def look(view: LedgerView) -> Proof:
@@ -188,12 +188,12 @@ def _some(records: Iterable[Record], last: int, limit: int) -> tuple[Record, ...
     return tuple(found)
 
 
-#: Nothing is signed about a log that was not checked, and that takes a while.
+#: Nothing is signed about an unchecked log, and checking takes a while.
 _SIGNED_AT_ONCE: Final = 1
 
 
 class Receipts:
-    """What the server signs with its own key.
+    """Signatures with the server's own key.
 
     Args:
         decider: The ledger.
@@ -230,7 +230,7 @@ class Receipts:
         )
 
     async def _signed(self, sign: Callable[[Signing], Signed]) -> Signed:
-        """Return what is signed; one thread does so at a time."""
+        """Return a signed claim; one thread signs at a time."""
         if self._key is None:
             raise not_set_up("no key to sign with", "signing_key_file")
         key = self._key

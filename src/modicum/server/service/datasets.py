@@ -24,10 +24,10 @@ async def with_release(
     threads: Threads,
     run: Callable[[Callable[[], T]], Awaitable[T]],
 ) -> T:
-    """Return what some work returns that is given a release which was sent.
+    """Return the result of some work on the release in a request.
 
-    What was sent as JSON is given as plain data, which is many times quicker to have;
-    if there is a mistake in it, once more as a tree, so that its place is known.
+    JSON is passed as plain data, which is many times faster; if it has a mistake, once
+    more as a tree, for positions.
     """
 
     def permitted() -> T:

@@ -37,12 +37,12 @@ from modicum.writer.service import Decider
 
 
 class EscrowActions:
-    """What people do with contracts of the escrow.
+    """The operations on contracts of the escrow.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
-        jobs: Where what takes long is done.
+        threads: Where they run.
+        jobs: Where long operations run.
         tools: The vault, sandboxes and engines; None for none.
     """
 
@@ -54,18 +54,18 @@ class EscrowActions:
         self._jobs = jobs
         self._tools = tools
 
-    # --- saying ---
+    # --- votes ---
 
     async def withdraw(
         self, who: Identity, name: str, reason: str, once: IdempotencyKey
     ) -> Flow:
-        """Take back a contract that somebody asked for, or that gives them something.
+        """Withdraw a contract as its requester or one of its recipients.
 
         Args:
-            who: Who does.
-            name: What it is called.
+            who: The caller.
+            name: The contract.
             reason: Why, for the record.
-            once: What makes it a request that is done once.
+            once: The idempotency key.
 
         Raises:
             AccessError: If they take no part in it.
@@ -84,21 +84,20 @@ class EscrowActions:
     async def say(
         self, who: Identity, name: str, word: Ballot, once: IdempotencyKey
     ) -> RecordedContractVote:
-        """Agree to a contract, or refuse it, as an owner of its data.
+        """Approve or refuse a contract, as an owner of its data.
 
         Args:
-            who: Who speaks.
-            name: What it is called.
-            word: What they say.
-            once: What makes it a request that is done once.
+            who: The caller.
+            name: The contract.
+            word: The vote.
+            once: The idempotency key.
 
         Raises:
             AccessError: If they may not, for their data sets.
-            ApprovalError: If it is not signed as their data set asks.
+            ApprovalError: If a required signature is missing.
             ConflictError: If they own none of its data, or it is over.
             InputError: If there is none, as far as they may know.
-            StaleError: If something came in since they looked, or it has other
-                contents.
+            StaleError: If the log has entries since the review, or the contents differ.
         """
 
         def work() -> RecordedContractVote:
@@ -117,17 +116,17 @@ class EscrowActions:
     # --- flowing ---
 
     async def run(self, who: Identity, name: str) -> Job:
-        """Begin to run what a contract permits; what it computes is withheld.
+        """Start a run of a contract; its results are withheld.
 
         Args:
-            who: Who runs it.
-            name: What it is called.
+            who: The caller.
+            name: The contract.
 
         Raises:
             AccessError: If they take no part in it.
             ConflictError: If it does not permit that now.
             InputError: If there is none, as far as they may know.
-            UnavailableError: If too many jobs are under way.
+            UnavailableError: If too many jobs are in progress.
             UsageError: If the server has no escrow.
         """
         tools = needed(self._tools)
@@ -148,26 +147,27 @@ class EscrowActions:
                 denied = decision_view(ran.denied, words=True)
             return {"denied": denied, "contract": listed_view(self._looked(name))}
 
-        # A program waits for others on this machine: nobody else waits for it here.
+        # A program may wait for others on this machine, which must not block other
+        # work.
         is_single = isinstance(terms, TaskTerms)
         return self._jobs.begin(
             who, Action.TAKE_PART, "run-contract", work, is_single=is_single
         )
 
     async def receive(self, who: Identity, name: str) -> DisclosedResult:
-        """Return what a contract lets go, to one of its recipients.
+        """Return the disclosure of a contract to one of its recipients.
 
         Args:
-            who: Who receives it.
-            name: What it is called.
+            who: The caller.
+            name: The contract.
 
         Raises:
             AccessError: If they take no part in it.
             ConflictError: If it does not permit that now.
             InputError: If there is none, as far as they may know.
-            UnavailableError: If it cannot be read; nothing went out then.
+            UnavailableError: If it cannot be read; nothing was disclosed then.
             UsageError: If the server has no escrow.
-            VerificationError: If it is not what was withheld.
+            VerificationError: If the withheld content was changed.
         """
         tools = needed(self._tools)
 
@@ -195,7 +195,7 @@ class EscrowActions:
             raise _no_part(who, name)
 
     def _must_carry_out(self, who: Identity, name: str) -> Terms:
-        """Refuse who neither takes part nor carries out for others."""
+        """Refuse a caller who neither takes part nor may run contracts of others."""
 
         def look(view: LedgerView) -> Terms | None:
             escrow = view.state().escrow

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownContract:
-    """A contract as its owners read it before they agree.
+    """A contract as shown to owners before they vote.
 
     Attributes:
-        found: What the ledger knows of it.
+        found: The ledger data.
         program: Of a task, the program; None for others, or without a vault.
-        inspection: What there is to say about the program.
+        inspection: The remarks on the program.
     """
 
     found: ContractRecord
@@ -60,10 +60,10 @@ class ShownContract:
 
 
 class EscrowContracts:
-    """What people see of contracts of the escrow.
+    """Read operations on contracts of the escrow.
 
     Args:
-        threads: Where the ledger is asked.
+        threads: Where they run.
         tools: The vault, sandboxes and engines; None for none.
     """
 
@@ -72,7 +72,7 @@ class EscrowContracts:
         self._tools = tools
 
     async def all(self, who: Identity) -> tuple[ContractReview, ...]:
-        """Return the contracts that somebody may know of, oldest first."""
+        """Return the visible contracts, oldest first."""
         if not who.may(Action.TAKE_PART):
             who.must_some(Action.READ_CONTRACTS)
 
@@ -108,7 +108,7 @@ class EscrowContracts:
     async def words(
         self, who: Identity, name: str
     ) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
-        """Return where the owners of a contract stand, and what they said."""
+        """Return the consents of a contract's owners, and the votes."""
 
         def look(view: LedgerView) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
             flow = visible_contract(view.state().escrow, who, name)
@@ -117,7 +117,7 @@ class EscrowContracts:
         return await self._threads.look(look)
 
     async def risk(self, who: Identity, asked: RiskInput) -> dict[str, object]:
-        """Return what an epsilon means for a query, before a row is read."""
+        """Return the meaning of an epsilon for a query, without reading a row."""
         who.must_some(Action.READ_DATA)
         facts = facts_of(asked)
 
@@ -142,7 +142,7 @@ class EscrowContracts:
     async def statement(
         self, who: Identity, name: str, word: Ballot, key: str
     ) -> tuple[str, str]:
-        """Return what somebody signs who speaks about a contract, and at which head."""
+        """Return the statement to sign for a vote on a contract, and its head."""
 
         def look(view: LedgerView) -> tuple[str, str]:
             state, policy = view.state(), view.policy().policy
@@ -164,7 +164,7 @@ class EscrowContracts:
 
 
 def facts_of(asked: RiskInput) -> Facts:
-    """Return what is given of a query besides its contract."""
+    """Return the given facts about a query besides its contract."""
     with needing_extras():
         from modicum.ops.escrow.epsilon_choice import Facts
     delta = None if asked.delta is UNSET else asked.delta
@@ -172,7 +172,7 @@ def facts_of(asked: RiskInput) -> Facts:
 
 
 def _without_hidden(who: Identity, found: ContractRecord) -> ContractRecord:
-    """Return a contract that tells nothing of what stands under ids of others."""
+    """Return a contract without releases hidden from the caller."""
     if who.may(Action.READ_RELEASES):
         return found
     said = id_unusable(None).problems[0].message

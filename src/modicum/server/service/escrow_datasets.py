@@ -27,18 +27,18 @@ from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
-#: What digests of rows are keyed with lies in the vault under this name.
+#: The vault name of the key for digests of rows.
 _DIGESTS: Final = "server/digests"
 
 
 @dataclass(frozen=True, slots=True)
 class SentDataset:
-    """A version of a data set that was sent.
+    """A version of a data set in a request.
 
     Attributes:
         content: Its rows.
-        declared: What it is.
-        owned: Whose it is, for a first version; None for a later one.
+        declared: Its declaration.
+        owned: Its owners, for a first version; None for a later one.
     """
 
     content: bytes = field(repr=False)
@@ -47,11 +47,11 @@ class SentDataset:
 
 
 class EscrowData:
-    """What can be done with data sets of the escrow.
+    """The operations on data sets of the escrow.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
         tools: The vault, sandboxes and engines; None for none.
     """
 
@@ -61,7 +61,7 @@ class EscrowData:
         self._tools = tools
 
     async def all(self, who: Identity) -> Mapping[str, DataSet]:
-        """Return the data sets that somebody may know of, by name."""
+        """Return the visible data sets, by name."""
         who.must_some(Action.READ_DATA)
 
         def look(view: LedgerView) -> dict[str, DataSet]:
@@ -81,10 +81,10 @@ class EscrowData:
         )
 
     async def secret(self, who: Identity, name: str) -> bytes:
-        """Return what digests of rows are keyed with: it lies in the vault, encrypted.
+        """Return the key for digests of rows, stored encrypted in the vault.
 
         Args:
-            who: Who sends rows.
+            who: The caller.
             name: The data set that they are of.
 
         Raises:
@@ -136,7 +136,7 @@ class EscrowData:
         return await self._threads.ask(work)
 
     async def shred(self, who: Identity, version: Version, reason: str) -> None:
-        """Destroy a version, and whatever was computed of it and is withheld."""
+        """Destroy a version, and all withheld results computed from it."""
         who.must(Action.REGISTER_DATA, version.id)
         tools = needed(self._tools)
         await self.one(who, version.id)
@@ -149,7 +149,7 @@ class EscrowData:
 
 
 def _still(one: DataSet) -> DataSet:
-    """Return a data set as it is now, whatever is registered while it is told."""
+    """Return a snapshot of a data set, independent of later registrations."""
     return replace(one, versions=dict(one.versions))
 
 
@@ -165,7 +165,7 @@ def no_secret() -> UnavailableError:
 
 
 def needed(tools: Tools | None) -> Tools:
-    """Return what an escrow runs on."""
+    """Return the dependencies of an escrow."""
     if tools is None:
         raise not_set_up("no escrow", "escrow")
     return tools

@@ -1,4 +1,4 @@
-"""Asking for flows of data: queries, tasks, and what is to go out."""
+"""Contract proposals: queries, tasks, and disclosures."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _Ask: TypeAlias = Callable[[EscrowActions], Flow]
 
 
 class EscrowProposals:
-    """What analysts ask of the escrow.
+    """The requests of analysts in the escrow.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
         tools: The vault, sandboxes and engines; None for none.
     """
 
@@ -61,17 +61,17 @@ class EscrowProposals:
     async def ask(
         self, who: Identity, sent: ContractProposal, once: IdempotencyKey
     ) -> Flow:
-        """Ask for a flow of data.
+        """Propose a contract.
 
         Args:
-            who: Who asks.
-            sent: What they ask for.
-            once: What makes it a request that is done once.
+            who: The caller.
+            sent: The proposal.
+            once: The idempotency key.
 
         Raises:
             AccessError: If they may not, for one of its data sets.
             ConflictError: If it cannot be proposed.
-            InputError: If it is malformed, or is about what they may not know.
+            InputError: If it is malformed, or concerns hidden data.
             UsageError: If the server has no escrow.
         """
         who.must_some(Action.ASK_CONTRACT)
@@ -89,12 +89,12 @@ class EscrowProposals:
     # --- inside ---
 
     def _among(self, who: Identity) -> frozenset[str]:
-        """Return the data sets that somebody may ask about."""
+        """Return the data sets that a caller may query."""
         names = self._decider.glance(lambda view: [*view.state().escrow.data])
         return frozenset(one for one in names if who.may(Action.ASK_CONTRACT, one))
 
     def _asking(self, who: Identity, sent: ContractProposal) -> _Ask:
-        """Return what asks for a contract, once it is known that they may."""
+        """Return a contract's proposal, after checking permission."""
         purpose = _purpose(sent)
         match sent:
             case QueryProposal(queries=queries, exact=exact):
@@ -129,7 +129,7 @@ class EscrowProposals:
                 raise AssertionError(sent)
 
     def _must_follow(self, who: Identity, name: str) -> None:
-        """Refuse to ask for what follows from a contract that is not theirs to ask."""
+        """Refuse a proposal that builds on a contract hidden from the caller."""
 
         def look(view: LedgerView) -> None:
             escrow = view.state().escrow
@@ -176,7 +176,7 @@ def _blocks(sent: BlocksInput | UnsetType) -> ByBlocks | None:
 
 
 def _must_submit(who: Identity, queries: tuple[str, ...]) -> None:
-    """Refuse queries whose releases are said to be of data sets that are not theirs."""
+    """Refuse queries with releases of data sets without permission."""
     for text in queries:
         named = data_sets_of(read_document(text.encode("utf-8"), "the query"))
         must(who, Action.SUBMIT_RELEASE, named - {None})

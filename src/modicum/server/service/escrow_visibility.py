@@ -1,8 +1,9 @@
-"""What somebody may know of the escrow: data sets and contracts that are for them.
+"""Visibility in the escrow: data sets and contracts.
 
-Who takes part in a contract sees it: whoever asks for it, for whom, its recipients and
+The participants of a contract see it: its requester, its analyst, its recipients and
 the owners of its data. Others see it if they may read the contracts of all its data.
-Ids are one name space, so that one is taken is told to everybody, and nothing else.
+Ids are one name space, so that an id is in use is visible to everybody, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from modicum.policy.declarations.roles import meant_by
 
 
 def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
-    """Return whether a contract is somebody's: they ask, are given, or own."""
+    """Return whether an identity participates in a contract."""
     contract = flow.contract
     people = {flow.by, contract.analyst, *contract.recipients}
-    # However they are written there: what it may tell counts for them.
+    # In any spelling: its disclosed bits count for them.
     named = meant_by(who.name) in map(meant_by, people)
     return who.may(Action.TAKE_PART) and (named or bool(owned_by(who, flow, data)))
 
 
 def owned_by(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> frozenset[str]:
-    """Return the data sets of a contract that somebody owns."""
+    """Return the data sets of a contract that an identity owns."""
     sets = flow.contract.data_sets
     return frozenset(one for one in sets if data[one].ownership.is_owner(who.name))
 
 
 def may_see_contract(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
-    """Return whether somebody may know of a contract."""
+    """Return whether an identity may see a contract."""
     sets = frozenset[str | None](flow.contract.data_sets)
     return takes_part(who, flow, data) or may(who, Action.READ_CONTRACTS, sets)
 
@@ -48,13 +49,13 @@ def must_be_owner(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> Non
 
 
 def may_see_data(who: Identity, name: str, one: DataSet) -> bool:
-    """Return whether somebody may know of a data set."""
+    """Return whether an identity may see a data set."""
     owns = one.ownership.is_owner(who.name)
     return who.may(Action.READ_DATA, name) or (who.may(Action.TAKE_PART) and owns)
 
 
 def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
-    """Return a contract that somebody may know of."""
+    """Return a visible contract."""
     digest = escrow.names.get(name)
     flow = None if digest is None else escrow.flow(digest)
     if flow is not None and may_see_contract(who, flow, escrow.data):
@@ -69,7 +70,7 @@ def visible_contract(escrow: Escrow, who: Identity, name: str) -> Flow:
 
 
 def visible_dataset(escrow: Escrow, who: Identity, name: str) -> DataSet:
-    """Return a data set that somebody may know of."""
+    """Return a visible data set."""
     one = escrow.data.get(name)
     if one is not None and may_see_data(who, name, one):
         return one

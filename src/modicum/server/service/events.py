@@ -1,4 +1,4 @@
-"""What happens, as it happens: new entries of the log, and who is told of them."""
+"""Event streams: new entries of the log, and who sees them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from modicum.ledger import Event, State, event_of
 from modicum.ledger.log.events import ReleaseDenied
 from modicum.server.service.threads import Threads
 
-#: So many entries are looked at at once.
+#: Number of entries per read.
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """An entry of the log, as somebody is told of it.
+    """An entry of the log, as visible to a caller.
 
     Attributes:
         seq: Its number.
         head: Its hash.
-        kind: What kind of event it is.
+        kind: The kind of event.
         release: The release that it is about, where that is theirs; else empty.
     """
 
@@ -35,10 +35,10 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class NewEntries:
-    """What was added to the log.
+    """New entries of the log.
 
     Attributes:
-        entries: What they are told, oldest first.
+        entries: The visible events, oldest first.
         seen: The number of the last entry that was looked at.
         more: Whether there is more to look at.
     """
@@ -49,10 +49,10 @@ class NewEntries:
 
 
 class Events:
-    """Tells what was added to the log.
+    """Reads new entries of the log.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:
@@ -64,10 +64,9 @@ class Events:
         return await self._threads.look(lambda view: view.state().seq)
 
     async def since(self, who: Identity, after: int) -> NewEntries:
-        """Return what was added after an entry, as far as somebody is told of it.
+        """Return the visible part of what was added after an entry.
 
-        Whoever may read the ledger is told of each entry; others of their own releases
-        only.
+        Those who may read the ledger see each entry; others only their own releases.
         """
         who.must(Action.READ_RULES)
         reads_all = who.may(Action.READ_LEDGER)
@@ -92,10 +91,10 @@ class Events:
 
 
 def _own_release(view: LedgerView, state: State, event: Event, who: Identity) -> str:
-    """Return the release that an event is about, if it is somebody's own; else empty.
+    """Return the release of an event, if it is the caller's own; else empty.
 
-    It is whose reservation it is, or who asked when it was denied. Whether they may
-    still see it is looked at, too.
+    The owner is the holder of the reservation, or the submitter of a denied release.
+    Present visibility is checked, too.
     """
     named = getattr(event.body, "release", None)
     if named is None:

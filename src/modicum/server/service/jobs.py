@@ -1,8 +1,8 @@
-"""Jobs: what takes long is begun, watched and given up; its result is kept for a while.
+"""Jobs: long operations with progress and cancellation; results are kept for a while.
 
-A job lives in the process that began it and writes nothing to the ledger: with the
-process it is gone, and can be begun again. It belongs to whoever began it, and is seen
-with the right only that it was begun by.
+A job belongs to the process that started it and writes nothing to the ledger: it ends
+with the process, and can be started again. It is visible only to its owner, and only
+with the permission that started it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from modicum.core.errors import (
 )
 from modicum.system.clock import SystemClock
 
-#: How far a job is, from 0 to 1; whoever is told raises `GivenUp` if it is to end.
+#: Receives the progress of a job, from 0 to 1; raises `GivenUp` to end it.
 Report: TypeAlias = Callable[[float], None]
-#: What a job does; it returns plain data.
+#: The work of a job; it returns plain data.
 Work: TypeAlias = Callable[[Report], object]
 
 
-class GivenUp(Exception):  # noqa: N818 - it is no mistake, but what was asked for
-    """A job is to end, since nobody waits for it any more."""
+class GivenUp(Exception):  # noqa: N818 - a requested end, not an error
+    """A job was cancelled."""
 
 
 class JobState(Enum):
-    """How far a job is."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -55,15 +55,14 @@ _OVER: Final = frozenset({JobState.DONE, JobState.FAILED, JobState.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """How much a process takes on, and how much of it it keeps.
+    """The limits on running and kept jobs.
 
     Attributes:
-        running: So many jobs run at once.
-        unfinished: So many are queued or running.
-        each: So many of them are of one identity.
-        each_single: So many of those that wait for each other are of one identity; they
-            are counted by themselves.
-        kept: So many that are over are kept, the latest.
+        running: Maximum number of running jobs.
+        unfinished: Maximum number of queued or running jobs.
+        each: Maximum number of these per identity.
+        each_single: Maximum number of sequential jobs per identity, counted separately.
+        kept: Maximum number of finished jobs kept, the latest.
         kept_bytes: So large are their results together.
         kept_seconds: So long they are kept.
     """
@@ -79,16 +78,16 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job, as it stands.
+    """The state of a job.
 
     Attributes:
         id: Its id; it begins with that of the process.
-        kind: What it does.
+        kind: The operation.
         state: How far it is.
         progress: The same as a number from 0 to 1.
-        begun_at: When it was asked for.
+        begun_at: When it was requested.
         ended_at: When it was over; empty before.
-        result: What it found, as JSON; empty if it found nothing.
+        result: Its result, as JSON; empty if there is none.
         error: Why it failed; None if it did not.
         version: How often it changed.
     """
@@ -110,13 +109,13 @@ class Job:
 
 
 def unforeseen(error: Exception) -> ModicumError:
-    """Return what is told of a bug; what it says may be about rows."""
+    """Return the public error of a bug, whose message may contain rows."""
     problem = Problem(Code.INTERNAL, f"internal error ({type(error).__name__})")
     return ModicumError(problem)
 
 
 def too_many(why: str) -> UnavailableError:
-    """Return the error for a job that is not taken on."""
+    """Return the error for a refused job."""
     return UnavailableError(
         Problem(
             Code.LEDGER_BUSY,
@@ -128,7 +127,7 @@ def too_many(why: str) -> UnavailableError:
 
 
 def unknown_job(identifier: str) -> InputError:
-    """Return the error for a job that is not there, or is somebody else's."""
+    """Return the error for a job that is missing, or not the caller's."""
     return InputError(
         Problem(
             Code.NOT_FOUND,
@@ -170,9 +169,9 @@ class Jobs:
     """The jobs of a process; any thread may use them.
 
     Args:
-        limits: How much it takes on.
+        limits: The limits.
         clock: The time of day.
-        seconds: Tells seconds, from any beginning.
+        seconds: Returns seconds, from any origin.
     """
 
     def __init__(
@@ -238,7 +237,7 @@ class Jobs:
             return self._found(who, identifier).job
 
     def of(self, who: Identity) -> tuple[Job, ...]:
-        """Return the jobs of somebody, oldest first."""
+        """Return the jobs of an identity, oldest first."""
         with self._guard:
             self._forget()
             return tuple(one.job for one in self._kept.values() if _is_for(one, who))
@@ -251,14 +250,14 @@ class Jobs:
             return kept.job
 
     def leave(self) -> None:
-        """Take on nothing more, and give up what is under way; waits for nothing."""
+        """Accept nothing new, and cancel running jobs; waits for nothing."""
         with self._guard:
             self._is_closed = True
             for kept in self._kept.values():
                 self._give_up(kept)
 
     def close(self) -> None:
-        """Give up what is under way, and wait until it has ended."""
+        """Cancel running jobs, and wait until they have ended."""
         self.leave()
         for threads in (self._threads, self._single):
             threads.shutdown(wait=True, cancel_futures=True)
@@ -285,7 +284,7 @@ class Jobs:
             self._end(kept, JobState.CANCELLED)
         except ModicumError as error:
             self._end(kept, JobState.FAILED, error=error)
-        except Exception as error:  # noqa: BLE001 - it is told without what it says
+        except Exception as error:  # noqa: BLE001 - reported without its message
             self._end(kept, JobState.FAILED, error=unforeseen(error))
         else:
             self._end(kept, JobState.DONE, result=result)

@@ -16,7 +16,7 @@ class Entries:
     """A page of entries.
 
     Attributes:
-        entries: Each as it is stored, and what it says.
+        entries: Each in stored form, with its event.
         after: The number to go on after; None at the end.
         seq: The number of the last entry of the ledger.
         head: Its hash.
@@ -29,10 +29,10 @@ class Entries:
 
 
 class Ledgers:
-    """What can be learned of the log.
+    """Read operations on the log.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:

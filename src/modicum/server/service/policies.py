@@ -26,15 +26,15 @@ from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.writer.service import Decider
 
-#: Means the policy that holds, wherever a digest is asked for.
+#: The active policy, accepted in place of a digest.
 ACTIVE = "active"
 
 
 class Policies:
-    """What can be done with policies and their rules.
+    """The operations on policies and their rules.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:
@@ -43,7 +43,7 @@ class Policies:
     # --- policies ---
 
     async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
-        """Return what a policy compiles to; mistakes are told with their places."""
+        """Return the compiled policy; mistakes have positions."""
         who.must(Action.COMPILE_POLICY)
         return await self._threads.compile(who.name, lambda: compiled_body(body))
 
@@ -51,7 +51,7 @@ class Policies:
 
 
 def compiled_body(body: Body) -> CompiledPolicy:
-    """Return what a policy that was sent compiles to; within `Threads.compile`."""
+    """Return the compiled policy of a request; within `Threads.compile`."""
     small = len(body.text) <= TREE_BYTES
     node = body.tree() if small else from_python(body.description())
     compiled = compile_policy(parse_policy(node, body.text.decode("utf-8-sig")))
@@ -80,14 +80,14 @@ class CompiledPage:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two policies beside each other.
+    """A comparison of two policies.
 
     Attributes:
-        old: The one that holds, or held.
+        old: The active or former policy.
         new: The one that would.
-        found: How they differ.
-        weighed: What it means to activate it; None if the old one is not active, or
-            whoever asks may not read all releases.
+        found: Their differences.
+        weighed: The effect of activation; None if the old one is not active, or the
+            caller may not read all releases.
     """
 
     old: CompiledPolicy
@@ -97,13 +97,13 @@ class Compared:
 
 
 class PolicyAnalysis:
-    """What can be done with policies that are not active.
+    """The operations on policies that are not active.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
         policies: The policies of the ledger.
-        jobs: Where what takes long is done.
+        jobs: Where long operations run.
     """
 
     def __init__(
@@ -130,10 +130,10 @@ class PolicyAnalysis:
         return await self._threads.compile(who.name, work)
 
     async def compare(self, who: Identity, body: Body, against: str) -> Compared:
-        """Return what a policy tightens and loosens, and what history exceeds.
+        """Return what a policy tightens and loosens, and where history exceeds it.
 
-        Whoever words a rule chooses which releases it counts: so what history exceeds
-        is for those only who may read them all.
+        The author of a rule chooses which releases it counts: so conflicts with history
+        are shown only to those who may read all of them.
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_POLICY)
@@ -152,7 +152,7 @@ class PolicyAnalysis:
         return await self._threads.compile(who.name, work)
 
     async def simulate(self, who: Identity, body: Body) -> Job:
-        """Begin to find what a policy would have decided, release by release."""
+        """Start a simulation of a policy's decisions, release by release."""
         who.must(Action.SIMULATE_POLICY)
         compiled = await self._policies.compile(who, body)
 

@@ -1,4 +1,4 @@
-"""Policies that people are asked about: proposed, approved, refused, activated."""
+"""Policy proposals: proposing, voting and activating."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from modicum.writer.service import Decider
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a policy is put in the place of the active one.
+    """The parameters of replacing the active policy.
 
     Attributes:
         reason: Why, for the record; 1 to 2000 characters.
@@ -40,11 +40,11 @@ class Change:
 
 
 class Proposals:
-    """What can be done with policies that are to hold.
+    """The operations on proposed policies.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
     """
 
     def __init__(self, decider: Decider, threads: Threads) -> None:
@@ -54,7 +54,7 @@ class Proposals:
     async def propose(
         self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Proposed:
-        """Ask people to agree to a policy; its text stands in the ledger then."""
+        """Propose a policy; its text is stored in the ledger."""
         who.must(Action.PROPOSE_POLICY)
 
         compiled = await self._compiled(who, body)
@@ -75,7 +75,7 @@ class Proposals:
     async def one(
         self, who: Identity, digest: str
     ) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
-        """Return a proposal, and what people said to it."""
+        """Return a proposal, and its votes."""
         who.must(Action.READ_POLICY)
 
         def look(office: Governance) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
@@ -104,10 +104,10 @@ class Proposals:
     async def weigh(
         self, who: Identity, body: Body, accept: Sequence[str] = ()
     ) -> ActivationPreview:
-        """Return what it means to activate a policy now. Writes nothing.
+        """Return the effect of activating a policy now. Writes nothing.
 
-        Whoever words a rule chooses which releases it counts: so this is for those
-        only who may read them all.
+        The author of a rule chooses which releases it counts: so this is only for those
+        who may read all of them.
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_RELEASES)
@@ -115,7 +115,8 @@ class Proposals:
         def work() -> ActivationPreview:
             successor = compiled_body(body)
 
-            # Who activates it asks for it, and is not among those who agree.
+            # The actor who activates it is a requester, and does not count as an
+            # approver.
             def look(view: LedgerView) -> ActivationPreview:
                 office = Governance(ReadOnlyGovernance(view), who.name)
                 return office.weigh(successor, accept=accept)

@@ -1,4 +1,4 @@
-"""Releases, carried out: started, published, or given up, by those who may."""
+"""Transitions of releases, with permission checks: start, publish, cancel."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class ReleaseSteps:
-    """What becomes of releases that were reserved.
+    """The transitions of reserved releases.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
+        threads: Where they run.
     """
 
     def __init__(self, decider: Decider, threads: Threads) -> None:
@@ -49,7 +49,7 @@ class ReleaseSteps:
     async def publish(
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         return await self._threads.ask(
             self._carry_out,
             who,
@@ -64,7 +64,7 @@ class ReleaseSteps:
         reason: str,
         once: IdempotencyKey | None = None,
     ) -> Standing:
-        """Cancel a reservation that was not started: one's own, or anybody's."""
+        """Cancel a reservation that was not started: one's own, or any."""
 
         def work() -> Standing:
             must_carry_out(self._decider, who, release, cancels=True)
@@ -77,7 +77,7 @@ class ReleaseSteps:
     def _carry_out(
         self, who: Identity, release: str, step: Callable[[Decider], T]
     ) -> T:
-        """Take a step, if the release may be seen and is theirs, or anybody's."""
+        """Make a transition, if the release is visible and the caller's own, or any."""
         must_carry_out(self._decider, who, release)
         return step(self._decider)
 
@@ -85,7 +85,7 @@ class ReleaseSteps:
 def must_carry_out(
     decider: Decider, who: Identity, release: str, *, cancels: bool = False
 ) -> None:
-    """Refuse to carry out what may not be seen, or is somebody else's."""
+    """Refuse a transition of a release that is hidden or another actor's."""
 
     def look(view: LedgerView) -> tuple[Told, str]:
         told = seen(view, who, release)
@@ -93,7 +93,7 @@ def must_carry_out(
         assert record is not None
         return told, event_of(record, record.seq).actor
 
-    # At a glance: who waits for a long look holds no thread of those who ask.
+    # A fast read: one waiting for a slow read would block a thread for requests.
     told, asked_by = decider.glance(look)
     sets = data_sets_recorded(told.release)
     is_own = asked_by == who.name
@@ -111,11 +111,11 @@ def must_carry_out(
 
 
 def refuse_others(decider: Decider, who: Identity, release: Description) -> None:
-    """Refuse to say that a release is out which somebody else reserved."""
+    """Refuse to publish directly a release that another actor reserved."""
     name = id_of(release)
     if name is None or not decider.glance(partial(_is_under_way, name)):
         return
-    with suppress(InputError):  # It may not be seen: that its id is taken is told.
+    with suppress(InputError):  # It may be hidden: only the conflict is reported.
         must_carry_out(decider, who, name)
 
 

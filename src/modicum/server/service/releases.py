@@ -1,4 +1,4 @@
-"""Releases, decided: checked, submitted, recorded, and what would pass instead."""
+"""Decisions on releases: checks, submissions, backfills, and allowed variants."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """How a release is submitted.
+    """The options of a submission.
 
     Attributes:
-        publish: Whether it is out already.
-        reserve_seconds: How long its reservation stands; 1 second to 90 days.
+        publish: Whether it is already published.
+        reserve_seconds: The lifetime of its reservation; 1 second to 90 days.
     """
 
     publish: bool = False
@@ -41,13 +41,13 @@ class SubmitOptions:
 
 
 class Releases:
-    """What can be decided about releases.
+    """The operations that decide releases.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
-        sight: Keeps what is hidden out of answers.
-        bound: What one identity may hold reserved; None if nothing bounds it.
+        threads: Where they run.
+        sight: Removes hidden data from responses.
+        bound: The limit on one actor's reservations; None for no limit.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Releases:
     # --- nothing is written ---
 
     async def check(self, who: Identity, body: Body) -> Decision:
-        """Return what submitting would answer now. Writes nothing."""
+        """Return the decision that submitting would make. Writes nothing."""
 
         def work(release: Description) -> Decision:
             return self._decider.check(
@@ -79,7 +79,7 @@ class Releases:
     async def consider(
         self, who: Identity, body: Body, considering: Callable[[Decision], T]
     ) -> T:
-        """Return what somebody finds who asks for losses, reasons or variants."""
+        """Return losses, reasons or variants for a decision."""
 
         def work(release: Description) -> T:
             return self._decider.study(lambda view: considering(view.check(release)))
@@ -91,7 +91,7 @@ class Releases:
     async def explained(
         self, who: Identity, body: Body
     ) -> tuple[Decision, Explanation | None]:
-        """Return what submitting would answer now, and what the log tells about it."""
+        """Return the decision that submitting would make, and its explanation."""
         decision, found = await self.consider(
             who, body, lambda one: (one, one.explanation())
         )
@@ -100,7 +100,7 @@ class Releases:
         hidden = await self._sight.hidden(who, found.named)
         return decision, found.hiding(hidden, OTHERS)
 
-    # --- what is allowed is written ---
+    # --- writing ---
 
     async def submit(
         self,
@@ -154,7 +154,7 @@ class Releases:
     # --- inside ---
 
     def _bound_of(self, who: Identity) -> ReservationBound | None:
-        """Return what somebody may hold; whoever commits plans reserves for others."""
+        """Return the limit on a caller's reservations; plan committers have none."""
         return None if who.may(Action.COMMIT_PLAN) else self._bound
 
     async def _with(
@@ -165,6 +165,6 @@ class Releases:
         work: Callable[[Description], T],
         run: Callable[[Callable[[], T]], Awaitable[T]],
     ) -> T:
-        """Do something with a release; a conflict tells of nothing that is hidden."""
+        """Do some work on a release; a conflict reveals nothing hidden."""
         done = with_release(who, action, body, work, self._threads, run)
         return await self._sight.guard(who, lambda: id_of(body.description()), done)

@@ -1,4 +1,4 @@
-"""Releases that people are asked about: requested, approved, refused, withdrawn."""
+"""Release requests: requesting, voting and withdrawing."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class VisibleRequest:
-    """A request, as somebody may see it.
+    """A request as visible to a caller.
 
     Attributes:
         pending: The request.
-        decision: What the rules say to it now.
-        spoken: What people said to releases of its id, oldest first.
+        decision: The current decision.
+        spoken: The votes on releases of its id, oldest first.
     """
 
     pending: PendingRequest
@@ -55,12 +55,12 @@ class VisibleRequest:
 
 
 class Requests:
-    """What can be done with releases that wait for approval.
+    """The operations on releases that wait for approval.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
-        sight: Keeps what is hidden out of answers.
+        threads: Where they run.
+        sight: Removes hidden data from responses.
     """
 
     def __init__(self, decider: Decider, threads: Threads, sight: Visibility) -> None:
@@ -71,7 +71,7 @@ class Requests:
     async def ask(
         self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Requested:
-        """Ask for a release that people must agree to first."""
+        """Request a release that needs approval."""
 
         def work(release: Description) -> Requested:
             office = self._decider.governance(who.name, once=once)
@@ -88,7 +88,7 @@ class Requests:
         return await self._sight.guard(who, lambda: id_of(body.description()), asked)
 
     async def pending(self, who: Identity) -> tuple[PendingRequest, ...]:
-        """Return the requests that somebody may see, oldest first."""
+        """Return the visible requests, oldest first."""
         must_read_some(who)
         found = await self._threads.compute(
             lambda: self._decider.governed(lambda office: office.requests())
@@ -96,14 +96,14 @@ class Requests:
         return tuple(one for one in found if may_see(who, one.release))
 
     async def one(self, who: Identity, release: str) -> VisibleRequest:
-        """Return a request, what it would do, and what people said to it."""
+        """Return a request, its effect, and its votes."""
 
         def look(view: LedgerView) -> VisibleRequest:
             office = Governance(ReadOnlyGovernance(view), who.name)
             found = _seen(office, who, release)
             asked = Submission(found.release, view.policy())
             decision = view.check_prepared(asked, actor=found.request.by)
-            # An id may have been used before, for what is not theirs to know.
+            # An id may have been used before, for something hidden from the caller.
             spoken = tuple(
                 one
                 for one in office.spoken(release)
@@ -116,7 +116,7 @@ class Requests:
     async def statement(
         self, who: Identity, release: str, word: Ballot, key: str
     ) -> tuple[str, str]:
-        """Return what somebody signs who speaks about a request, and at which head."""
+        """Return the statement to sign for a vote on a request, and its head."""
 
         def look(view: LedgerView) -> tuple[str, str]:
             found = _seen(Governance(ReadOnlyGovernance(view), who.name), who, release)
@@ -151,7 +151,7 @@ class Requests:
                 lambda one: _seen(one, who, release), quick=True
             )
             must(who, Action.APPROVE_RELEASE, data_sets_recorded(known.release))
-            # Their right was looked at for this content, and the turn takes no other.
+            # Permission was checked for this content, and the turn accepts no other.
             if known.request.content != word.content:
                 raise StaleError(
                     Problem(
@@ -188,7 +188,7 @@ class Requests:
 
 
 def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:
-    """Return a request that somebody may see."""
+    """Return a visible request."""
     found = office.requested(release)
     if found is not None and may_see(who, found.release):
         return found

@@ -1,8 +1,7 @@
-"""Analyses of risk: what a query tells about the people of a table, without noise.
+"""Risk analyses: what a query reveals about the people of a table, without noise.
 
-What is found is for the controller of the data only: for whoever began it, as long as
-they may. It is kept where jobs keep what they found, in memory and for a while, and is
-written nowhere.
+The result is for the data controller only: for the caller, while they have permission.
+It is kept with job results, in memory for a while, and never written.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from modicum.server.settings.tables import TablesOf
 
 
 class RiskAnalyses:
-    """Analyses of the tables that the settings name, one at a time.
+    """Analyses of the tables in the settings, one at a time.
 
     Args:
         own: The tables, and how much an analysis may take.
-        jobs: Where what takes long is done.
+        jobs: Where long operations run.
     """
 
     def __init__(self, own: Equipment, jobs: Jobs) -> None:
@@ -39,7 +38,7 @@ class RiskAnalyses:
 
     def begin(self, who: Identity, data_set: str, asked: AnalysisRequest) -> Job:
         """Begin an analysis."""
-        # Whoever may not is told nothing, not even that it could be asked for.
+        # Without permission nothing is revealed, not even that the analysis exists.
         if not who.may(Action.ANALYZE_RISK, data_set):
             raise _unknown(data_set)
         if not self._own.tables:
@@ -67,7 +66,7 @@ class RiskAnalyses:
             return
         try:
             is_over = self._jobs.one(*self._last).is_over
-        except InputError:  # It was forgotten, as only what is over is.
+        except InputError:  # It was deleted, as only finished jobs are.
             return
         if not is_over:
             raise UnavailableError(

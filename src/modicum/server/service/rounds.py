@@ -27,12 +27,12 @@ from modicum.writer.service import Decider
 
 @dataclass(frozen=True, slots=True)
 class RequestsSent:
-    """Requests for a round, as they were sent.
+    """Requests for a round, as sent.
 
     Attributes:
         text: Their bytes.
-        by_line: Whether one JSON document stands on each line.
-        solver: What chooses.
+        by_line: Whether each line is a JSON document.
+        solver: The solver.
     """
 
     text: bytes
@@ -41,12 +41,12 @@ class RequestsSent:
 
 
 class RoundVerbs:
-    """What can be done with rounds and plans.
+    """The operations on rounds and plans.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
-        jobs: Where what takes long is done.
+        threads: Where they run.
+        jobs: Where long operations run.
     """
 
     def __init__(self, decider: Decider, threads: Threads, jobs: Jobs) -> None:
@@ -122,7 +122,8 @@ class RoundVerbs:
         plan = read_plan(written)
 
         def work() -> Committed:
-            # Whoever asks again hears what was answered, though heads differ by now.
+            # A repeated request gets the stored response, though the head differs by
+            # now.
             refuse_repeated(self._decider, who, once)
             if tag != plan.head:
                 raise _other_head(plan)

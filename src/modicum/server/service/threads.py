@@ -1,4 +1,4 @@
-"""Threads for what takes long: those who look never hold up those who ask."""
+"""Thread pools for long operations: slow work never delays fast work."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from modicum.writer.service import Decider
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: So many requests are read, priced and decided at once.
+#: Maximum number of requests read, priced and decided at once.
 ASKING: Final = 24
-#: So many look at a glance, such as whether the ledger can be read.
+#: Maximum number of fast reads, such as readiness checks.
 GLANCING: Final = 2
-#: So many are under way that look at the ledger; one looks at a time.
+#: Maximum number of waiting reads of the ledger; one runs at a time.
 LOOKING: Final = 8
-#: So many are under way that study it, or compile policies; one studies at a time.
+#: Maximum number of waiting slow reads or compilations; one runs at a time.
 STUDYING: Final = 4
-#: So many documents are read with their places at once: Python reads them, and each
-#: that is read takes turns with all that is decided.
+#: Maximum number of documents parsed with positions at once: the parser is Python, and
+#: competes with decisions.
 READING: Final = 1
-#: So many policies that one identity sent are compiled or wait for that.
+#: Maximum number of compilations per identity, waiting or running.
 COMPILING_EACH: Final = 8
 
 
 @dataclass(slots=True)
 class _Line:
-    """Those of one identity who wait for their turn.
+    """The waiting requests of one identity.
 
     Attributes:
-        turn: Held by whoever has it.
+        turn: The lock of the running one.
         length: How many there are.
     """
 
@@ -64,7 +64,7 @@ async def _turn(lines: dict[str, _Line], name: str) -> AsyncIterator[None]:
 
 
 class Threads:
-    """Sets of threads: who takes longer never waits in the way of who is quick.
+    """Thread pools: slow work never delays fast work.
 
     Args:
         decider: The ledger.
@@ -81,29 +81,29 @@ class Threads:
         self._sent: dict[str, _Line] = {}
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Return what some work returns that asks the decider for something."""
+        """Return the result of some work that uses the decider."""
         return await anyio.to_thread.run_sync(
             partial(work, *args, **named), limiter=self._asking
         )
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
-        """Return what the writer answers to somebody who stands in line."""
+        """Return the writer's result of a queued request."""
         return await promise
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that may take long, and asks nobody."""
+        """Return the result of slow work without the decider."""
         return await anyio.to_thread.run_sync(work, limiter=self._looking)
 
     async def look(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who looks at the ledger; see `Decider.look`."""
+        """Return the result of a read of the ledger; see `Decider.look`."""
         return await self.compute(partial(self._decider.look, looking))
 
     async def ponder(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that may take very long, and asks nobody."""
+        """Return the result of very slow work without the decider."""
         return await anyio.to_thread.run_sync(work, limiter=self._studying)
 
     async def compile(self, name: str, work: Callable[[], T]) -> T:
-        """Return what some work returns that compiles a policy which was sent.
+        """Return the result of compiling a policy in a request.
 
         The policies of one identity are compiled one after the other: large ones take
         seconds and much memory, and all who study share a few threads.
@@ -121,29 +121,29 @@ class Threads:
             return await self.ponder(work)
 
     async def read(self, name: str, work: Callable[[], T]) -> T:
-        """Return what some work returns that reads a document which was sent.
+        """Return the result of parsing a document in a request.
 
-        Those of one identity are read one after the other, so that whoever sends many
-        does not delay what others send.
+        Those of one identity are parsed one after the other, so that one client with
+        many does not delay others.
         """
         async with _turn(self._sent, name):
             return await anyio.to_thread.run_sync(work, limiter=self._reading)
 
     async def form(self, name: str, body: Body) -> Node:
-        """Return what was sent as a tree; one that came as JSON knows no places."""
+        """Return the body of a request as a tree; JSON has no positions."""
         if body.is_json:
             try:
                 return from_python(await self.compute(body.description))
             except InputError:
-                pass  # The tree tells what is wrong, or that it is too large for one.
+                pass  # The tree reports the mistake, or that it is too large for one.
         return await self.read(name, body.tree)
 
     async def study(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds who studies the ledger; see `Decider.study`."""
+        """Return the result of a slow read of the ledger; see `Decider.study`."""
         return await self.ponder(partial(self._decider.study, looking))
 
     async def glance(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return what somebody finds at a glance; see `Decider.glance`."""
+        """Return the result of a fast read; see `Decider.glance`."""
         return await anyio.to_thread.run_sync(
             partial(self._decider.glance, looking), limiter=self._glancing
         )

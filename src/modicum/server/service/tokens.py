@@ -21,7 +21,7 @@ from modicum.server.auth.registry import IssuedToken, Registry
 from modicum.server.auth.token_scope import TokenScope
 from modicum.server.service.threads import Threads
 
-#: Roles that nobody gives to a program: a person answers for what they do.
+#: Roles that programs cannot have: they require a responsible person.
 NOT_FOR_PROGRAMS: Final = frozenset(
     {Role.PRIVACY_OFFICER, Role.DATA_STEWARD, Role.ADMIN}
 )
@@ -30,11 +30,11 @@ BY_GROUP_SECONDS: Final = 7 * DAY_SECONDS
 
 
 class Tokens:
-    """What can be done with API tokens.
+    """The operations on API tokens.
 
     Args:
-        registry: Where they are kept.
-        threads: Where it is asked.
+        registry: The store of tokens.
+        threads: Where they run.
         roof: The most that tokens may do.
     """
 
@@ -44,20 +44,20 @@ class Tokens:
         self._roof = roof
 
     async def make(self, who: Identity, terms: TokenTerms) -> IssuedToken:
-        """Make a token; it is told once.
+        """Create a token; it is shown once.
 
-        For themselves people make tokens that may no more than they. What they may by
-        their groups only ends within a week: nobody here hears that they left one. Who
-        manages tokens makes them for programs, too.
+        People create tokens for themselves, with at most their own grants. Grants by
+        group end within a week: the end of a membership is not reported here. Token
+        managers also create tokens for programs.
 
         Args:
-            who: Who asks.
-            terms: What it is to be.
+            who: The caller.
+            terms: Its terms.
 
         Raises:
             AccessError: If they may not; or they were recognized by a token, which
                 would live on in others; or 100 tokens of the same actor are active.
-            InputError: If it is for a person by a name that nobody signs in by.
+            InputError: If it is for a person whose name no sign-in produces.
         """
         if who.by_token:
             raise _refused(
@@ -80,10 +80,10 @@ class Tokens:
         return replace(terms, seconds=min(terms.seconds, BY_GROUP_SECONDS))
 
     async def listed(self, who: Identity) -> list[Token]:
-        """Return the tokens that somebody may see, oldest first.
+        """Return the visible tokens, oldest first.
 
         Args:
-            who: Who asks.
+            who: The caller.
 
         Raises:
             AccessError: If they may not have any.
@@ -93,10 +93,10 @@ class Tokens:
         return [one for one in found if _may_see(who, one)]
 
     async def revoke(self, who: Identity, identifier: str) -> Token:
-        """Let nobody in by a token any more.
+        """Revoke a token.
 
         Args:
-            who: Who asks.
+            who: The caller.
             identifier: Its id, or the token itself.
 
         Raises:
@@ -118,7 +118,7 @@ def _may_see(who: Identity, token: Token) -> bool:
 
 
 def _beyond(who: Identity, grants: Grants) -> frozenset[str]:
-    """Return the data sets of some grants that somebody manages no tokens for."""
+    """Return the data sets of some grants whose tokens a caller does not manage."""
     managed = who.grants.get(Role.ADMIN, frozenset())
     reached = frozenset().union(*grants.values())
     return frozenset() if ALL in managed else reached - managed

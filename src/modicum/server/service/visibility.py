@@ -1,7 +1,7 @@
-"""What somebody may know of: releases and requests of their data sets, and no others.
+"""Visibility: releases and requests of permitted data sets only.
 
-Ids are one name space, so that one is taken is told to everybody. Nothing else of a
-release is told to those whom it is not for.
+Ids are one name space, so that an id is in use is visible to everybody. Nothing else
+about a hidden release is revealed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from modicum.server.service.threads import Threads
 
 T = TypeVar("T")
 
-#: Conflicts that tell of what stands, or is asked for, under an id.
+#: Conflicts that reveal the release or request of an id.
 OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
 
 
@@ -35,10 +35,10 @@ OF_ANOTHER: Final = frozenset({Code.RELEASE_CONFLICT, Code.RELEASE_STATE})
 
 
 class Visibility:
-    """Keeps what is hidden from somebody out of what they are told.
+    """Removes hidden data from responses.
 
     Args:
-        threads: Where the ledger is looked at.
+        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads) -> None:
@@ -47,9 +47,9 @@ class Visibility:
     async def guard(
         self, who: Identity, named: Callable[[], str | None], work: Awaitable[T]
     ) -> T:
-        """Return what some work returns; a conflict tells of nothing that is hidden.
+        """Return the result of some work; a conflict reveals nothing hidden.
 
-        It is looked at once the conflict is there: whoever came in meanwhile is
+        Visibility is checked after the conflict, so that concurrent additions are
         hidden, too.
         """
         try:
@@ -64,9 +64,9 @@ class Visibility:
         raise id_unusable(release, mark)
 
     async def _knows(self, who: Identity, release: str | None) -> bool:
-        """Return whether somebody may know what has an id; if in doubt, they may not.
+        """Return whether a caller may see the owner of an id; if in doubt, not.
 
-        It is looked at as a long look is: who provokes conflicts holds up no check.
+        It runs as a slow read: provoking conflicts does not delay checks.
         """
         if release is None:
             return False
@@ -78,7 +78,7 @@ class Visibility:
     # --- names ---
 
     async def hidden(self, who: Identity, named: frozenset[str]) -> frozenset[str]:
-        """Return which releases somebody may not know of."""
+        """Return the releases that are hidden from a caller."""
         if not named or who.may(Action.READ_RELEASES):
             return frozenset()
 
@@ -89,7 +89,7 @@ class Visibility:
 
 
 def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
-    """Return the error for an id that is taken by what is hidden."""
+    """Return the error for an id in use by a hidden release."""
     called = "this id" if release is None else f"the id `{release[:200]}`"
     return ConflictError(
         Problem(
@@ -103,7 +103,7 @@ def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyGovernance:
-    """A ledger for those who only look at what waits."""
+    """A read-only ledger for pending requests."""
 
     view: LedgerView
 

@@ -1,4 +1,4 @@
-"""What people say to requests and proposals; and that it is heard once."""
+"""Votes on requests and proposals, recorded once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from modicum.api.permissions.identity import Identity
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
-#: Why an approval is taken back, where nobody says more.
+#: The default reason for withdrawing an approval.
 TAKEN_BACK: Final = "the approval is taken back"
 
 
 def refuse_repeated(
     decider: Decider, who: Identity, once: IdempotencyKey | None
 ) -> None:
-    """Let whoever asks again hear what was answered, whatever became of it since."""
+    """Return the stored response of a repeated request, whatever happened since."""
     if once is not None:
         decider.turn(_nothing, actor=who.name, once=once)
 

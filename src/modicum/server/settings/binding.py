@@ -1,4 +1,4 @@
-"""Where a server may listen: without authentication, on its own machine only."""
+"""Permitted listening addresses: without authentication, the local machine only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modicum.server.settings.model import Listen, Settings
 from modicum.server.settings.urls import is_loopback, origin
 from modicum.writer.known_head import KnownHead
 
-#: Returns the addresses that a host stands for.
+#: Returns the addresses of a host.
 Resolve: TypeAlias = Callable[[str], Sequence[str]]
 
 _ALONE: Final = "or listen on this machine only:  --host 127.0.0.1"
@@ -31,7 +31,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     workers: int | None = None,
     log_level: str | None = None,
 ) -> Settings:
-    """Return settings with what was given on the command line; None changes nothing."""
+    """Return settings with command line options applied; None changes nothing."""
     if known is not None:
         node = from_python(known)
         settings = replace(settings, known_head=known_head(node, "`--known-head`"))
@@ -70,7 +70,7 @@ def known_head(node: Node, what: str) -> KnownHead:
 
 
 def resolved(host: str) -> list[str]:
-    """Return the addresses that a host stands for, as the system binds to them."""
+    """Return the addresses of a host, as the system binds to them."""
     found = socket.getaddrinfo(
         host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -78,9 +78,9 @@ def resolved(host: str) -> list[str]:
 
 
 def bound_address(settings: Settings, resolve: Resolve = resolved) -> str:
-    """Return the address that a server may bind to, written in digits.
+    """Return the numeric address that a server may bind to.
 
-    A name is looked up once, here: what it stands for later counts no more.
+    A name is resolved once, here: later changes have no effect.
     """
     addresses = _addresses(settings.listen.host, resolve)
     if settings.is_local and settings.workers > 1:

@@ -1,4 +1,4 @@
-"""Reading what groups, people and programs may do."""
+"""Reading the grants of groups, people and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server is told: by its settings file, and by options that override it."""
+"""The settings of a server: its settings file, and overriding options."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from modicum.policy.model import ReservationBound
 from modicum.server.settings.tables import TablesOf
 from modicum.writer.known_head import HeadFile, KnownHead
 
-#: Where a server listens if nothing else is said.
+#: The default listening address.
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8642
-#: What one identity may hold reserved on a server that tells people apart.
+#: The default limit on one actor's reservations, on a server with several actors.
 RESERVATIONS: Final = ReservationBound(Fraction(1, 4), 7)
 
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -31,7 +31,7 @@ class Listen:
 
     Attributes:
         host: A name or an address.
-        port: From 0 to 65535; 0 takes a free one.
+        port: From 0 to 65535; 0 chooses a free one.
     """
 
     host: str = DEFAULT_HOST
@@ -40,14 +40,14 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class ClaimNames:
-    """Which claims of a provider's tokens say what.
+    """The names of claims in a provider's tokens.
 
     Attributes:
-        name: The claim that names a person. `email` counts only where the provider
-            says that it was verified.
+        name: The claim with a person's name. `email` counts only if the provider marks
+            it as verified.
         groups: The claim that lists a person's groups.
-        fold_case: Whether the provider takes names that differ in capitals only to
-            be the same. If not, names with capitals are refused.
+        fold_case: Whether the provider treats names that differ in case as equal. If
+            not, names with capitals are refused.
     """
 
     name: str = "email"
@@ -57,13 +57,13 @@ class ClaimNames:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """How programs are recognized by access tokens that are JWTs.
+    """The authentication of programs by JWT access tokens.
 
     Attributes:
-        audience: What `aud` of their tokens must hold.
+        audience: The required `aud` of their tokens.
         name: The claim that names a program.
-        told_by: A claim and the value that only tokens of programs have. None: of
-            programs, `sub` is what `name` is.
+        told_by: A claim and the value that only tokens of programs have. If None,
+            programs have `sub` equal to the name claim.
     """
 
     audience: str
@@ -73,14 +73,14 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class Oidc:
-    """The OpenID provider that says who people and programs are.
+    """The OpenID provider of people and programs.
 
     Attributes:
         issuer: Its issuer, exactly as its tokens name it.
-        client_id: What it calls this server.
+        client_id: This server's client id.
         client_secret_file: A file with the secret that both share.
-        scopes: What is asked for at sign-in.
-        claims: Which claims say what.
+        scopes: The scopes requested at sign-in.
+        claims: The names of claims.
         programs: How programs are recognized; None if only people are.
         leeway_s: By how many seconds clocks may differ, from 0 to 120.
     """
@@ -96,11 +96,11 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class SessionTimes:
-    """How long somebody stays signed in.
+    """The lifetime of sessions.
 
     Attributes:
         idle_minutes: Until they must sign in again if they do nothing.
-        absolute_hours: Until they must sign in again, whatever they do.
+        absolute_hours: The maximum lifetime, independent of use.
     """
 
     idle_minutes: int = 30
@@ -109,18 +109,18 @@ class SessionTimes:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one request, and one identity, may ask for.
+    """The limits on one request, and on one identity.
 
     Attributes:
         body_bytes: The largest body of a request.
-        data_bytes: The largest body of a request that brings data or a program into
-            the escrow.
+        data_bytes: The maximum body size of requests with data or a program for the
+            escrow.
         requests_per_minute: Of one identity, in each process.
-        unrecognized_per_minute: That recognize nobody, of one address, in each process.
-        leave_s: How long the server goes on when it is told to stop, while `/readyz`
-            says so: whoever sends requests to it learns of it.
+        unrecognized_per_minute: Unauthenticated requests per address, in each process.
+        leave_s: The time the server continues after the stop signal, reported by
+            `/readyz` to load balancers.
         shutdown_s: How long open requests may take when the server stops.
-        analysis_rows: So many rows a table has at most that is analyzed.
+        analysis_rows: The maximum number of rows of an analyzed table.
         analysis_s: So long one analysis of risk may take.
     """
 
@@ -136,15 +136,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class EscrowSettings:
-    """Where the data of an escrow lies, and as whom programs run on it.
+    """The storage of an escrow, and the user of its programs.
 
     Attributes:
         vault: The folder of the vault.
         keys: The file with the keys that wrap its keys, or that names the service
             which has them.
-        sandbox_uid: Where the server runs as root, the user that programs run as, and
-            that nobody else is.
-        task_s: So many seconds a task may have its sandbox in all: others wait.
+        sandbox_uid: If the server runs as root, the user that runs programs, used for
+            nothing else.
+        task_s: The maximum total sandbox time of a task, in seconds: others wait.
     """
 
     vault: Path
@@ -155,11 +155,11 @@ class EscrowSettings:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What a server tells about itself.
+    """The telemetry of a server.
 
     Attributes:
         log_level: The least that is logged: debug, info, warning or error.
-        otlp_endpoint: Where traces go; None if nowhere.
+        otlp_endpoint: The address for traces; None for none.
     """
 
     log_level: str = "info"
@@ -168,12 +168,12 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a server is told. Secrets are in files, which are only named here.
+    """All settings of a server. Secrets are in files, which are only named here.
 
     Attributes:
         ledger: The ledger: a file, or a URL.
         known_head: An entry that the ledger must have.
-        head_file: Where the server keeps the head of the ledger for its next start.
+        head_file: The file with the head of the ledger for the next start.
         public_url: How people and programs reach the server, without a path.
         listen: The address that it binds to.
         workers: How many processes serve.
@@ -181,17 +181,17 @@ class Settings:
         trusted_proxies: The networks whose `X-Forwarded-…` headers are believed.
         oidc: The OpenID provider, if there is one.
         api_tokens: Whether API tokens are accepted.
-        grants: What the members of each group may do.
-        people: What each person may do, by the name as `meant_by` returns it.
-        programs: What each program may do, by its name.
-        sessions: How long somebody stays signed in.
-        limits: How much may be asked for.
-        reservations: What one identity may hold reserved and not started, besides what
-            the policy says; None if nothing says so.
+        grants: The grants of each group's members.
+        people: The grants of each person, by the name as `meant_by` returns it.
+        programs: The grants of each program, by name.
+        sessions: The lifetime of sessions.
+        limits: The limits of requests.
+        reservations: The limit on one actor's reservations that are not started,
+            besides the policy's; None for no limit.
         signing_key_file: The key that signs checkpoints and receipts.
         tables: The tables that can be analyzed, by the name of their data set.
-        escrow: Where its escrow is; None if it has none.
-        telemetry: What the server tells about itself.
+        escrow: The location of its escrow; None if it has none.
+        telemetry: The telemetry settings.
     """
 
     ledger: str = "ledger.db"
@@ -225,10 +225,10 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether nobody can be told from anybody: one person on one machine."""
+        """Whether there is no authentication: one person on one machine."""
         return self.oidc is None and not self.api_tokens
 
     @property
     def bound(self) -> ReservationBound | None:
-        """What one identity may hold reserved: one person alone is in nobody's way."""
+        """The limit on one actor's reservations; a single user has none."""
         return self.reservations or (None if self.is_local else RESERVATIONS)

@@ -20,10 +20,9 @@ class TablesOf:
     """The tables of a data set.
 
     Attributes:
-        rows: Where they are, by the name that a query calls each; by `""` the only
-            one, which a query may call anything.
-        unit: The column that tells whose a row is, unless a request says otherwise;
-            None if each row is a person.
+        rows: The locations, by the name that a query calls each; by `""` the only one,
+            which a query may call anything.
+        unit: The default column that identifies a person; None if each row is a person.
     """
 
     rows: Mapping[str, str]
@@ -38,7 +37,7 @@ def read_tables(node: Node | None, folder: Path) -> Mapping[str, TablesOf]:
     tables: dict[str, TablesOf] = {}
     for key, value in Fields(node, "`tables`", help=_EXAMPLE).rest():
         with found.guard():
-            # As in `grants`: a data set may be called by a number.
+            # As in `grants`: a data set may have a number as its name.
             called = name(replace(key, kind=Kind.TEXT), "a data set")
             tables[called] = _tables(value, called, folder)
     found.raise_any()

@@ -19,7 +19,7 @@ _HOST: Final = re.compile(
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host, as it stands in a URL, is this machine for certain."""
+    """Return whether a host, as written in a URL, is certainly this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,5 +1,5 @@
-"""What operators see of a server: metrics, traces and logs, and no fact about rows.
+"""Telemetry: metrics, traces and logs, without any fact about rows.
 
-What may stand where is written down in docs/reference/telemetry.md, and held to by
-tests that send marked strings everywhere and look for them afterwards.
+docs/reference/telemetry.md defines the content of each; tests send marked strings
+everywhere and search for them afterwards.
 """

@@ -1,4 +1,4 @@
-"""All that watches a server, put together once."""
+"""All telemetry of a server, assembled once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from modicum.server.telemetry.traces import NoTraces, Traces, traces_to
 
 @dataclass
 class TelemetryContext:
-    """What a server tells operators with. By default it counts, and is silent.
+    """The telemetry of a server. By default it counts, and logs nothing.
 
     Attributes:
-        log: Where lines are written.
-        traces: Where spans go.
-        counts: What is counted.
+        log: The log.
+        traces: The traces.
+        counts: The counters.
     """
 
     log: Log = field(default_factory=Log)
@@ -30,7 +30,7 @@ class TelemetryContext:
 def watching(
     level: Level = Level.INFO, otlp_endpoint: str | None = None
 ) -> TelemetryContext:
-    """Return what watches a process that serves, as settings say; call it there."""
+    """Return the telemetry of a serving process by its settings; call it there."""
     return TelemetryContext(
         Log(sys.stderr, level),
         traces_to(otlp_endpoint, version("modicum")),

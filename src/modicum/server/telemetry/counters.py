@@ -1,7 +1,7 @@
-"""What a process counts of its own: requests, decisions, and how long they take.
+"""Counters of a process: requests, decisions, and their durations.
 
-Several processes behind one port add up what they count in a folder that they share, so
-that whichever of them is asked tells of all (prometheus-client's multiprocess mode).
+Several processes behind one port combine their counters in a shared folder, so that any
+of them reports all (prometheus-client's multiprocess mode).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
-#: Upper bounds of what takes long, in seconds.
+#: Histogram buckets of slow operations, in seconds.
 SECONDS: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
-#: So much of a policy's digest tells it from others.
+#: Length of a policy digest in labels.
 VERSION_CHARACTERS: Final = 12
 
 
@@ -82,11 +82,11 @@ class Counts:
         self._checks.observe(seconds)
 
     def compiled(self, seconds: float) -> None:
-        """Count a policy that was compiled, or found to have mistakes."""
+        """Count a compiled policy, valid or not."""
         self._compiles.observe(seconds)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield what was counted; with a shared folder, by all processes."""
+        """Yield the counters; with a shared folder, of all processes."""
         if self._shared is None:
             yield from self._own.collect()
             return

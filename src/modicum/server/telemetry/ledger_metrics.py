@@ -1,11 +1,11 @@
-"""What the ledger says of itself, for metrics: kept for a while.
+"""Metrics of the ledger, cached for a while.
 
 All of it follows from the policy and from descriptions of releases. None of it was
 computed from rows.
 
-A scrape must not hold anybody up. Those who look at the ledger look one at a time, and
-where it has many rules that takes a while: so it is looked at in the background, and
-rarely enough that others have nearly all of the time.
+A scrape must not delay anything. Reads of the ledger run one at a time, and many rules
+take a while: so sampling runs in the background, rarely enough to leave others nearly
+all of the time.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from modicum.core.errors import ModicumError, VerificationError
 from modicum.ledger import RuleLoss, event_of
 from modicum.ledger.decision.amounts import filled
 
-#: The names of so many rules are told: those that are fullest.
+#: Maximum number of rules in metrics: the fullest ones.
 FULLEST: Final = 20
 #: A share of a budget is kept in millionths.
 _MILLIONTHS: Final = 1_000_000
 
-#: All that tells how full a rule is: what its cell was charged, its limit, whether it
-#: is within it, and by which filter and delta its policy tells.
+#: All that determines how full a rule is: the charge of its cell, its limit, whether it
+#: holds, and its policy's filter and delta.
 _Key: TypeAlias = tuple[Total, Budget, bool, str, Fraction | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """How full a rule is.
+    """The utilization of a rule.
 
     Attributes:
-        scope: What the rule is about.
+        scope: The scope of the rule.
         context: Its settings, with spaces between them.
         unit: Its privacy unit.
         ratio: From 0 to 1, rounded up; 2 if it is over its limit.
@@ -57,22 +57,22 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What the ledger says of itself at its head.
+    """Metrics of the ledger at its head.
 
     Attributes:
         entries: How many entries it has.
         counted: How many releases count as spent.
-        denials: How many denials it tells of.
+        denials: The number of denials.
         disclosures: How many disclosures outside differential privacy.
         reservations: How many reservations are open.
         reservation_age: For how many seconds the oldest of them has been; 0 if there
             is none.
-        pending: How many releases and policies wait for people to agree.
+        pending: The number of releases and policies that wait for approval.
         approval_age: For how many seconds the oldest of them has waited; 0 if there
             is none.
         rounds: How many rounds of planning were opened.
         unlocked: By privacy unit, the share of its budgets that the open round unlocks.
-        rules: How many rules over history stand how, by the word for it.
+        rules: The number of rules over history, by state.
         fullest: The rules that are fullest, fullest first.
     """
 
@@ -92,11 +92,11 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSample:
-    """What a look at the ledger brings back, to be worked out afterwards.
+    """A sample of the ledger, to be processed later.
 
     Attributes:
-        facts: What the ledger says of itself, but of no rule.
-        losses: What each rule over history was charged.
+        facts: The metrics of the ledger without its rules.
+        losses: The loss of each rule over history.
     """
 
     facts: LedgerFacts
@@ -104,7 +104,7 @@ class LedgerSample:
 
 
 def glance(view: LedgerView) -> LedgerSample:
-    """Return what is to be told of a ledger; others wait to look meanwhile."""
+    """Return a sample of a ledger; other reads wait meanwhile."""
     losses = tuple(view.standings())
     book, _, now = view.look()
     state = book.state
@@ -134,13 +134,12 @@ def glance(view: LedgerView) -> LedgerSample:
 
 
 class Working:
-    """Works out how full rules are, which takes longer than looking at them.
+    """Computes the utilization of rules, which is slower than sampling.
 
-    It remembers what it worked out the last time: most rules were charged nothing
-    since.
+    It caches the last results: most rules were charged nothing since.
 
     Args:
-        most: How many rules are told of by name.
+        most: The maximum number of rules by name.
     """
 
     def __init__(self, most: int = FULLEST) -> None:
@@ -148,7 +147,7 @@ class Working:
         self._known: dict[_Key, tuple[str, Fraction]] = {}
 
     def out(self, found: LedgerSample) -> LedgerFacts:
-        """Return what the ledger says of itself, its rules included."""
+        """Return the metrics of the ledger, its rules included."""
         known: dict[_Key, tuple[str, Fraction]] = {}
         words: Counter[str] = Counter()
         limiting: list[tuple[Fraction, RuleLoss]] = []
@@ -208,23 +207,23 @@ def _since(at: str, now: str) -> float:
     return max(0.0, gone.total_seconds())
 
 
-#: What was found is good for so many seconds at least.
+#: Minimum age of a sample before it is refreshed, in seconds.
 KEEP_SECONDS: Final = 5.0
-#: And for so many times as long as it took to find.
+#: And this multiple of the time that it took.
 KEEP_TIMES: Final = 20
-#: A scrape waits so long for news; then it is told what was found before.
+#: Maximum wait of a scrape for a new sample; then the old one is used.
 PATIENCE_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampledMetrics:
-    """What was found by a look at the ledger.
+    """A processed sample of the ledger.
 
     Attributes:
-        facts: What the ledger says of itself; None if it could not be read.
+        facts: The metrics; None if it could not be read.
         is_sound: Whether it contradicts itself nowhere that was looked at; None if it
             could not be read.
-        at: When, on the clock of whoever remembers it.
+        at: Its time, on the cache's clock.
     """
 
     facts: LedgerFacts | None
@@ -233,12 +232,12 @@ class SampledMetrics:
 
 
 class Remembered:
-    """Looks at the ledger when asked, but not too often; for one event loop.
+    """Samples the ledger on demand, with a minimum interval; for one event loop.
 
     Args:
         look: Looks at the ledger.
-        clock: Tells seconds, from any beginning.
-        patience: How many seconds somebody waits for news.
+        clock: Returns seconds, from any origin.
+        patience: The maximum wait for a new sample, in seconds.
     """
 
     def __init__(
@@ -255,7 +254,7 @@ class Remembered:
         self._looking: asyncio.Task[None] | None = None
 
     async def found(self) -> SampledMetrics | None:
-        """Return what was found last; None if nothing was found yet."""
+        """Return the last sample; None if there is none yet."""
         if self._found is None or self._clock() >= self._good_until:
             if self._looking is None:
                 self._looking = asyncio.create_task(self._look_again())
@@ -263,7 +262,7 @@ class Remembered:
         return self._found
 
     def age(self, found: SampledMetrics) -> float:
-        """Return how many seconds ago something was found."""
+        """Return the age of a sample in seconds."""
         return max(0.0, self._clock() - found.at)
 
     async def _look_again(self) -> None:
@@ -276,7 +275,7 @@ class Remembered:
         except VerificationError:
             is_sound = False
         except ModicumError:
-            is_sound = None  # It cannot be read, and nobody knows.
+            is_sound = None  # It cannot be read, so this is unknown.
         finally:
             ended = self._clock()
             self._found = SampledMetrics(facts, is_sound, began)

@@ -1,8 +1,8 @@
-"""What libraries log: it goes into the server's own log, without what is filled in.
+"""Logs of libraries: written to the server's log, without their arguments.
 
-The template of a message stands in a library's source and says nothing of a request;
-what is filled into it may. A message that was put together before it was logged
-cannot be told from a template, so that only those of a closed list are written.
+The template of a message is constant in a library's source and contains no request
+data; its arguments may. A message formatted before logging cannot be distinguished from
+a template, so only those of a closed list are written.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final
 from modicum.core.errors import Code
 from modicum.server.telemetry.log import Level, Log
 
-#: The loggers whose lines are taken, and no other's.
+#: The loggers that are included.
 LOGGERS: Final = ("uvicorn", "opentelemetry", "asyncio", "fastapi")
 
-#: What uvicorn says of itself, as it stands in its source.
+#: Uvicorn's own messages, as in its source.
 SAYINGS: Final = frozenset(
     {
         "Application shutdown complete.",
@@ -42,12 +42,12 @@ SAYINGS: Final = frozenset(
         "Waiting for connections to close. (CTRL+C to force quit)",
     }
 )
-#: Stands for anything else.
+#: The placeholder for anything else.
 OTHER: Final = "(hidden: it may contain client data)"
 
 
 class LogOfLibraries(logging.Handler):
-    """Takes what libraries log.
+    """Receives the logs of libraries.
 
     Args:
         log: The server's log.
@@ -71,10 +71,10 @@ class LogOfLibraries(logging.Handler):
 
 @contextmanager
 def taking_over(log: Log) -> Iterator[None]:
-    """Take what libraries log, until the block ends; then all is as it was before.
+    """Receive logs of libraries until the block ends; then restore all handlers.
 
-    What ends a thread is taken, too: Python would print all that it says. It keeps its
-    loggers and hooks for a whole process: there is no other place to take it at.
+    Exceptions that end a thread are included: Python would print their messages.
+    Loggers and hooks are global to a process, so they must be replaced there.
     """
     handler = LogOfLibraries(log)
     found = [logging.getLogger(name) for name in LOGGERS]
@@ -96,7 +96,7 @@ def taking_over(log: Log) -> Iterator[None]:
 
 
 def _ended(log: Log, found: threading.ExceptHookArgs) -> None:
-    """Tell of a thread that an exception ended."""
+    """Log a thread that an exception ended."""
     if found.exc_value is not None:
         log.failed("", found.exc_value, Code.INTERNAL.value)
 

@@ -1,8 +1,8 @@
-"""The log of a server: one line of JSON for each thing that happened.
+"""The log of a server: one line of JSON per event.
 
-Each kind of line is a method here, with its fields as arguments: there is no way to log
-anything else. None of them takes text that a client wrote, but the name of whoever was
-recognized.
+Each kind of line is a method here, with its fields as arguments: nothing else can be
+logged. None of them accepts text from a client, except the name of an authenticated
+caller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from modicum.system.clock import SystemClock
 
 
 class Level(Enum):
-    """How much a line matters; lines that matter less than asked for are left out."""
+    """The severity of a line; lines below the configured level are left out."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -38,15 +38,15 @@ _NOW: Final = SystemClock().now
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A request that was answered.
+    """A served request.
 
     Attributes:
         trace: Its id.
-        route: The template of its route; `(none)` if no route takes it.
+        route: The template of its route; `(none)` if none matches.
         method: Its method; `OTHER` for one that HTTP does not know.
-        status: The status of the answer; 0 if the client went before there was one.
+        status: The status of the response; 0 if the client disconnected before it.
         seconds: How long it took.
-        who: Who asked; empty if nobody was recognized.
+        who: The caller; empty if unauthenticated.
         received: How many bytes its body had, as far as it was read.
         sent: How many bytes the body of the answer had.
         code: The code of the mistake; empty if it was none.
@@ -67,9 +67,9 @@ class Log:
     """Writes lines.
 
     Args:
-        stream: Where to; None for nowhere.
+        stream: The output stream; None for none.
         level: The least that is written.
-        now: Tells the time, in UTC.
+        now: Returns the time, in UTC.
     """
 
     def __init__(
@@ -90,21 +90,21 @@ class Log:
     # --- the server ---
 
     def began(self, *, version: str) -> None:
-        """Say that a process began to serve."""
+        """Log the start of a process."""
         self._write(Level.INFO, "server-began", version=version)
 
     def ended(self) -> None:
-        """Say that a process serves no more."""
+        """Log the end of a process."""
         self._write(Level.INFO, "server-ended")
 
     def not_ready(self, code: str) -> None:
-        """Say that `/readyz` says no, since nothing can be decided."""
+        """Log that `/readyz` fails, since nothing can be decided."""
         self._write(Level.ERROR, "not-ready", code=code)
 
     # --- requests ---
 
     def served(self, one: Served, level: Level = Level.INFO) -> None:
-        """Say that a request was answered."""
+        """Log a served request."""
         self._write(
             level,
             "request",
@@ -120,7 +120,7 @@ class Log:
         )
 
     def not_recognized(self, one: Served) -> None:
-        """Say that somebody was not recognized, and nothing of what they sent."""
+        """Log a failed authentication, without any of the input."""
         self._write(
             Level.WARNING,
             "not-recognized",
@@ -131,7 +131,7 @@ class Log:
         )
 
     def failed(self, trace: str, error: BaseException, code: str) -> None:
-        """Say that something failed: what kind of thing, and where."""
+        """Log a failure: its type and its place."""
         self._write(
             Level.ERROR,
             "failed",
@@ -150,7 +150,7 @@ class Log:
         says: str,
         error: BaseException | None = None,
     ) -> None:
-        """Say that a library logged something."""
+        """Log a message of a library."""
         more: dict[str, Any] = {}
         if error is not None:
             more = {"types": kinds_of(error), "frames": frames_of(error)}

@@ -1,4 +1,4 @@
-"""Every request: given an id, timed, counted, traced, and told of in one line."""
+"""Telemetry of requests: an id, a duration, counters, a trace, and a log line."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from modicum.server.telemetry.log import Level, Served
 from modicum.server.telemetry.tracebacks import kind_of
 from modicum.server.telemetry.traces import trace_parent
 
-#: Stands for a route where no route takes a request.
+#: The placeholder for a missing route.
 NO_ROUTE: Final = "(none)"
-#: Stands for a method that HTTP does not know.
+#: The placeholder for an unknown HTTP method.
 OTHER_METHOD: Final = "OTHER"
 METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
 )
-#: Asked all the time by machines.
+#: Polled constantly by machines.
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-#: Stands in the state of a request whose client went while it was sending.
+#: The request state key of a client that disconnected while sending.
 _GONE: Final = "client_gone"
 
 
 class TelemetryMiddleware:
-    """Watches requests.
+    """Records telemetry of requests.
 
-    What nobody foresaw ends here, too: what it says may be about rows, so that it is
-    neither answered nor handed on to whoever would log it.
+    Unexpected exceptions end here, too: their messages may contain rows, so they are
+    neither sent nor passed on to be logged.
 
     Args:
-        app: What answers.
-        watch: What watches.
+        app: The application.
+        watch: The telemetry.
     """
 
     def __init__(self, app: ASGIApp, watch: TelemetryContext) -> None:
@@ -74,9 +74,9 @@ class TelemetryMiddleware:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
-            # Nobody hears an answer, and nothing failed here.
+            # The client is gone, and nothing failed here.
             scope["state"][_GONE] = True
-        except Exception as error:  # noqa: BLE001 - told here, and to nobody else
+        except Exception as error:  # noqa: BLE001 - logged only here
             code = Code.INTERNAL
             scope["state"]["code"] = code.value
             self._watch.log.failed(exchange.trace, error, code.value)
@@ -99,10 +99,10 @@ class TelemetryMiddleware:
 
 
 class _Exchange:
-    """A request and its answer, as they pass.
+    """A request and its response in progress.
 
     Args:
-        trace: Its id, which its answer tells.
+        trace: Its id, included in its response.
         receive: Receives its body.
         send: Sends the answer.
     """
@@ -131,7 +131,7 @@ class _Exchange:
         await self._send(message)
 
     def told(self, scope: Scope, seconds: float) -> Served:
-        """Return what may be told of it."""
+        """Return its log fields."""
         state = scope["state"]
         method = scope["method"]
         return Served(
@@ -148,9 +148,9 @@ class _Exchange:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the template of the route that took a request, as OpenAPI has it.
+    """Return the route template of a request, as in OpenAPI.
 
-    Its path is not told: it holds what a client wrote.
+    The path is not included: it contains client input.
     """
     # A route that was included keeps its own template; the whole one is beside it.
     context = scope.get("fastapi", {}).get("effective_route_context")

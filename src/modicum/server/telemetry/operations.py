@@ -1,7 +1,7 @@
-"""The verbs of the service, watched: how long they take, and how they end.
+"""Service operations with telemetry: durations and outcomes.
 
-They do what the service does, and add nothing to it: counts, times, and the numbers of
-entries, but no id that a client chose.
+They behave like the service, and add only counts, times, and the numbers of entries,
+but no id that a client chose.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class WatchedThreads(Threads):
-    """Threads whose work is traced.
+    """Threads with traced work.
 
     Args:
         decider: The ledger.
-        watch: What watches.
+        watch: The telemetry.
     """
 
     def __init__(self, decider: Decider, watch: TelemetryContext) -> None:
@@ -44,35 +44,35 @@ class WatchedThreads(Threads):
         self._traces = watch.traces
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Return what some work returns that asks the decider; see `Threads.ask`."""
+        """Return the result of some work that uses the decider; see `Threads.ask`."""
         with self._traces.span("ledger.ask"):
             return await super().ask(work, *args, **named)
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
-        """Return what is answered once it is durable; see `Threads.turn`."""
+        """Return a durable result; see `Threads.turn`."""
         with self._traces.span("ledger.append"):
             return await super().turn(promise)
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that takes long; see `Threads.compute`."""
+        """Return the result of slow work; see `Threads.compute`."""
         with self._traces.span("ledger.look"):
             return await super().compute(work)
 
     async def ponder(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that takes very long; see `Threads.ponder`."""
+        """Return the result of very slow work; see `Threads.ponder`."""
         with self._traces.span("ledger.study"):
             return await super().ponder(work)
 
 
 class WatchedReleases(Releases):
-    """Releases, watched.
+    """Releases with telemetry.
 
     Args:
         decider: The ledger.
-        threads: Where it is asked.
-        sight: Keeps what is hidden out of answers.
-        watch: What watches.
-        bound: What one identity may hold reserved; None if nothing bounds it.
+        threads: Where operations run.
+        sight: Removes hidden data from responses.
+        watch: The telemetry.
+        bound: The limit on one actor's reservations; None for no limit.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class WatchedReleases(Releases):
         self._watch = watch
 
     async def check(self, who: Identity, body: Body) -> Decision:
-        """Return what submitting would answer now; see `Releases.check`."""
+        """Return the decision that submitting would make; see `Releases.check`."""
         began = time.perf_counter()
         try:
             with self._watch.traces.span("release.check") as span:
@@ -129,11 +129,11 @@ class WatchedReleases(Releases):
 
 
 class WatchedPolicies(Policies):
-    """Policies, watched.
+    """Policies with telemetry.
 
     Args:
-        threads: Where the ledger is asked.
-        watch: What watches.
+        threads: Where operations run.
+        watch: The telemetry.
     """
 
     def __init__(self, threads: Threads, watch: TelemetryContext) -> None:
@@ -141,7 +141,7 @@ class WatchedPolicies(Policies):
         self._watch = watch
 
     async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
-        """Return what a policy compiles to; see `Policies.compile`."""
+        """Return the compiled policy; see `Policies.compile`."""
         began = time.perf_counter()
         try:
             with self._watch.traces.span("policy.compile") as span:

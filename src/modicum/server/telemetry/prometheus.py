@@ -15,17 +15,17 @@ from prometheus_client.metrics_core import (
 
 from modicum.server.telemetry.ledger_metrics import LedgerFacts, SampledMetrics
 
-#: What is answered to who asks for the page.
+#: The content type of the page.
 MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one page tells.
+    """The contents of one page.
 
     Attributes:
-        counted: What processes counted.
-        found: What was found in the ledger; None if it was not looked at yet.
+        counted: The counters of processes.
+        found: The sample of the ledger; None if there is none yet.
         age: How many seconds ago that was.
         line: How many requests wait for the ledger's turn, in this process.
     """
@@ -40,7 +40,7 @@ class Page:
         return generate_latest(_Collected(self.collect()), escaping="underscores")
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all that it tells."""
+        """Yield all metrics."""
         yield from map(_without_created, self.counted)
         yield GaugeMetricFamily(
             "modicum_line_length",
@@ -71,7 +71,7 @@ class Page:
 
 
 class _Collected:
-    """Metrics that were collected, in the form that they are written from.
+    """Collected metrics, in the form that the writer needs.
 
     Args:
         found: The metrics.

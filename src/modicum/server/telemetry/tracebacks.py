@@ -1,4 +1,4 @@
-"""Where an exception came from, without what it says: that may be about rows."""
+"""The origin of an exception, without its message, which may contain rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import PurePath
 from traceback import walk_tb
 from typing import Final
 
-#: So many frames are told: the innermost.
+#: Maximum number of frames: the innermost.
 FRAMES: Final = 12
-#: So many exceptions are told: the last, and what led to it.
+#: Maximum number of exceptions: the last, and its causes.
 CAUSES: Final = 4
 
 
@@ -28,9 +28,9 @@ def kinds_of(error: BaseException) -> list[str]:
 
 
 def frames_of(error: BaseException) -> list[str]:
-    """Return where an exception came from: file, line and function, innermost last.
+    """Return the origin of an exception: file, line and function, innermost last.
 
-    No source line, value or message is told.
+    No source line, value or message is included.
     """
     found = [
         f"{_file(frame.f_code.co_filename)}:{line}:{frame.f_code.co_name}"

@@ -1,10 +1,10 @@
-"""Traces: what a request spends its time on. Ids and counts only, never a value.
+"""Traces of requests. Ids and counts only, never a value.
 
-Whoever sends a request may write anything into it. It links a trace to another one, and
-never names the trace of a request, nor decides whether it is recorded.
+Request headers are untrusted input. They link a trace to another one, but never
+determine the trace id of a request, nor whether it is recorded.
 
-Nothing is traced, and the SDK of OpenTelemetry not even imported, unless somebody says
-where traces go. The provider is an argument; none is set for the process.
+Without a configured endpoint nothing is traced, and the SDK of OpenTelemetry is not
+even imported. The provider is an argument; no global one is set.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _CHARACTERS_MAX: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class TraceParent:
-    """The span that a request says it comes from.
+    """The parent span in a request's headers.
 
     Attributes:
         trace: The id of its trace, 1 to 2^128 - 1.
         span: Its id, 1 to 2^64 - 1.
-        is_sampled: Whether its owner says that it is recorded.
+        is_sampled: Whether its owner recorded it.
     """
 
     trace: int
@@ -49,9 +49,9 @@ class TraceParent:
 
 
 def trace_parent(headers: list[tuple[bytes, bytes]]) -> TraceParent | None:
-    """Return the span that a request says it comes from; None if it says none.
+    """Return the parent span in a request's headers; None if there is none.
 
-    What is malformed, or sent twice, says none.
+    A malformed or repeated header counts as none.
 
     Examples:
         >>> trace_parent([(b"traceparent", b"00-" + b"0" * 31 + b"a-" + b"0" * 15
@@ -72,18 +72,18 @@ def trace_parent(headers: list[tuple[bytes, bytes]]) -> TraceParent | None:
     return TraceParent(trace, span, is_sampled=bool(int(found["flags"], 16) & 1))
 
 
-#: What a span may say of itself: names that are written in this program, and counts.
+#: The attributes of a span: names defined in this program, and counts.
 Attribute: TypeAlias = str | int
 
-#: What the program that traces is called.
+#: The name of the tracer.
 _LIBRARY: Final = "modicum.server"
 
 
 class Spanned(Protocol):
-    """A span that is under way."""
+    """A span in progress."""
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
-        """Add what is known by now."""
+        """Add attributes known by now."""
         ...
 
 
@@ -101,12 +101,12 @@ class Traces(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what was not sent yet."""
+        """Send pending spans."""
         ...
 
 
 class _Nothing:
-    """A span that nobody records."""
+    """A span that is not recorded."""
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
         """Add nothing."""
@@ -137,7 +137,7 @@ class OpenTelemetry:
     """Makes spans of OpenTelemetry.
 
     Args:
-        provider: Where they go.
+        provider: The provider of spans.
     """
 
     def __init__(self, provider: TracerProvider) -> None:
@@ -151,13 +151,13 @@ class OpenTelemetry:
 
     @contextmanager
     def request(self, parent: TraceParent | None) -> Iterator[tuple[str, Spanned]]:
-        """Open the span of a request, which is the root of a trace of its own."""
+        """Open the span of a request, the root of a new trace."""
         opened = self._tracer.start_as_current_span(
             "http.request",
-            context=self._nowhere,  # Whoever asks is not believed.
+            context=self._nowhere,  # Request headers are not trusted.
             kind=self._server,
             links=_links(parent),
-            record_exception=False,  # Its message may be about rows.
+            record_exception=False,  # Its message may contain rows.
             set_status_on_exception=False,
         )
         with opened as span, _failing(span):
@@ -175,7 +175,7 @@ class OpenTelemetry:
             yield _Span(span)
 
     def close(self) -> None:
-        """Send what was not sent yet, and end the provider."""
+        """Send pending spans, and shut down the provider."""
         self._provider.shutdown()
 
 
@@ -190,14 +190,14 @@ class _Span:
         self._span = span
 
     def note(self, attributes: Mapping[str, Attribute]) -> None:
-        """Add what is known by now."""
+        """Add attributes known by now."""
         for name, value in attributes.items():
             self._span.set_attribute(name, value)
 
 
 @contextmanager
 def _failing(span: Span) -> Iterator[None]:
-    """Note the type of what is raised, and nothing that it says."""
+    """Record the type of an exception, and nothing of its message."""
     try:
         yield
     except Exception as error:
@@ -215,7 +215,7 @@ def _links(parent: TraceParent | None) -> list[Link]:
 
 
 def traces_to(endpoint: str | None, version: str) -> Traces:
-    """Return what sends traces to a collector."""
+    """Return the tracer of a collector."""
     if not endpoint:
         return NoTraces()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

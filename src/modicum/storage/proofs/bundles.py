@@ -1,4 +1,4 @@
-"""Audit bundles as files: written, read, verified, and asked like a ledger."""
+"""Audit bundles as files: writing, reading, verifying, and querying them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from modicum.storage.proofs.verification import Trust, Verified, verify_log
 from modicum.storage.read_only import ReadOnlyStore
 from modicum.system.files import write_whole
 
-#: So many first bytes tell whether a file was meant to be a bundle.
+#: Number of first bytes that identify a file as a bundle.
 _START = 64
 
 
@@ -44,7 +44,7 @@ def export_bundle(
 ) -> Manifest:
     """Write a ledger as a bundle; the same ledger gives the same bytes.
 
-    What is appended meanwhile is left out.
+    Records appended meanwhile are left out.
     """
     survey = Survey(store.read(0))
     if not survey.entries:
@@ -90,7 +90,7 @@ def verify_bundle(
     path: str | Path,
     on_entry: Callable[[int], None] | None = None,
 ) -> Verified:
-    """Return what a bundle is worth, after checking all of it."""
+    """Return the verification result of a bundle, after checking all of it."""
     found = verify_log(
         bundle.records(),
         [(signed, "the bundle") for signed in bundle.checkpoints],
@@ -130,7 +130,7 @@ def is_bundle(path: str | Path) -> bool:
 
 
 def bundle_store(path: str | Path) -> ReadOnlyStore:
-    """Return a bundle, which was verified before, as a ledger that can be asked."""
+    """Return a bundle that was verified as a readable ledger."""
 
     def read(after: int, limit: int | None) -> Iterator[Record]:
         with open_bundle(path) as bundle:

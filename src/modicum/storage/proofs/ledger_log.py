@@ -1,4 +1,4 @@
-"""A ledger's log as it lies, and what was signed about it."""
+"""A ledger's raw log, and signed claims about it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_log(ledger: str | Path) -> MaintainedStore:
 def sign_checkpoint(store: Store, signing: Signing) -> Signed:
     """Return a checkpoint of a ledger's last entry, after checking all of it.
 
-    Snapshots are not looked at, and what is signed comes from the reading that was
+    Snapshots are not used, and what is signed comes from the same pass that was
     checked.
     """
     found = verify_store(store, Trust())
@@ -68,7 +68,7 @@ def verify_ledger(
     on_entry: Callable[[int], None] | None = None,
     noted_hash: str | None = None,
 ) -> Verified:
-    """Return what a ledger is worth, after checking all of it. Writes nothing."""
+    """Return the verification result of a ledger. Writes nothing."""
     found = verify_store(
         open_log(ledger), trust, on_entry=on_entry, noted_hash=noted_hash
     )
@@ -83,7 +83,7 @@ def verify_store(
     on_entry: Callable[[int], None] | None = None,
     noted_hash: str | None = None,
 ) -> Verified:
-    """Return what a ledger is worth, after checking all of it. Writes nothing."""
+    """Return the verification result of a ledger. Writes nothing."""
     # Read first: what is signed must still be there when the log is read after it.
     carried = [(signed, "the ledger") for signed in stored_checkpoints(store)]
     return verify_log(

@@ -20,10 +20,9 @@ ANSWERS: Final = (ReleaseReserved, ReleaseDenied, PastRecorded)
 
 
 def sign_receipt(store: EventStore, release: str, signing: Signing) -> Signed:
-    """Return a receipt for the latest answer that a ledger gave to a release.
+    """Return a receipt for a ledger's latest decision about a release.
 
-    The whole log is audited on the way, in the same reading: nothing is signed about
-    a log that does not hold.
+    The whole log is audited in the same pass: nothing is signed about an invalid log.
     """
     answers = _Answers(release, signing)
     audit(answers.passing(store.read(0)), again=lambda: store.read(0))
@@ -33,7 +32,7 @@ def sign_receipt(store: EventStore, release: str, signing: Signing) -> Signed:
 
 
 class AuditedAnswers:
-    """The answers of a log that grows, each entry audited once; for one thread.
+    """The decisions of a growing log, each entry audited once; for one thread.
 
     Args:
         store: The ledger. Nothing is written to it.
@@ -56,7 +55,7 @@ class AuditedAnswers:
             raise unknown_release(release)
         seq, head = known
         record = next(iter(self._store.read(seq - 1, 1)), None)
-        # What was audited is what counts, not what stands there by now.
+        # The audited content counts, not the present one.
         if record is None or record.hash != head:
             self._begin()
             raise ChainBreakError(seq, "it changed after it was read")
@@ -83,16 +82,16 @@ class AuditedAnswers:
                 if isinstance(body, ANSWERS):
                     self._answers[body.release.id] = record.seq, record.hash
         except BaseException:
-            self._begin()  # It is told again, until the log holds.
+            self._begin()  # It is reported until the log is valid.
             raise
 
 
 class _Answers:
-    """Keeps the latest answer to a release while a log goes by.
+    """Collects the latest decision about a release while a log is read.
 
     Args:
         release: The id of the release.
-        signing: What will sign the answer.
+        signing: The signing key.
     """
 
     def __init__(self, release: str, signing: Signing) -> None:

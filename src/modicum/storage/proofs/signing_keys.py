@@ -47,7 +47,7 @@ class SigningKey:
         return Signed(claim, self.public, self.signature_of(claim_bytes(claim)))
 
     def signature_of(self, message: bytes) -> bytes:
-        """Return this key's signature of a message, which says what it is for."""
+        """Return this key's signature of a message, which names its purpose."""
         return self._private.sign(message)
 
 
@@ -123,7 +123,7 @@ def _locked(path: str | Path, passphrase: bytes | None) -> InputError:
 
 
 def is_encrypted(data: bytes) -> bool:
-    """Return whether the bytes of a key file say that it needs a passphrase."""
+    """Return whether a key file needs a passphrase."""
     return b"-----BEGIN ENCRYPTED PRIVATE KEY-----" in data
 
 
@@ -167,7 +167,7 @@ def load_claim(path: str | Path) -> Signed:
 
 
 def claim_fault(error: ValueError) -> str:
-    """Return what is wrong with a claim, in brackets, for people."""
+    """Return the fault of a claim, in brackets, for display."""
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         return " (it is not JSON)"
     return f" ({error})"

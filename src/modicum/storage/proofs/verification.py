@@ -1,4 +1,4 @@
-"""Checking a log, in a ledger or in a bundle, and what was signed about it."""
+"""Verification of a log, in a ledger or in a bundle, and of signed claims about it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from modicum.ledger.proof.checkpoints import (
 from modicum.ledger.proof.claims import Checkpoint, Signed, key_id
 from modicum.storage.proofs.signing_keys import load_claim, load_public_key
 
-#: So many keys are named in a remedy.
+#: Maximum number of keys listed in a remedy.
 _KEYS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What somebody who checks a log brings along.
+    """The keys and claims that a verifier trusts.
 
     Attributes:
         keys: Ids of the public keys that they trust.
@@ -38,13 +38,13 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A log that contradicts neither itself nor what was signed about it.
+    """A log that contradicts neither itself nor the signed claims about it.
 
     Attributes:
         ledger: Hash of its first entry.
-        report: What the audit of the log says.
-        findings: The checkpoints and receipts, all borne out.
-        noted: Where a hash stands that was noted elsewhere; None if nowhere.
+        report: The audit report of the log.
+        findings: The checkpoints and receipts, all confirmed.
+        noted: The entry of a hash noted elsewhere; None if there is none.
         keys_named: Whether the reader named keys that they trust.
     """
 
@@ -78,7 +78,7 @@ class Verified:
 
 
 def load_trust(public_keys: Sequence[Path], claims: Sequence[Path]) -> Trust:
-    """Return the trust that files of public keys, checkpoints and receipts stand for.
+    """Return the trust given by files of public keys, checkpoints and receipts.
 
     Args:
         public_keys: PEM files.
@@ -102,7 +102,7 @@ def verify_log(
     noted_hash: str | None = None,
     again: Callable[[], Iterable[Record]] | None = None,
 ) -> Verified:
-    """Return what a log is worth, after checking all of it."""
+    """Return the verification result of a log, after checking all of it."""
     presented = [
         *trust.held,
         *(Presented(signed, source, held=False) for signed, source in carried),

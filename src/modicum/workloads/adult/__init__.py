@@ -1,4 +1,4 @@
-"""The UCI Adult table: the RDR paper's queries of it, and made-up people like its.
+"""The UCI Adult table: the RDR paper's queries of it, and synthetic people like its.
 
-The table itself is not shipped; `examples/adult/fetch.py` gets it.
+The table itself is not included; `examples/adult/fetch.py` downloads it.
 """

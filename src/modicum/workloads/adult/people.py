@@ -1,12 +1,12 @@
-"""Made-up people, like those of the UCI Adult table in what queries see of them.
+"""Synthetic people, similar to those of the UCI Adult table for typical queries.
 
-Typed by hand, rounded, from what is commonly known of the UCI Adult table. A table of
-shares says of how many people one has a value; it need not add up to a round number.
+Entered by hand, rounded, from what is commonly known about the UCI Adult table. A table
+of shares gives the number of people by value; its sum need not be a round number.
 
-Nobody of the real table is among them. Shares are typed by hand, rounded, from what is
-commonly known of the table: single columns, and a few pairs. What depends on what:
-country on race; schooling, work, and marriage on age; relationship on marriage and
-sex; income on schooling and age.
+No real person of the table is among them. Shares are entered by hand, rounded, from
+what is commonly known about the table: single columns, and a few pairs. The
+dependencies: country on race; schooling, work, and marriage on age; relationship on
+marriage and sex; income on schooling and age.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ LOSSES: Final = {
     1602: 1,
     2258: 1,
 }
-# Of 10,000 people of average age with so much schooling, so many earn over 50K.
+# Of 10,000 people of average age by schooling, the number who earn over 50K.
 EARN: Final = {
     **dict.fromkeys(range(1, 9), 500),
     9: 1600,

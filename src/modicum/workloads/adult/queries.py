@@ -1,4 +1,4 @@
-"""The queries that the RDR paper asks of the UCI Adult table, and what it found."""
+"""The RDR paper's queries of the UCI Adult table, and its results."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ COLUMNS: Final = (
     "native_country",
     "income",
 )
-#: How many people are in it.
+#: Number of people in it.
 ROWS: Final = 32_561
 
 
 @dataclass(frozen=True, slots=True)
 class AdultQuery:
-    """A query, and what its noise is computed from.
+    """A query, and the inputs of its noise.
 
     Attributes:
-        name: What the paper calls it.
+        name: Its name in the paper.
         sql: Its text, in the SQL of DuckDB.
         bounds: Public bounds of the value that it sums or averages; None for a count.
         coordinates: How many numbers the paper's answer has.
@@ -57,17 +57,17 @@ class AdultQuery:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one person can move the answer, from public facts alone.
+        """The maximum change of the answer by one person, from public facts alone.
 
         She may be added or removed. The answer of no rows is 0, so the only person
-        moves an average by all of her value. In units of the answer, L1 and L2.
+        moves an average by her whole value. In units of the answer, L1 and L2.
         """
         if self.bounds is None:
             return Fraction(1)
         return Fraction(max(map(abs, self.bounds)))
 
     def published_sensitivity(self, rows: int) -> Fraction:
-        """Return what the paper's program takes for the sensitivity.
+        """Return the sensitivity used by the paper's program.
 
         It bounds nothing for an average: the range is divided by the number of all
         rows, not of those that are averaged.
@@ -114,7 +114,7 @@ QUERIES: Final[Mapping[str, AdultQuery]] = MappingProxyType(
     {one.name: one for one in _ALL}
 )
 
-#: What the least RDR over the greatest had to be at least.
+#: The required minimum of the least RDR over the greatest.
 THRESHOLDS: Final = ("0.95", "0.75", "0.5", "0.25", "0.05")
 _FOUND: Final[Mapping[Mechanism, Mapping[str, str]]] = {
     "laplace": {
@@ -132,8 +132,8 @@ _FOUND: Final[Mapping[Mechanism, Mapping[str, str]]] = {
         "Q5": "2 5 10 10 10",
     },
 }
-#: By mechanism, query and threshold, the epsilon that Find-epsilon-from-RDR found for
-#: the paper's figure 7, with delta 1/rows**2, the sensitivity of its program and the
+#: By mechanism, query and threshold, the epsilon of Find-epsilon-from-RDR in the
+#: paper's figure 7, with delta 1/rows**2, the sensitivity of its program and the
 #: classical formula for Gaussian noise.
 PUBLISHED: Final[Mapping[tuple[Mechanism, str, str], Fraction]] = MappingProxyType(
     {

@@ -1,8 +1,8 @@
-"""Decisions as grants: who may read which rows and columns, how, and at what cost.
+"""Grants: the rows and columns a release may read, and at what loss.
 
-A release that is reserved or started was charged for what its mechanisms read. A grant
-lets a data layer see to it that no more is read: it never selects a row that its
-mechanism was not charged for.
+A reserved or started release was charged for what its mechanisms read. A grant lets a
+data layer enforce that no more is read: it never selects a row that its mechanism was
+not charged for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from modicum.release.sampling import Sampling, sampling_from_plain
 #: The statuses in which a release may read rows, or soon may.
 READING = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
 
-#: What a description may say. Of anything else nobody knows what it restricts.
+#: The keys of a description that are known. The effect of any other key is unknown.
 _KNOWN_KEYS = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
@@ -47,10 +47,10 @@ _KNOWN_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much of one instance of a unit a mechanism uses at most.
+    """The contribution bound of one instance of a unit in a mechanism.
 
     Attributes:
-        column: The column that tells whose a row is.
+        column: The column that identifies a row's instance.
         most: How many contributions.
     """
 
@@ -60,13 +60,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one mechanism of a release may read.
+    """The rows and columns that one mechanism of a release may read.
 
     Attributes:
         id: The id of the release and the name of the mechanism, joined by `#`.
         release: The release.
-        standing: Where the release stands.
-        mechanism: The mechanism; it holds the labels and what it costs.
+        standing: The status of the release.
+        mechanism: The mechanism, with its labels and loss.
         columns: The columns that it may read, in order.
         rows: The rows that it may read.
         sampling: The sample that it was priced for; None for all rows.
@@ -89,12 +89,12 @@ class Grant:
 
 
 class Granting:
-    """Turns releases of a ledger into grants, in the words of its active policy.
+    """Converts releases of a ledger into grants, in its active policy's vocabulary.
 
     Args:
-        vocabulary: The words of the active policy.
+        vocabulary: The vocabulary of the active policy.
         policies: All policies that were activated, oldest first; the last is active.
-        columns: What the columns of the table are called.
+        columns: The column names of the table.
     """
 
     def __init__(
@@ -152,9 +152,9 @@ class Granting:
         return bounds
 
     def _refuse_other_words(self, standing: Standing, release: RecordedRelease) -> None:
-        """Refuse what would select other rows, or bound other people's, by now.
+        """Refuse a release whose vocabulary would now select or bound other rows.
 
-        A policy that was activated since may have changed what its words mean.
+        A policy activated since may have changed the meaning of names.
         """
         later = [one for one in self._policies if one.seq > standing.seq]
         held = self._policies[: len(self._policies) - len(later)][-1:]
@@ -234,13 +234,13 @@ def _untold(release: RecordedRelease, why: str) -> InputError:
 #: The version of the format. Keys are added within a version, none changes its meaning.
 FORMAT = "modicum-access/1"
 
-#: What a release says about who asks, and for what.
+#: The fields of a release that state the requester and the purpose.
 _SUBJECT = ("requester", "purpose", "audience")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a ledger lets people read at one point of its history.
+    """The grants of a ledger at one point of its history.
 
     Attributes:
         seq: The number of the ledger's last entry.
@@ -345,7 +345,7 @@ def _obligations(grant: Grant) -> dict[str, Plain]:
 def losses_to_text(losses: Mapping[str, Loss]) -> dict[str, Plain]:
     """Return losses by unit and coordinate as decimal texts, `inf` where unbounded.
 
-    They are what the ledger charged, to the last digit; that was rounded up.
+    These are the exact charges of the ledger, which were rounded up.
     """
     return {
         unit: {

@@ -20,13 +20,13 @@ from modicum.ledger import Standing
 from modicum.ledger.state.rounds import Planning
 from modicum.release import Vocabulary
 
-#: So many releases of a plan that is over are named.
+#: Maximum number of finished releases listed in a message.
 _NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an export is about; one of these.
+    """The subject of an export; exactly one field is set.
 
     Attributes:
         releases: Ids of releases; each must be reserved or started.
@@ -74,7 +74,7 @@ def exported_access(view: LedgerView, wanted: Wanted, columns: Columns) -> Acces
 
 
 def _identifiers(planning: Planning, wanted: Wanted) -> Iterable[str]:
-    """Return the ids of the releases that are meant, each once."""
+    """Return the ids of the selected releases, without duplicates."""
     found = wanted.releases
     if wanted.plan:
         plan = planning.plans.get(wanted.plan)
@@ -96,7 +96,7 @@ def _identifiers(planning: Planning, wanted: Wanted) -> Iterable[str]:
 
 
 def _all_over(named: str, others: Sequence[Standing]) -> ConflictError:
-    """Return the mistake of a plan or round of which nothing may be read any more."""
+    """Return the error for a plan or round all of whose releases are finished."""
     shown = [f"`{one.id}` is {one.status.value}" for one in others[:_NAMED]]
     if len(others) > _NAMED:
         shown.append(f"{len(others) - _NAMED} more are finished")

@@ -1,7 +1,7 @@
 """A part of the data as conditions on columns, for a layer that filters rows.
 
-The rows that pass are the rows of the part, never more. What cannot be said so is
-refused: a filter that is a little wider reads rows that nobody was charged for.
+The filter selects the rows of the part, never more. A part that cannot be expressed so
+is refused: a wider filter would read rows that were not charged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from modicum.release.parts import (
     part_to_plain,
 )
 
-#: The column that tells the number of a row's user group, if no other is named.
+#: The default column for the number of a row's user group.
 GROUP_COLUMN = "user_group"
 #: Longer names of columns are refused.
 COLUMN_CHARACTERS_MAX = 128
@@ -33,7 +33,7 @@ Days: TypeAlias = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """A column holds one of some texts."""
+    """A column equals one of some texts."""
 
     column: str
     values: tuple[str, ...]
@@ -41,7 +41,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A column holds a whole number of some spans, both ends included."""
+    """A column is an integer in one of some inclusive ranges."""
 
     column: str
     spans: tuple[Span, ...]
@@ -49,7 +49,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class During:
-    """A column holds a moment of some days."""
+    """A column is a time within some days."""
 
     column: str
     days: tuple[Days, ...]
@@ -60,13 +60,13 @@ Condition: TypeAlias = In | Between | During
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows may be read: those of any box that fit all other conditions.
+    """The readable rows: those in any box that satisfy all other conditions.
 
     A value that is missing fits no condition.
 
     Attributes:
         boxes: Conditions that hold together, by box; None for everybody.
-        always: What must hold besides.
+        always: Further conditions.
     """
 
     boxes: tuple[tuple[Condition, ...], ...] | None
@@ -79,10 +79,10 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a table are called.
+    """The column names of a table.
 
     Attributes:
-        group: The column that tells the number of a row's user group.
+        group: The column with the number of a row's user group.
         named: Columns by the policy's name for them; others are called as there.
     """
 
@@ -162,7 +162,7 @@ def _domain(
 
 
 def _clock(vocabulary: Vocabulary) -> str:
-    """Return the one time column that days are told by."""
+    """Return the single time column that defines days."""
     clocks = sorted(vocabulary.clocks)
     if len(clocks) != 1:
         told = " and ".join(f"`{one}`" for one in clocks) or "no time column"
@@ -190,9 +190,9 @@ def _refuse_odd(part: Part) -> None:
 
 
 def _refuse_shared(used: list[str]) -> None:
-    """Refuse one column for two things: only one of them would be looked at.
+    """Refuse one column for two purposes: only one would be checked.
 
-    Many databases do not tell capitals apart, so neither does this.
+    The comparison ignores case, as many databases do.
     """
     seen: set[str] = set()
     for column in used:

@@ -1,12 +1,11 @@
-"""Grants as SQL: row filters for any database, and policies of PostgreSQL.
+"""Grants as SQL: row filters for any database, and row security of PostgreSQL.
 
-Every name and every text is written by `quoted_name` and `quoted_text`, numbers and
-days are digits, and comments hold no line break: nothing that somebody wrote becomes
-part of the language.
+Every name and text is quoted by `quoted_name` and `quoted_text`, numbers and days are
+digits, and comments contain no line break: no input becomes part of the SQL syntax.
 
-One role for two grants could read the columns of the one in the rows of the other. So
-each grant has a role of its own; and since whoever has two roles is bound by the
-restrictive policies of both, even that person reads only rows of both.
+A role shared by two grants could read the columns of one in the rows of the other. So
+each grant has its own role; and since the restrictive policies of both roles bind a
+person with both, even that person reads only rows of both.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from modicum.ledger import ReleaseStatus
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release.parts import Span
 
-#: What is true of every row, in every database.
+#: A condition that is true for every row, in every database.
 _TRUE = "1 = 1"
-#: What nobody sees who runs it: there, a text is compared, and not the column.
+#: A warning that the user of the SQL cannot notice: a text is compared, not the column.
 _QUOTES = (
     "WARNING: MySQL and MariaDB read names in double quotes as strings unless sql_mode"
     " has ANSI_QUOTES; without it, a predicate may be TRUE FOR EVERY ROW"
@@ -42,11 +41,11 @@ _QUOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a database compares texts and days exactly.
+    """The exact comparisons of texts and days in a database.
 
     Attributes:
         text: The column that is compared with texts, around its quoted name.
-        moment: What must be true of a column of days besides; empty for nothing.
+        moment: A further condition on a column of days; empty for none.
     """
 
     text: str = "{}"
@@ -70,7 +69,7 @@ def sql_predicate(rows: RowFilter, spelling: Spelling = STANDARD) -> str:
 
 
 def sql_filters(access: Access) -> Iterator[str]:
-    """Yield lines: for each grant what it is, in comments, and its predicate."""
+    """Yield lines: for each grant its description, in comments, and its predicate."""
     yield from heading(access)
     yield _comment(_QUOTES)
     for grant in access.grants:
@@ -80,14 +79,14 @@ def sql_filters(access: Access) -> Iterator[str]:
 
 
 def heading(access: Access) -> Iterator[str]:
-    """Yield comments that say where grants come from, and what was left out."""
+    """Yield comments on the source of the grants and on omissions."""
     yield _comment(f"{FORMAT}, ledger entry {access.seq}, head {access.head}")
     for one in access.left_out:
         yield _comment(f"left out: {one.id} ({one.status.value})")
 
 
 def about_grant(grant: Grant) -> Iterator[str]:
-    """Yield comments that say what a grant is about."""
+    """Yield comments that describe a grant."""
     standing = grant.standing
     yield _comment(f"grant {grant.id} (entry {standing.seq}, {standing.status.value})")
     for key in ("requester", "purpose", "audience", "dataset"):
@@ -174,7 +173,7 @@ def _either(conditions: Iterable[str]) -> str:
     return f"({' OR '.join(f'({one})' for one in found)})"
 
 
-# --- what somebody else wrote ---------------------------------------------------------
+# --- untrusted text -------------------------------------------------------------------
 
 
 def quoted_name(name: str) -> str:
@@ -212,16 +211,16 @@ def quoted_text(value: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return a comment of one line, whatever the text holds."""
+    """Return a one-line comment, whatever the text contains."""
     return f"-- {printable(text)}"
 
 
-#: PostgreSQL cuts off what a name has beyond, so that it may be another one.
+#: PostgreSQL truncates longer names, so two could collide.
 NAME_BYTES_MAX = 63
 
-# Texts are compared byte by byte, whatever the type and the collation of the column.
-# A moment with a zone would be compared in the zone of the session, which may be set
-# by whoever reads: no row has such a column then.
+# Texts are compared byte by byte, whatever the type and the collation of the column. A
+# timestamp with time zone would be compared in the time zone of the session, which the
+# reader can set: then no row matches.
 _EXACT = Spelling(
     text='CAST({} AS text) COLLATE "C"',
     moment="pg_typeof({}) IN ('date'::regtype, 'timestamp'::regtype)",
@@ -229,7 +228,7 @@ _EXACT = Spelling(
 
 
 def postgresql_policies(access: Access, table: str) -> Iterator[str]:
-    """Yield lines of SQL that let one role for each grant read what it may."""
+    """Yield SQL that lets one role per grant read exactly what it grants."""
     _refuse_unstarted(access)
     target = ".".join(map(_named, table.split(".")))
     yield from heading(access)
@@ -267,7 +266,7 @@ def _policies(grant: Grant, target: str) -> Iterator[str]:
 
 
 def _refuse_unstarted(access: Access) -> None:
-    """Refuse all releases that were not started, at once."""
+    """Refuse all releases that were not started, in one error."""
     waiting = [
         one.release.id
         for one in access.grants
@@ -286,7 +285,7 @@ def _refuse_unstarted(access: Access) -> None:
 
 
 def _refuse_unheld(grant: Grant) -> None:
-    """Refuse a grant to which the server cannot hold whoever has the role."""
+    """Refuse a grant that the server cannot enforce on the role."""
     if not grant.columns:
         raise _refused(
             grant, "has no column, and PostgreSQL grants access by column", ""
@@ -294,7 +293,7 @@ def _refuse_unheld(grant: Grant) -> None:
 
 
 def _named(name: str) -> str:
-    """Return a quoted name that PostgreSQL takes as a whole."""
+    """Return a quoted name that PostgreSQL does not truncate."""
     if len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX:
         raise InputError(
             Problem(

@@ -1,1 +1,1 @@
-"""Alternatives: what would pass instead of what was denied."""
+"""Alternatives: allowed variants of a denied release."""

@@ -38,7 +38,7 @@ from modicum.release.period_text import days_of
 from modicum.release.periods import PERIODS
 from modicum.release.units import Period
 
-#: What is read and not denied is told at once if it has no more boxes than this.
+#: The allowed part is described directly if it has at most this many boxes.
 _BOXES_MAX = 2000
 
 
@@ -102,7 +102,7 @@ class PeopleAxes:
         return ""
 
     def meets(self, place: int, box: Box) -> bool:
-        """Return whether a mechanism reads anybody in a box."""
+        """Return whether a mechanism reads anything in a box."""
         return any(
             self._common(own, self._named(box)) is not None for own in self._own[place]
         )
@@ -147,7 +147,7 @@ class PeopleAxes:
             yield found
 
     def _boxes(self, own: Sequence[NamedBox]) -> Iterator[Box]:
-        """Yield the boxes of what a mechanism reads."""
+        """Yield the boxes that a mechanism reads."""
         for named in own:
             values = dict(named)
             spans = [
@@ -157,7 +157,7 @@ class PeopleAxes:
             yield from product(*spans)
 
     def halves(self, box: Box) -> tuple[Box, ...]:
-        """Return two boxes that a box is divided into; none if nothing tells them."""
+        """Return the two halves of a box; none if it cannot be divided."""
         return halved(box, self._cuts)
 
     def probe(self, box: Box) -> Box | None:
@@ -169,7 +169,7 @@ class PeopleAxes:
         return ()
 
     def within(self, place: int, boxes: Sequence[Box]) -> Any:
-        """Return whom a mechanism reads within boxes, in words; None for everybody."""
+        """Return the population that a mechanism reads within boxes; None for all."""
         common = (
             self._common(own, self._named(box))
             for own in self._own[place]
@@ -179,7 +179,7 @@ class PeopleAxes:
         return None if found is None else where_of(found)
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return boxes for people, as few as make up the same."""
+        """Return boxes for display, as few as make up the same."""
         found = union(map(self._named, boxes), self._partitions)
         return ["everybody"] if found is None else [box_words(box) for box in found]
 
@@ -212,7 +212,7 @@ class PeopleAxes:
         )
 
     def _common(self, one: NamedBox, other: NamedBox) -> NamedBox | None:
-        """Return what lies in two boxes; None if nothing does."""
+        """Return the intersection of two boxes; None if it is empty."""
         found = dict(one)
         for name, values in other:
             both = _both(found.get(name, values), values)
@@ -251,7 +251,7 @@ def _both(one: Values, other: Values) -> Values:
 
 
 class DaysAxis:
-    """The days that the units of the rules that deny are told apart by.
+    """The days by which the units of the denying rules are divided.
 
     Args:
         trials: The release, and the ledger it is tried on.
@@ -335,13 +335,13 @@ class DaysAxis:
         )
 
     def halves(self, box: Box) -> Sequence[Box]:
-        """Return two boxes that a box is divided into; none if nothing tells them."""
+        """Return the two halves of a box; none if it cannot be divided."""
         return self._nearest_first(halved(box, [self._cuts]))
 
     def probe(self, box: Box) -> Box | None:
         """Return the period of a box of several that is nearest to the present.
 
-        Nothing, where an open end is so far away that nobody asks for single days.
+        None where an open end is so far away that single days do not matter.
         """
         ((low, high),) = box
         first, last = self._near
@@ -387,12 +387,12 @@ class DaysAxis:
         return _days(year - 1, "year")[0], _days(year + 1, "year")[1]
 
     def within(self, place: int, boxes: Sequence[Box]) -> Any:
-        """Return the days that a mechanism reads within boxes, in words."""
+        """Return the days that a mechanism reads within boxes."""
         days = self._common(place, boxes)
         return None if days == ((FIRST_DAY, LAST_DAY),) else periods_of(days)
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return spans of days for people, as few as make up the same."""
+        """Return spans of days for display, as few as make up the same."""
         return [days_words(*span) for span in merged([box[0] for box in boxes])]
 
     def _common(self, place: int, boxes: Sequence[Box]) -> tuple[Span, ...]:

@@ -1,4 +1,4 @@
-"""Where in its space each rule denies a release: all of the boxes, not the fullest."""
+"""The boxes in which each rule denies a release: all, not only the fullest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from modicum.release.parts import merged
 
 
 class Parted(NamedTuple):
-    """What a release reads, divided by where rules deny it.
+    """The data of a release, divided by where rules deny it.
 
     Attributes:
-        free: What no rule denies; it may still be denied once the rest is left out.
+        free: The part that no rule denies; it may still be denied once the rest is left
+            out.
         rest: The rest.
-        is_lost: Whether no part of the rest passes, so that nobody needs to try.
+        is_lost: Whether no part of the rest can be allowed, so that no search is
+            needed.
     """
 
     free: list[Box]
@@ -37,10 +39,9 @@ class Parted(NamedTuple):
 def is_denied_throughout(trials: Trials) -> bool:
     """Return whether a point that is denied now is denied in any smaller part.
 
-    It is not where points are pairs, of which one side may be left out; where a
-    release is charged to more than it reads; where groups of which more is unlocked
-    may be charged like those of which less is; and where a rule looks at a release
-    alone.
+    It is not where points are pairs, of which one side may be left out; where a release
+    is charged to more than it reads; where groups with more unlocked may be charged
+    like those with less; and where a rule applies to each release alone.
     """
     verdict, balances = trials.verdict, trials.look.balances
     turns = balances.compiled.policy.rotation is not None
@@ -159,7 +160,7 @@ _SLICES_MAX = 5000
 
 
 def remainder(own: Integers, taken: Integers, most: int) -> list[Box] | None:
-    """Return disjoint boxes that make up what lies in some boxes and not in others.
+    """Return disjoint boxes that cover the difference of two sets of boxes.
 
     Space is sliced along its last axis first, wherever something begins or ends
     there; slices that are alike and touch are one. On the first axis boxes are as
@@ -221,7 +222,7 @@ def _slices(own: Integers, taken: Integers) -> Iterator[Span]:
 
 
 def apart(own: Iterable[Span], taken: Iterable[Span]) -> Iterator[Span]:
-    """Yield what of some spans lies in no other ones, as spans that do not touch.
+    """Yield the difference of two sets of spans, as spans that do not touch.
 
     Examples:
         >>> list(apart([(1, 3), (4, 9)], [(8, 20), (2, 2)]))

@@ -1,7 +1,7 @@
-"""The closest variant of a release that would pass: least noise, most data.
+"""The closest allowed variant of a release: least noise, most data.
 
-Nothing is assumed about how rules add up. Every variant that is weighed is read,
-priced and decided like any release, at one head; what is returned was allowed.
+The search assumes nothing about how rules compose. Every variant is read, priced and
+decided like any release, at one head; the result was allowed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from modicum.core.rationals import number_spelled
 from modicum.core.reader import nearest
 from modicum.ledger import Verdict
 
-#: How many numbers of four digits there are from one power of ten to the next.
+#: The number of four-digit numbers per power of ten.
 RUNGS = 9000
 
 _TEN = Fraction(10)
@@ -73,7 +73,7 @@ def rung_above(value: Fraction) -> int:
     return rung if number_on(rung) == value else rung + 1
 
 
-#: What may be varied, in words.
+#: The parameters that may vary, as text.
 VARIED = {
     "noise": "the noise of mechanisms: `sigma` and `scale`",
     "sigma": "the `sigma` of mechanisms",
@@ -90,21 +90,21 @@ VARIED = {
 _OF_NOISE = {"noise": ("sigma", "scale"), "sigma": ("sigma",), "scale": ("scale",)}
 _OF_COSTS = {"epsilon": "eps", "rho": "rho", "mu": "mu"}
 _RATE = "sampling_rate"
-#: What a price is computed from; a cost beside it covers it and stays.
+#: The inputs of a price; a declared cost beside them is an upper bound and stays.
 _COMPUTED = ("sigma", "scale", "truth")
 
-#: Numbers are looked for so many powers of ten up and down from what they are.
+#: The search covers this many powers of ten up and down.
 _DECADES = 12
 _MOST = 2 * _DECADES * RUNGS
 
 
 def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
-    """Return the closest variant of a release that every rule lets pass.
+    """Return the closest variant of a release that every rule allows.
 
-    The variant with the least noise, the largest declared cost, or the largest part
-    of the data. Numbers have four significant digits, and are rounded such that the
-    variant itself passes. If the search takes too much work, it is the closest that
-    was found until then, and says so.
+    The variant with the least noise, the largest declared cost, or the largest part of
+    the data. Numbers have four significant digits, rounded such that the variant itself
+    is allowed. If the search exceeds its limit, the result is the closest found so far,
+    marked as such.
     """
     if vary not in VARIED:
         raise InputError(
@@ -128,13 +128,13 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
 
 
 def _sampled(release: Written) -> list[Written]:
-    """Return mechanisms that say themselves which sample they run on, if on any."""
+    """Return the mechanisms that state their own sampling, if any."""
     inherited = {"sampling": release["sampling"]} if "sampling" in release else {}
     return [{**inherited, **one} for one in release["mechanisms"]]
 
 
 def _chosen(mechanisms: Sequence[Written], named: str | None) -> frozenset[int]:
-    """Return the places of the mechanisms that may be varied."""
+    """Return the positions of the mechanisms that may vary."""
     names = [name_of(one, place) for place, one in enumerate(mechanisms)]
     if named is None:
         return frozenset(range(len(names)))
@@ -174,10 +174,10 @@ def _slots(
 
 
 class _Ladder:
-    """Variants of a release in one order: each further rung costs no more.
+    """Variants of a release in one order: each further step costs no more.
 
-    The first of the varied numbers stands on the rung; the others keep their ratio to
-    it, rounded to four digits in the direction that costs less.
+    The first of the varied numbers has the value of the step; the others keep their
+    ratio to it, rounded to four digits in the direction that costs less.
     """
 
     def __init__(

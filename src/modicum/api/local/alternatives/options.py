@@ -1,4 +1,4 @@
-"""What may be done about a denial: changes of a release, each decided anew.
+"""Remedies of a denial: changes of a release, each decided by the rules.
 
 Nothing is listed that was not read, priced, decided and allowed at one head.
 """
@@ -50,10 +50,10 @@ _TRIED_MAX = 50
 
 
 def options(trials: Trials) -> Options:
-    """Return changes of a release after which every rule lets it pass, in order.
+    """Return changes of a release after which every rule allows it, in order.
 
-    First those that keep what is asked and make it noisier, then those that read
-    less, then those that describe it otherwise, and waiting last.
+    First those that keep the data and add noise, then those that read less, then those
+    that describe it differently, and waiting last.
     """
     if trials.verdict.allowed:
         return Options()
@@ -151,7 +151,7 @@ def _without_a_mechanism(trials: Trials) -> Iterator[Option]:
 
 
 def _waiting(trials: Trials) -> Iterator[Option]:
-    """Yield the first day on which distant periods are near enough to be told apart."""
+    """Yield the first day on which distant periods can be distinguished."""
     days = {day for space in _distant(trials) for day in _days_near(trials, space)}
     for day in sorted(day for day in days if trials.look.day < day <= LAST_DAY):
         if trials.allows(trials.base, day):
@@ -173,7 +173,7 @@ def _distant(trials: Trials) -> list[Space]:
 
 
 def _days_near(trials: Trials, space: Space) -> Iterator[int]:
-    """Yield the days on which the last periods that are read are told apart."""
+    """Yield the days on which the last periods read become distinguishable."""
     period: Any = space.period
     assert space.detail is not None
     for mechanism in trials.recorded.mechanisms:
@@ -185,14 +185,14 @@ def _days_near(trials: Trials, space: Space) -> Iterator[int]:
                 yield days[0]
 
 
-#: Of so many rules that deny, it is told who filled them.
+#: Maximum number of denying rules whose spenders are shown.
 _EXPLAINED = 3
-#: What is varied to find what would pass, in order.
+#: The parameters varied to find an allowed variant, in order.
 _CLOSEST = ("noise", "epsilon", "rho", "mu", "where", "periods")
 
 
 class DeniedRelease(Struct, frozen=True):
-    """A release, and the ledger that it was asked of.
+    """A denied release and the ledger that decided.
 
     Attributes:
         release: The release; if it is a mapping, as it is when it is looked at.
@@ -205,7 +205,7 @@ class DeniedRelease(Struct, frozen=True):
     look: Callable[[], AbstractContextManager[HeadView]]
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
-        """Return the closest variant that every rule lets pass, at the present head."""
+        """Return the closest variant that every rule allows at the present head."""
         from modicum.api.local.alternatives.largest_fit import largest_fit
         from modicum.api.local.alternatives.trials import Trials
 
@@ -226,7 +226,7 @@ class DeniedRelease(Struct, frozen=True):
             return Options() if self._stands(look) else options(trials)
 
     def explanation(self) -> Explanation | None:
-        """Return what the log tells about the denial; None if it passes now."""
+        """Return what the log shows about the denial; None if it is allowed now."""
         from modicum.api.local.alternatives.trials import Trials
 
         with self.look() as look:

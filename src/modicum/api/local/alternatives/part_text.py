@@ -1,4 +1,4 @@
-"""Parts of the data in the words of a release file."""
+"""Parts of the data in the syntax of a release file."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from modicum.release.periods import PERIODS
 
 
 def where_of(boxes: Sequence[Box]) -> Any:
-    """Return boxes as `where` says them."""
+    """Return boxes in the syntax of `where`."""
     found = [{name: _values(values) for name, values in box} for box in boxes]
     return found[0] if len(found) == 1 else found
 
 
 def periods_of(days: Sequence[Span]) -> Any:
-    """Return days as `periods` says them."""
+    """Return days in the syntax of `periods`."""
     found = [_period(*span) for span in days]
     return found[0] if len(found) == 1 else found
 
 
 def box_words(box: Box) -> str:
-    """Return a box for people, such as ``country CH, age 18 to 30``."""
+    """Return a box for display, such as ``country CH, age 18 to 30``."""
     return ", ".join(f"{name} {_values_words(values)}" for name, values in box)
 
 
 def days_words(first: int, last: int) -> str:
-    """Return a span of days for people, such as ``2026-11``."""
+    """Return a span of days for display, such as ``2026-11``."""
     period = _period(first, last)
     if isinstance(period, str):
         return period
@@ -67,7 +67,7 @@ def _period(first: int, last: int) -> Any:
 
 
 def _ends(first: int, last: int) -> Iterator[tuple[str, str]]:
-    """Yield the ends that are not open, both by month where that says the same."""
+    """Yield the ends that are not open, by month where both are month boundaries."""
     months = [period_name(period_of(day, "month"), "month") for day in (first, last)]
     begins = first == FIRST_DAY or _of(months[0])[0] == first
     ends = last == LAST_DAY or _of(months[1])[1] == last

@@ -1,7 +1,7 @@
 """The largest part of the population, or of time, that a release may still read.
 
-Parts are taken or left as a whole where the ledger does not tell them apart, and are
-divided along its own cuts where they are denied.
+Parts are kept or left out as a whole where the ledger does not distinguish them, and
+are divided along its own segments where they are denied.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from modicum.api.local.explanation.release_text import Written, name_of, with_me
 from modicum.api.local.explanation.remedies import Fit
 from modicum.ledger.cells.axes import Box
 
-#: So many variants are decided; what was not divided by then is left out as a whole.
+#: Maximum number of variants; what is still undivided then is left out as a whole.
 TRIES_MAX = 250
-#: Fewer, where the ledger is divided finely: so many variants times boxes of segments.
+#: A lower limit where the ledger has many segments: variants times boxes.
 _BOXES_TRIED_MAX = 60_000
-#: But at least so many.
+#: The minimum of that limit.
 _TRIES_MIN = 4
-#: So many parts that are left out are named.
+#: Maximum number of omitted parts listed.
 _NAMED = 4
 
 
 class Axes(Protocol):
-    """How parts of the data are divided along what is varied."""
+    """Division of the data along the varied dimension."""
 
     @property
     def whole(self) -> Box:
@@ -62,18 +62,18 @@ class Axes(Protocol):
         ...
 
     def within(self, place: int, boxes: Sequence[Box]) -> Any:
-        """Return what a mechanism reads within boxes, in words; None for all."""
+        """Return the data that a mechanism reads within boxes; None for all."""
         ...
 
     def words(self, boxes: Sequence[Box]) -> list[str]:
-        """Return boxes for people, as few as make up the same."""
+        """Return boxes for display, as few as make up the same."""
         ...
 
 
 def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
-    """Return the release with the largest part of the data that passes.
+    """Return the release with the largest part of the data that is allowed.
 
-    No value or period that was left out could be added again.
+    No omitted value or period could be added back.
     """
     vocabulary = trials.look.balances.compiled.policy.vocabulary
     if vary in vocabulary.labels:
@@ -87,13 +87,13 @@ def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
     reason = axes.helpless()
     if reason:
         return trials.nothing(vary, reason)
-    if not trials.goes_on():  # To divide what it reads is work, too.
+    if not trials.goes_on():  # Dividing its data counts as work, too.
         return trials.nothing(vary)
     return _Narrowing(trials, vary, chosen, axes).fit()
 
 
 class _Narrowing:
-    """Keeps as many parts as pass together."""
+    """Keeps as many parts as are allowed together."""
 
     def __init__(
         self, trials: Trials, vary: str, chosen: frozenset[int], axes: Axes
@@ -109,7 +109,7 @@ class _Narrowing:
         self._undivided = self._unsaid = False
 
     def fit(self) -> Fit:
-        """Return the release with what could be kept."""
+        """Return the release with the kept parts."""
         groups = self._to_settle()
         while groups:
             groups += reversed(self._settled(groups.pop()))
@@ -121,7 +121,7 @@ class _Narrowing:
         return self._trials.fit(self._vary, variant, self._changes(), self._why())
 
     def _to_settle(self) -> list[Sequence[Box]]:
-        """Return what is tried to be kept, as a whole, the first last."""
+        """Return the parts still to try, as a whole, the first last."""
         parted = self._axes.parted()
         if parted is None:
             return [[self._axes.whole]]
@@ -185,7 +185,7 @@ class _Narrowing:
                 continue
             else:
                 part = self._axes.within(place, boxes)
-            named = {"name": name_of(one, place)}  # Its place may be another one now.
+            named = {"name": name_of(one, place)}  # Its position may have changed.
             mechanisms.append(named | own | ({} if part is None else {key: part}))
         if not mechanisms:
             return None

@@ -1,4 +1,4 @@
-"""Trying variants of a release at one head: what the rules would say to each."""
+"""Deciding variants of a release at one head."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from modicum.core.errors import InputError
 from modicum.ledger import Balances, RecordedRelease, Standing, Verdict, decide
 from modicum.ledger.decision.balances import ReservedRelease
 
-#: So many mechanisms are priced and decided in one search, over all variants. A release
-#: of twenty has five hundred variants; time is no measure, as it would not be the same
-#: for the same question twice.
+#: Limit on mechanisms priced and decided in one search, over all variants. A release of
+#: twenty has five hundred variants; a time limit would make results depend on the
+#: machine.
 WORK_MAX = 10_000
 
 
 class HeadView(Struct, frozen=True):
-    """A ledger at one head, lent for a while; nothing in it may be changed.
+    """A read-only view of a ledger at one head, valid for a limited time.
 
     Attributes:
-        balances: What every rule was charged.
+        balances: The balance of every rule.
         day: The day, as an ordinal.
         seq: The number of the last entry.
         head: Its hash.
-        brought: All that was ever brought in, read from the log each time.
-        standing: Where an id stands, or None.
+        brought: All releases of the log, read from it each time.
+        standing: Returns the status of an id, or None.
     """
 
     balances: Balances
@@ -43,7 +43,7 @@ class HeadView(Struct, frozen=True):
 
 
 class Trials:
-    """Decides variants of one release at one head. Nothing is written.
+    """Decides variants of one release at one head. Writes nothing.
 
     Args:
         look: The ledger.
@@ -52,9 +52,9 @@ class Trials:
     Attributes:
         look: The ledger.
         base: The release in plain values.
-        tried: How many variants were decided.
-        ended_early: Whether a variant was not looked at, as the search took too much
-            work already. What was not looked at may pass.
+        tried: The number of decided variants.
+        ended_early: Whether a variant was skipped because the search reached its limit.
+            A skipped variant may be allowed.
     """
 
     def __init__(self, look: HeadView, release: Description) -> None:
@@ -85,7 +85,7 @@ class Trials:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the rules say to the release itself."""
+        """The decision about the release itself."""
         return decide(self.look.balances, self.recorded, self.look.day)
 
     def goes_on(self) -> bool:
@@ -98,7 +98,7 @@ class Trials:
     def priced(self, variant: Written) -> RecordedRelease | None:
         """Return a variant, priced; None if it cannot be read or priced.
 
-        None, too, once the search took too much work: see `ended_early`.
+        Also None once the search reached its limit: see `ended_early`.
         """
         if not self.goes_on():
             return None
@@ -109,9 +109,9 @@ class Trials:
             return None
 
     def say(self, variant: Written, day: int | None = None) -> Verdict | None:
-        """Return what the rules say to a variant; None if it cannot be read or priced.
+        """Return the decision about a variant; None if it cannot be read or priced.
 
-        None, too, once the search took too much work: see `ended_early`.
+        Also None once the search reached its limit: see `ended_early`.
         """
         self.tried += 1
         release = self.priced(variant)
@@ -121,16 +121,16 @@ class Trials:
         return decide(self.look.balances, release, on)
 
     def allows(self, variant: Written, day: int | None = None) -> bool:
-        """Return whether a variant can be read, and every rule lets it pass."""
+        """Return whether a variant can be read and every rule allows it."""
         verdict = self.say(variant, day)
         return verdict is not None and verdict.allowed
 
     def fit(
         self, vary: str, variant: Written, changes: Iterable[str], why: Iterable[str]
     ) -> Fit:
-        """Return a variant that was allowed.
+        """Return an allowed variant as a fit.
 
-        If the search ended early, it says so: a closer one may pass, too.
+        If the search ended early, the fit is marked: a closer one may be allowed, too.
         """
         at, ended = (self.look.seq, self.look.head), self.ended_early
         said = (*why, ENDED_EARLY) if ended else tuple(why)
@@ -143,7 +143,7 @@ class Trials:
 
 
 def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
-    """Yield which rules deny a variant, in words."""
+    """Yield the rules that deny a variant, as text."""
     if verdict is None:
         yield "other variants cannot be read or priced"
         return

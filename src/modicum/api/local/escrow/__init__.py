@@ -1,1 +1,1 @@
-"""The escrow's verbs, and what they need from the world."""
+"""The operations of the escrow."""

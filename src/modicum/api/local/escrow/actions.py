@@ -1,9 +1,10 @@
-"""What people do in the escrow: register data, ask for flows, agree, run, receive.
+"""The operations of the escrow: register data, request flows, vote, run, receive.
 
-The steps of the utility signaling protocol are these verbs. An analyst asks for queries
-(`ask_query`), owners look at that and agree (`show`, `approve`), it is run and withheld
-(`run`), its answers are asked for, agreed to and received (`ask_output`, `receive`);
-then the same for a task (`ask_task`) and its scores (`ask_signal`, `ask_raw_signal`).
+The steps of the utility signaling protocol are these methods. An analyst requests
+queries (`ask_query`), owners review and approve them (`show`, `approve`), they are run
+and their answers withheld (`run`), and disclosure of the answers is requested, approved
+and received (`ask_output`, `receive`); then the same for a task (`ask_task`) and its
+scores (`ask_signal`, `ask_raw_signal`).
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ from modicum.ledger.state.flow import Flow
 
 @dataclass(frozen=True, slots=True)
 class ShownContract:
-    """A contract as people look at it before they say something to it.
+    """A contract as shown to voters.
 
     Attributes:
-        flow: The contract, and how far it has come.
-        consents: Where its owners stand.
+        flow: The contract and its state.
+        consents: The consents of its owners.
         program: Of a task, the program that it runs; None for others.
     """
 
@@ -71,7 +72,7 @@ class ShownContract:
 
 
 class EscrowActions(EscrowProposals):
-    """What somebody does in the escrow."""
+    """The operations of an actor in the escrow."""
 
     # --- data ---
 
@@ -82,18 +83,18 @@ class EscrowActions(EscrowProposals):
         declared: Declared,
         owned: Ownership | None = None,
     ) -> Version:
-        """Put a version of a data set into the vault, and register it.
+        """Store a version of a data set in the vault, and register it.
 
         Args:
-            name: What it is called: the name of its table.
+            name: Its name, that of its table.
             content: Its rows.
-            declared: What its table is, and how its rows are written.
-            owned: Whose it is, for its first version; None for a later one.
+            declared: The declaration of its table, and the format of its rows.
+            owned: Its owners, for its first version; None for a later one.
 
         Raises:
             ConflictError: If the actor does not own it, or it is owned otherwise.
-            InputError: If the file does not declare it, its rows cannot be opened or
-                are not as declared, or it is new and nobody owns it.
+            InputError: If the file does not declare it, its rows cannot be read or
+                violate the declaration, or it is new and has no owner.
             UnavailableError: If it cannot be stored.
             UsageError: If there is no ledger with a policy, no vault, or no engine.
         """
@@ -101,10 +102,10 @@ class EscrowActions(EscrowProposals):
         return register(self._ledger, self._tools, given, self._actor)
 
     def shred(self, version: Version, *, reason: str) -> None:
-        """Destroy a version, and whatever was computed of it and is withheld.
+        """Destroy a version, and all withheld results computed from it.
 
-        First the ledger says so, and nothing flows from it any more; then the keys are
-        destroyed. If that fails, shred it again.
+        The ledger records this first, which stops all flows; then the keys are
+        destroyed. If that fails, shred again.
 
         Args:
             version: The version.
@@ -137,10 +138,10 @@ class EscrowActions(EscrowProposals):
         return tuple(replace(one) for one in self._look().flows.values())
 
     def show(self, name: str) -> ShownContract:
-        """Return a contract as people look at it. Writes nothing.
+        """Return a contract as shown to voters. Writes nothing.
 
         Args:
-            name: What it is called.
+            name: The contract.
 
         Raises:
             InputError: If there is none.
@@ -160,7 +161,7 @@ class EscrowActions(EscrowProposals):
     def own_rows(
         self, versions: Iterable[Version]
     ) -> AbstractContextManager[Mapping[str, object]]:
-        """Return rows by data set, while it is open, to an owner of all of them.
+        """Return rows by data set, while open, to an owner of all of them.
 
         They are in memory only. Writes nothing.
 
@@ -172,7 +173,7 @@ class EscrowActions(EscrowProposals):
             InputError: If there is no such version.
             UnavailableError: If a key cannot be had.
             UsageError: If there is no ledger, or no vault.
-            VerificationError: If something is not what was put in.
+            VerificationError: If the sealed content was changed.
         """
         return own_rows(self._ledger, self._tools.equipment, self._actor, versions)
 
@@ -187,22 +188,22 @@ class EscrowActions(EscrowProposals):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedContractVote:
-        """Agree to a contract, as an owner of its data.
+        """Approve a contract, as an owner of its data.
 
         Args:
-            name: What it is called.
+            name: The contract.
             reason: Why, for the record; 1 to 2000 characters.
             head: The hash of the last entry that the actor has looked at, or at least
                 its first 12 characters; None for whichever is last.
             content: The digest of the contract that the actor has looked at; None for
                 whichever it has.
-            key: What signs it; None for nobody.
+            key: The signer; None for no signature.
 
         Raises:
-            ApprovalError: If it is not signed as their data set asks.
+            ApprovalError: If a required signature is missing.
             ConflictError: If they own none of its data, or it is over.
             InputError: If there is no such contract, or no reason.
-            StaleError: If something came in since `head`, or it has other contents.
+            StaleError: If the log has entries after `head`, or the contents differ.
             UsageError: If there is no ledger with a policy.
         """
         return self.vote(name, Ballot(True, reason, head, key, content))  # noqa: FBT003
@@ -215,10 +216,10 @@ class EscrowActions(EscrowProposals):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedContractVote:
-        """Refuse a contract, or take an agreement back. It blocks until taken back.
+        """Refuse a contract, or withdraw an approval. A refusal blocks until withdrawn.
 
         Args:
-            name: What it is called.
+            name: The contract.
             reason: As for `approve`.
             content: As for `approve`.
             key: As for `approve`; a refusal counts without, too.
@@ -240,7 +241,7 @@ class EscrowActions(EscrowProposals):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedVersionVote:
-        """Agree to a version that replaces the rows of a data set, as an owner.
+        """Approve a version that replaces the rows of a data set, as an owner.
 
         Args:
             version: The version.
@@ -251,7 +252,7 @@ class EscrowActions(EscrowProposals):
             key: As for `approve`.
 
         Raises:
-            ApprovalError: If it is not signed as the data set asks.
+            ApprovalError: If a required signature is missing.
             ConflictError: If they do not own it, or it does not wait for its owners.
             InputError: If there is no such version, or no reason.
             StaleError: As for `approve`.
@@ -268,7 +269,7 @@ class EscrowActions(EscrowProposals):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedVersionVote:
-        """Refuse a version that waits. It blocks until taken back.
+        """Refuse a pending version. A refusal blocks until withdrawn.
 
         Args:
             version: The version.
@@ -300,15 +301,15 @@ class EscrowActions(EscrowProposals):
     # --- flowing ---
 
     def run(self, name: str) -> Ran:
-        """Run what a contract permits; what it computes is withheld.
+        """Run a contract; its results are withheld.
 
         Args:
-            name: What the contract is called.
+            name: The contract.
 
         Raises:
             ApprovalError: If people must agree to a release first.
             ConflictError: If the contract does not permit it now.
-            InputError: If there is none, or it lets something go.
+            InputError: If it does not exist, or is a disclosure contract.
             StaleError: If its queries were priced under another policy.
             UnavailableError: If its sandbox is not there, and nothing ran; or it ended
                 without results, and the use is counted.
@@ -330,17 +331,17 @@ class EscrowActions(EscrowProposals):
         )
 
     def receive(self, name: str) -> DisclosedResult:
-        """Return what a contract lets go, to one of its recipients: the actor.
+        """Return the disclosure of a contract to one of its recipients: the actor.
 
         Args:
-            name: What the contract is called.
+            name: The contract.
 
         Raises:
             ConflictError: If the contract does not permit it now.
             InputError: If there is none.
-            UnavailableError: If it cannot be read; nothing went out then.
+            UnavailableError: If it cannot be read; nothing was disclosed then.
             UsageError: If there is no ledger, or no vault.
-            VerificationError: If it is not what was withheld.
+            VerificationError: If the withheld content was changed.
         """
         vault = self._tools.equipment.vault
 
@@ -356,9 +357,9 @@ class EscrowActions(EscrowProposals):
 
 
 def _to_run(entry: Entry, name: str) -> tuple[Contract, Flow | None]:
-    """Return a contract and what it follows from, as the turn's own book has them.
+    """Return a contract and the contract that it builds on, from the turn's own state.
 
-    What is looked at beside a turn may come from a snapshot, which nobody vouches for.
+    A read outside of a turn may come from a snapshot, which is not authenticated.
     """
     escrow = entry.book.state.escrow
     contract = named(escrow, name).contract

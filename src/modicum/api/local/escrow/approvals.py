@@ -1,4 +1,4 @@
-"""What owners say to contracts and versions: looked at in the turn, and recorded."""
+"""Votes of owners on contracts and versions: checked in the turn, and recorded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _Vote: TypeAlias = tuple[str, bool, tuple[str, ...], int, str]
 
 
 class RecordedContractVote(Agreement, frozen=True, kw_only=True):
-    """The vote of an owner on a contract, and where it stands after that.
+    """The vote of an owner on a contract, and the state after it.
 
     Attributes:
         flow: The contract.
-        consents: Where the owners stand.
-        repeated: Whether it is what they said last, so that nothing was added.
+        consents: The consents of the owners.
+        repeated: Whether it equals their last vote, so that nothing was added.
     """
 
     flow: Flow
@@ -35,13 +35,13 @@ class RecordedContractVote(Agreement, frozen=True, kw_only=True):
 
 
 class RecordedVersionVote(Agreement, frozen=True, kw_only=True):
-    """The vote of an owner on a version of their data, and where it stands after that.
+    """The vote of an owner on a version of their data, and the state after it.
 
     Attributes:
         version: The version.
-        content: The SHA-256 of what it is about.
-        consent: Where the owners stand.
-        repeated: Whether it is what they said last, so that nothing was added.
+        content: The SHA-256 of the content voted on.
+        consent: The consent of the owners.
+        repeated: Whether it equals their last vote, so that nothing was added.
     """
 
     version: Version
@@ -53,7 +53,7 @@ class RecordedVersionVote(Agreement, frozen=True, kw_only=True):
 def vote_on_version(
     entry: Entry, version: Version, word: Ballot
 ) -> RecordedVersionVote:
-    """Record what an owner says to a version, unless it is what they said last."""
+    """Record an owner's vote on a version, unless it repeats the last one."""
     data = entry.book.state.escrow.data
     content = version_of(data, version).content(version)
     called = f"version {version.number} of `{version.id}`"
@@ -68,7 +68,7 @@ def vote_on_version(
 
 
 def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContractVote:
-    """Record what an owner says to a contract, unless it is what they said last."""
+    """Record an owner's vote on a contract, unless it repeats the last one."""
     contract, state = flow.contract, entry.book.state
     vote, repeated = _say(
         entry,
@@ -89,7 +89,7 @@ def _say(
     data_sets: Iterable[str],
     word: Ballot,
 ) -> tuple[_Vote, bool]:
-    """Record a vote; return it, and whether it stood there already."""
+    """Record a vote; return it, and whether it was recorded before."""
     refuse_content(called, about[2], word.content)
     body = ApprovalGiven(
         *about,
@@ -142,7 +142,7 @@ def _badly_signed(message: str, note: str) -> ApprovalError:
 
 
 def _said_before(entry: Entry, body: ApprovalGiven) -> Agreement | None:
-    """Return somebody's last word if it is the same; else None."""
+    """Return an actor's last vote if it is the same; else None."""
     said = entry.book.state.approvals.get((body.subject, body.content), ())
     last = next((one for one in reversed(said) if one.by == entry.actor), None)
     same = last is not None and (last.approves, last.key) == (body.approves, body.key)

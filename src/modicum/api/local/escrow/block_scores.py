@@ -1,4 +1,4 @@
-"""Scores of blocks of people as contracts have them: asked for, and read again."""
+"""Scores of blocks of people in contracts: priced, and read again."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from modicum.policy import CompiledPolicy
 def score_of_blocks(
     scored: Scored, blocks: ByBlocks, compiled: CompiledPolicy
 ) -> tuple[BlockScore, Charge]:
-    """Return what a score of blocks costs, and what its contract charges."""
+    """Return the price of a score of blocks, and the charge of its contract."""
     vocabulary = compiled.policy.vocabulary
     score = block_score(scored, blocks, vocabulary)
-    # What is agreed to is this text: it must say all, and nothing else.
+    # Owners agree to this text: it must be complete and contain nothing else.
     if read_blocks(score.text, vocabulary) != (scored.release, score.blocks):
         raise _otherwise(scored.release)
     recorded = price_release(score.described, compiled)
@@ -36,7 +36,7 @@ def scored_of(
     data: Mapping[str, DataSet],
     compiled: CompiledPolicy,
 ) -> Scored:
-    """Return what is scored, its queries read under a policy."""
+    """Return the scored content, with its queries read under a policy."""
     terms = query.terms
     assert isinstance(terms, QueryTerms)  # A task follows from nothing else.
     tables = tables_of(data, query.data.values(), compiled)
@@ -50,7 +50,7 @@ def read_again(
     data: Mapping[str, DataSet],
     compiled: CompiledPolicy,
 ) -> BlockScore:
-    """Return a score of blocks that means what it did when people agreed to it."""
+    """Return a score of blocks, checked to mean what its owners agreed to."""
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     if len(terms.charges) != 1:

@@ -1,4 +1,4 @@
-"""Data sets as they come into the vault, and as they are destroyed there."""
+"""Data sets: registration in the vault and destruction."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ from modicum.ledger.state.datasets import version_of
 from modicum.ledger.state.escrow import Escrow
 from modicum.query.tables import Table
 
-#: So many numbers of versions are tried that crashes may have used up.
+#: Maximum number of version numbers skipped after crashes.
 _NUMBERS_TRIED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose data is, and how much of it may be asked.
+    """The owners of data, and the limits on its use.
 
     Attributes:
         owners: By name the keys, in hexadecimal, that their agreement must be signed
             with; none if it need not be signed.
-        quorum: So many of them must agree to each flow.
-        contracts_max: So many contracts may be open for one analyst at a time.
-        bits_max: So many bits may one person be told outside differential privacy.
+        quorum: The number of owners that must agree to each flow.
+        contracts_max: The maximum number of open contracts per analyst.
+        bits_max: The maximum number of bits disclosed to one person outside
+            differential privacy.
     """
 
     owners: Mapping[str, tuple[str, ...]]
@@ -55,11 +56,11 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a data set is.
+    """The declaration of a data set.
 
     Attributes:
         table: A tables file that declares its table, as a text.
-        media: How its rows are written.
+        media: The format of rows.
     """
 
     table: str
@@ -68,13 +69,13 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class GivenVersion:
-    """A version of a data set that somebody gives.
+    """A version of a data set to register.
 
     Attributes:
         name: The data set.
         content: Its rows.
-        declared: What it is.
-        owned: Whose it is, for the first version; None for a later one.
+        declared: Its declaration.
+        owned: Its owners, for the first version; None for a later one.
     """
 
     name: str
@@ -106,7 +107,7 @@ def register(ledger: Ledger, tools: Tools, given: GivenVersion, actor: str) -> V
         try:
             done = ledger.turn(partial(_added, body))
         except UnavailableError:
-            raise  # Nobody knows whether it was written; `_left_behind` sees to it.
+            raise  # It is unknown whether it was written; `_left_behind` cleans up.
         except Exception:  # Nothing was written.
             vault.shred(programs.of_data(version))
             raise
@@ -145,7 +146,7 @@ def _look_work(
 
 
 def _refuse_look_alike(name: str, escrow: Escrow) -> None:
-    """Refuse a name that queries could not tell from another one."""
+    """Refuse a name that queries could not distinguish from another one."""
     for other in escrow.data:
         if other != name and other.lower() == name.lower():
             raise InputError(
@@ -159,9 +160,9 @@ def _refuse_look_alike(name: str, escrow: Escrow) -> None:
 
 
 def _left_behind(ledger: Ledger, name: str) -> list[int]:
-    """Return the numbers of versions that were put in, maybe, and never registered.
+    """Return the numbers of versions that may be stored but were never registered.
 
-    The fold takes no lower number than the newest any more, so nobody waits for them.
+    The fold accepts no number below the newest, so they can never be registered.
     """
     book, _, _ = ledger.look()
     known = book.state.escrow.data[name]
@@ -176,7 +177,7 @@ def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
 
 
 def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
-    """Destroy a version, and whatever was computed of it and is withheld."""
+    """Destroy a version, and all withheld results computed from it."""
 
     def work(entry: Entry) -> list[str]:
         why = reason_text(reason, "shredding data")
@@ -192,7 +193,7 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
     for number in _left_behind(ledger, version.id):
         vault.shred(programs.of_data(Version(version.id, number)))
     for number in _maybe_put_in(ledger, version.id):
-        # Somebody may be about to register it: they are told that it is gone, then.
+        # A concurrent registration then fails because the version is gone.
         place = programs.of_data(Version(version.id, number))
         if vault.find(place) is not None:
             vault.shred(place)
@@ -200,7 +201,7 @@ def shred(ledger: Ledger, vault: Vault, version: Version, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Owns:
-    """Whose a new version is, and its number if nothing else took it."""
+    """The owners of a new version, and its number if it is free."""
 
     owned: Ownership
     next: int

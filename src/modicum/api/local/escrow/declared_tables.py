@@ -1,4 +1,4 @@
-"""What the ledger says of data sets, as queries need it."""
+"""Declarations of data sets in the ledger, for queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from modicum.release.vocabulary import Vocabulary
 
 
 def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
-    """Return what a tables file says of the table of a data set."""
+    """Return the declaration of a data set's table in a tables file."""
     tables = read_tables(_read(text, name), compiled.policy.vocabulary)
     _declaration(text, name)
     return tables.by_name[name]
@@ -34,7 +34,7 @@ def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
 def tables_of(
     data: Mapping[str, DataSet], versions: Iterable[Version], compiled: CompiledPolicy
 ) -> Tables:
-    """Return what is declared about versions of data sets."""
+    """Return the declarations of versions of data sets."""
     found = dict[str, Table]()
     for one in versions:
         table = _table_of(data, one, compiled)
@@ -46,11 +46,11 @@ def tables_of(
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest versions of data sets, and what is declared about them.
+    """The newest versions of data sets, and their declarations.
 
     Attributes:
         versions: The versions, by data set.
-        tables: The tables of those that the policy still has the words for.
+        tables: The tables whose vocabulary the policy still has.
         stale: Why the others cannot be read, by data set.
     """
 
@@ -75,9 +75,9 @@ def newest_of(
     compiled: CompiledPolicy,
     among: Collection[str] | None = None,
 ) -> Newest:
-    """Return the newest version of each data set, but for those that were shredded.
+    """Return the newest version of each data set, except for shredded ones.
 
-    Data sets that the policy has other words for keep nobody from asking the rest.
+    Data sets that the policy no longer matches do not block queries on the others.
     """
     versions = {
         name: Version(name, one.newest)
@@ -106,14 +106,14 @@ def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile
 
 
 def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
-    """Return what a query charges."""
+    """Return the charge of a query."""
     recorded = price_release(query.described, compiled)
     return Charge(recorded.id, recorded.content, text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a policy, which its digest tells from those of others."""
+    """The vocabulary of a policy, identified by its digest."""
 
     policy: str
     vocabulary: Vocabulary = field(compare=False)
@@ -122,7 +122,7 @@ class _Words:
 def _table_of(
     data: Mapping[str, DataSet], version: Version, compiled: CompiledPolicy
 ) -> Table | InputError:
-    """Return what is declared about a version, or why that cannot be read."""
+    """Return the declaration of a version, or why it cannot be read."""
     words = _Words(compiled.policy.digest, compiled.policy.vocabulary)
     return _table(version_of(data, version).table, version.id, words)
 
@@ -138,7 +138,7 @@ def _table(text: str, name: str, words: _Words) -> Table | InputError:
         node = Entries((format_, (key, Entries((declaration,), None))), None)
         return read_tables(node, words.vocabulary).by_name[name]
     except InputError as error:
-        return InputError(*error.problems)  # It is kept: without what it was read of.
+        return InputError(*error.problems)  # It is cached without its input.
 
 
 def _read(text: str, name: str) -> Node:
@@ -169,12 +169,12 @@ def own_rows(
     ledger: Ledger, equipment: Equipment, actor: str, versions: Iterable[Version]
 ) -> Iterator[Mapping[str, object]]:
     """Yield the rows of versions of data sets by name, to an owner of all of them."""
-    # No entry says that an owner looked. A contract is for what flows to others, and
-    # here nothing does; while a log that told who looked, and when, would tell
-    # analysts which decisions came after somebody saw rows.
+    # No entry records that an owner looked. A contract governs flows to others, which
+    # this is not; and a log of who looked, and when, would show analysts which
+    # decisions followed a look at rows.
     book, _, _ = ledger.look()
     data, asked = book.state.escrow.data, tuple(versions)
-    for one in asked:  # All of them, before a key of any is asked for.
+    for one in asked:  # All of them are checked before any key is requested.
         _must_own(data, one, actor)
     with ExitStack() as stack:
         found = {}

@@ -1,7 +1,7 @@
-"""Letting go of what a contract permits: answers, and scores.
+"""Disclosure of what a contract permits: answers and scores.
 
-What goes out stands in the ledger before it does. A score on exact answers stands
-there as a disclosure outside differential privacy, too, in the same turn.
+A disclosure is recorded in the ledger before it happens. A score on exact answers is
+also recorded as a disclosure outside differential privacy, in the same turn.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from modicum.release import EVERYTHING
 
 @dataclass(frozen=True, slots=True)
 class DisclosedResult:
-    """What went out under a contract.
+    """A disclosure under a contract.
 
     Attributes:
-        contract: What the contract is called.
-        flow: What kind of flow it is: `output`, `signal` or `raw-signal`.
+        contract: The contract's id.
+        flow: The kind of flow: `output`, `signal` or `raw-signal`.
         private: Whether it is differentially private; a raw signal is not.
-        answers: Of an output, by release, the documented JSON form of its answers.
-        score: Of a signal, the score as a decimal text; None if there is none, or a
-            bin is told instead.
+        answers: For an output, by release, the documented JSON form of its answers.
+        score: For a signal, the score as a decimal text; None if there is none, or only
+            a bin is disclosed.
         bin: Of a raw signal in bins, the ends of the bin that the score lies in.
     """
 
@@ -56,7 +56,7 @@ class DisclosedResult:
 
     @property
     def view(self) -> schema.Disclosed:
-        """The same, as answers show it."""
+        """The public form."""
         return schema.Disclosed(
             contract=self.contract,
             flow=cast("Literal['output', 'signal', 'raw-signal']", self.flow),
@@ -70,7 +70,7 @@ class DisclosedResult:
 
 
 def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
-    """Return what a contract follows from, and where what it lets go lies."""
+    """Return the contract that a disclosure builds on, and the sealed result."""
     state, contract = entry.book.state, flow.contract
     said = state.approvals.get(("contract", contract.digest), ())
     consent = state.escrow.consents(flow, said)
@@ -87,7 +87,7 @@ def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
 
 
 def disclose(entry: Entry, flow: Flow, parent: Flow) -> None:
-    """Note that something goes out to whoever acts; from here on it is out."""
+    """Record a disclosure to the actor; it counts as disclosed from here on."""
     state, contract = entry.book.state, flow.contract
     if isinstance(contract.terms, RawSignalTerms):
         identifier = disclosure_of(contract.digest)
@@ -103,7 +103,7 @@ def disclose(entry: Entry, flow: Flow, parent: Flow) -> None:
 def disclosed_value(
     vault: Vault, flow: Flow, parent: Flow, sealed: Sealed
 ) -> DisclosedResult:
-    """Return what goes out under a contract, as it goes out. It is not out yet."""
+    """Return the disclosed value of a contract. It is not disclosed yet."""
     contract, data = flow.contract, vault.open(sealed)
     terms = contract.terms
     if isinstance(terms, OutputTerms):
@@ -135,7 +135,7 @@ def _disclosure(entry: Entry, flow: Flow) -> DisclosureRecorded:
 
 
 def _charged(entry: Entry, flow: Flow) -> list[str]:
-    """Return the releases that something came from, by their ids."""
+    """Return the ids of the releases that a result was computed by."""
     found: list[str] = []
     above: Flow | None = flow
     while above is not None:

@@ -1,7 +1,7 @@
-"""What all runs of the escrow have in common: how they begin, and how they end.
+"""Common parts of escrow runs: start, execution, and end.
 
-A run is counted before anything is read. Whatever becomes of it, who asked is told no
-more than that it ended: why it failed may be a fact about rows.
+A run is counted before anything is read. Whatever its outcome, the requester learns
+only that it ended: the cause of a failure may depend on rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Rows: TypeAlias = Mapping[str, tuple[Sealed, str]]
 
 _DENIED: Final = "another query of its contract was denied"
 _FAILED: Final = "another query of its contract could not be reserved"
-#: Why what was reserved is taken back, if its run may not begin any more.
+#: The reason for releasing a reservation whose run may no longer start.
 CHANGED: Final = "its contract no longer permits it"
 #: A task has its sandbox for a day at most.
 TASK_SECONDS: Final = 24 * 60 * 60
@@ -49,10 +49,10 @@ TASK_SECONDS: Final = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What became of a run.
+    """The outcome of a run.
 
     Attributes:
-        denied: What the ledger said to the query that it denied; None if it ran.
+        denied: The decision about the query that was denied; None if it ran.
     """
 
     denied: Decision | None = None
@@ -60,14 +60,14 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What runs need.
+    """The dependencies of runs.
 
     Attributes:
         equipment: The vault, and sandboxes.
-        engines: Where engines for queries come from.
+        engines: The source of query engines.
         task_seconds: So long the programs of a task may take in all: others wait.
-        still: Raises if nobody wants a run any more. It is called while others have the
-            sandbox, and before the run is counted and spent, and not afterwards.
+        still: Raises if the run is no longer wanted. It is called while waiting for the
+            sandbox, and before the run is counted and spent, but not afterwards.
     """
 
     equipment: Equipment
@@ -91,10 +91,10 @@ def must_be_permitted(entry: Entry, contract: Contract) -> None:
 def reserve(
     ledger: Ledger, tools: Tools, releases: Sequence[tuple[str, Node]]
 ) -> Decision | None:
-    """Reserve what releases cost; return the denial if one is denied.
+    """Reserve the losses of releases; return the denial if one is denied.
 
-    This comes before rows are opened, since how long that takes depends on them: a
-    denial may be repeated at no cost.
+    This precedes opening rows, whose duration depends on them: a denial may be repeated
+    at no cost.
     """
     tools.still()
     reserved: list[str] = []
@@ -126,18 +126,18 @@ def _used(release: str, status: str) -> ModicumError:
 
 
 def give_up(ledger: Ledger, releases: Iterable[str], reason: str) -> None:
-    """Take back what was reserved for a run that does not begin, as far as it goes."""
+    """Cancel the reservations of a run that does not start, as far as possible."""
     for one in releases:
-        with suppress(ModicumError):  # It ends by itself, and why is told already.
+        with suppress(ModicumError):  # It expires anyway, and the cause was reported.
             ledger.cancel(one, reason=reason)
 
 
 def begin(entry: Entry, contract: Contract) -> int:
-    """Count a run, and spend what it costs: rows may be read from here on."""
+    """Count a run, and spend its loss: rows may be read from here on."""
     terms = contract.terms
     assert isinstance(terms, QueryTerms | TaskTerms)
     for charge in terms.charges:
-        # What started before may have told something: then this refuses.
+        # A release started earlier may have been disclosed: then this refuses.
         step(ReleaseStarted(charge.release), entry)
     run = entry.book.state.escrow.flow(contract.digest).runs + 1
     entry.add(FlowBegun(contract.digest, run))
@@ -158,9 +158,9 @@ def rows_of(entry: Entry, contract: Contract) -> Rows:
 def opened(
     tools: Tools, rows: Rows, work: Callable[..., Work], *given: object
 ) -> Iterator[Apart]:
-    """Have rows open and looked at, in a process of their own, before a run begins.
+    """Open and check rows in a separate process, before a run starts.
 
-    What was reserved for a run stands if that fails: the next one goes on with it.
+    If that fails, the reservation stays valid, and the next run uses it.
     """
     opens = [sealed.id for sealed, _ in rows.values()]
     with ExitStack() as stack:
@@ -186,14 +186,14 @@ def carried_out(
     work: Callable[[], Mapping[str, str]],
     held: ExitStack | None = None,
 ) -> Ran:
-    """Do the work of a run that began, and withhold what it computed."""
+    """Do the work of a started run, and withhold its results."""
     digest, results = contract.digest, dict[str, str]()
     try:
         with held or ExitStack():
             results = dict(work())
-    except Exception:  # noqa: BLE001 - it may quote rows; that it failed is told below
+    except Exception:  # noqa: BLE001 - it may quote rows; the failure is reported below
         results.clear()
-    except BaseException:  # Whoever ends it does not wait for a ledger that is away.
+    except BaseException:  # An interrupted run does not wait for an unavailable ledger.
         with suppress(ModicumError):
             ledger.turn(partial(_told, FlowWithheld(digest, run, {})))
         raise

@@ -1,4 +1,4 @@
-"""Which sandbox holds which programs, and for how long."""
+"""The assignment of programs to sandboxes, and time limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIERS: Final = ("bubblewrap", "gvisor", "wasm")
 
 
 def refuse_misplaced(program: Program, tier: str) -> None:
-    """Refuse a program that its sandbox does not hold, before anybody is asked."""
+    """Refuse a program that its sandbox does not support, before any request."""
     if tier not in TIERS:
         raise InputError(
             Problem(
@@ -40,16 +40,16 @@ def refuse_misplaced(program: Program, tier: str) -> None:
 
 
 def may_see_exact(program: Program, tier: str) -> bool:
-    """Return whether a program may be given exact answers in a sandbox.
+    """Return whether a program may receive exact answers in a sandbox.
 
-    Code that nobody vetted could leave signs of them in a kernel that later runs share,
-    and private scores of those are counted by nobody.
+    Unreviewed code could leave traces of them in a kernel that later runs share, and
+    private scores of those would not be charged.
     """
     return tier == "wasm" or vetted(program)
 
 
 def refuse_exact(program: Program, tier: str) -> None:
-    """Refuse to give exact answers to a program that may not see them."""
+    """Refuse exact answers for a program that may not receive them."""
     if not may_see_exact(program, tier):
         raise InputError(
             Problem(
@@ -82,7 +82,7 @@ def refuse_long(terms: TaskTerms, most: int) -> None:
 
 
 def runnable(tools: Tools, terms: TaskTerms) -> tuple[Program, Limits]:
-    """Return the program of a contract and what it may use up, if it can run at all."""
+    """Return the program of a contract and its limits, if it can run at all."""
     program = program_of(tools.equipment.vault, terms.program)
     refuse_misplaced(program, terms.tier)
     if terms.blocks or "exact" in terms.results:

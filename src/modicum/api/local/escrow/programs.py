@@ -13,22 +13,22 @@ from modicum.ledger.log.contracts import Version
 
 
 def of_data(version: Version) -> str:
-    """Return what a version of a data set is called."""
+    """Return the vault id of a version of a data set."""
     return f"data/{version.id}/{version.number}"
 
 
 def of_result(contract: str, run: int, name: str) -> str:
-    """Return what a result of a run is called."""
+    """Return the vault id of a result of a run."""
     return f"result/{contract}/{run}/{name}"
 
 
 def of_code(code: str) -> str:
-    """Return what the code of a program is called."""
+    """Return the vault id of a program's code."""
     return f"code/{code}"
 
 
 def program_text(program: Program) -> str:
-    """Return what a contract says of a program."""
+    """Return a program's text in a contract."""
     return encode(program.to_plain()).decode("utf-8")
 
 
@@ -45,7 +45,7 @@ def keep_code(vault: Vault, program: Program) -> None:
         try:
             vault.seal(place, program.code)
         except ConflictError:
-            if vault.find(place) is None:  # Somebody did just now, else.
+            if vault.find(place) is None:  # Another process has just stored it.
                 raise
 
 

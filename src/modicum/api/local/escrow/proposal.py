@@ -1,4 +1,4 @@
-"""Contracts as people ask for them: for queries, tasks, and what goes out."""
+"""Proposed contracts: for queries, tasks, and disclosures."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.log.escrow_events import ContractProposed
 from modicum.ledger.state.flow import Flow
 
-#: What goes out may be given that often to all of its recipients together.
+#: Default number of uses of a disclosure, over all recipients.
 USES_OUT: Final = 20
-#: A task may be tried again if its run did not end.
+#: A task may be retried if its run did not end.
 USES_OF_TASK: Final = 3
 
 
 class Moment(Protocol):
-    """A ledger at a moment at which somebody asks: a turn, or what was just read."""
+    """A ledger at the time of a request: a turn, or a state just read."""
 
     @property
     def book(self) -> LedgerBalances:
@@ -59,22 +59,22 @@ class Moment(Protocol):
 
     @property
     def actor(self) -> str:
-        """Who asks."""
+        """The actor."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What everybody says who asks for a flow of data.
+    """The common part of all proposed contracts.
 
     Attributes:
-        id: What the contract is called, as releases are.
+        id: The contract's id, in the format of release ids.
         reason: Why, for the record; 1 to 2000 characters.
-        lasts_seconds: How long the contract holds; at least 1.
-        uses: How often it may be used; None for what is usual: queries run once, tasks
-            may be tried three times, and what goes out is received 20 times.
-        recipients: Who may have what goes out; nobody for the analyst alone.
-        analyst: For whom queries are asked; empty for whoever asks.
+        lasts_seconds: The lifetime of the contract; at least 1.
+        uses: The maximum number of uses; None for the default: queries run once, tasks
+            may be tried three times, and disclosures may be received 20 times.
+        recipients: The recipients of disclosures; empty for the analyst alone.
+        analyst: The analyst; empty for the requester.
     """
 
     id: str
@@ -87,10 +87,10 @@ class Purpose:
 
 @dataclass(frozen=True, slots=True)
 class ProposedTerms:
-    """What is asked for, and when it ends.
+    """A proposal and when it ends.
 
     Attributes:
-        heading: What everybody says.
+        heading: The common part.
         expires_at: When the contract ends.
     """
 
@@ -100,12 +100,12 @@ class ProposedTerms:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Queries that somebody wants to run.
+    """The queries of a proposal.
 
     Attributes:
         texts: Query files, as texts; the tables that they read are data sets.
-        exact: Whether the exact answers are computed, too, for a signal.
-        among: The data sets that whoever asks knows of; None for all.
+        exact: Whether to compute exact answers, too, for a signal.
+        among: The data sets that the requester knows; None for all.
     """
 
     texts: Sequence[str]
@@ -115,14 +115,14 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class ProgramChoice:
-    """A program that somebody wants to run.
+    """The program of a proposal.
 
     Attributes:
         program: The program.
         tier: The sandbox that it runs in.
-        limits: What it may use up.
-        blocks: How people are divided, for a score on exact answers that is
-            differentially private; None for scores on withheld answers.
+        limits: Its resource limits.
+        blocks: The division of people into blocks, for a differentially private score
+            on exact answers; None for scores on withheld answers.
     """
 
     program: Program
@@ -132,7 +132,7 @@ class ProgramChoice:
 
 
 def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
-    """Ask for a flow of data."""
+    """Propose a contract."""
     entry.add(ContractProposed(contract, _why(reason)))
     return entry.book.state.escrow.flows[contract.digest]
 
@@ -140,7 +140,7 @@ def propose(entry: Entry, contract: Contract, reason: str) -> Flow:
 def refuse_in_vain(
     book: LedgerBalances, contract: Contract, reason: str, by: str, at: str
 ) -> None:
-    """Refuse what could not be proposed, before anything is kept for it."""
+    """Refuse a proposal that would fail, before anything is stored for it."""
     _why(reason)
     state = book.state
     state.escrow.refuse_proposal(contract, by, at, state.disclosures)
@@ -177,11 +177,11 @@ def contract_of_query(
 def contract_of_task(
     moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
 ) -> Contract:
-    """Return a contract by which a program runs on withheld answers.
+    """Return a contract to run a program on withheld answers.
 
     It runs on the private answers, and on the exact ones where there are some and it
-    may see them; one that compares runs on the exact ones alone. By blocks it runs on
-    the exact answers about each block, for a score that is differentially private.
+    may receive them; one that compares runs on the exact ones alone. With blocks it
+    runs on the exact answers about each block, for a differentially private score.
     """
     program, limits = wanted.program, wanted.limits
     limits.refuse_short()
@@ -213,7 +213,7 @@ def contract_of_task(
 def _charged(
     moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
 ) -> Charge:
-    """Return what a score of blocks costs; its release is called as its contract is."""
+    """Return the charge of a score of blocks; its release has the contract's id."""
     assert wanted.blocks is not None  # The caller looked.
     refuse_unfit(wanted.program)
     if not isinstance(query.contract.terms, QueryTerms):
@@ -232,13 +232,13 @@ def _charged(
 
 
 def contract_of_output(moment: Moment, asked: ProposedTerms, query: Flow) -> Contract:
-    """Return a contract by which private answers go out."""
+    """Return a contract to disclose private answers."""
     terms = OutputTerms(_result(query, "private"))
     return _drawn_up(moment, asked, terms, _following(query))
 
 
 def contract_of_signal(moment: Moment, asked: ProposedTerms, task: Flow) -> Contract:
-    """Return a contract by which a score on private answers goes out."""
+    """Return a contract to disclose a score on private answers."""
     terms = SignalTerms(_result(task, "private"))
     return _drawn_up(moment, asked, terms, _following(task))
 
@@ -246,7 +246,7 @@ def contract_of_signal(moment: Moment, asked: ProposedTerms, task: Flow) -> Cont
 def contract_of_raw_signal(
     moment: Moment, asked: ProposedTerms, task: Flow, width: Fraction | None
 ) -> Contract:
-    """Return a contract by which a score on exact answers goes out.
+    """Return a contract to disclose a score on exact answers.
 
     That is not differentially private.
     """
@@ -263,7 +263,7 @@ def scores_of(task: Flow) -> Range:
 
 @dataclass(frozen=True, slots=True)
 class _Follows:
-    """What a contract takes over from what it follows from."""
+    """What a contract inherits from the contract that it builds on."""
 
     parent: str
     analyst: str

@@ -1,4 +1,4 @@
-"""What people ask of the escrow: queries, tasks, and what is to go out."""
+"""Requests in the escrow: queries, tasks, and disclosures."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from modicum.ledger.state.flow import Flow
 
 
 class EscrowProposals:
-    """What somebody asks of the escrow.
+    """The requests of an actor in the escrow.
 
     Args:
         ledger: The ledger.
         tools: The vault, sandboxes and engines; None for none.
         clock: The time of day.
-        actor: Who acts.
+        actor: The actor.
         among: The data sets that they know of, to put queries to; None for all.
     """
 
@@ -72,26 +72,26 @@ class EscrowProposals:
         self._among = among
         self._given = tools
 
-    # --- asking ---
+    # --- requests ---
 
     def ask_query(
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
-        """Ask that queries are run on registered data, and their answers withheld.
+        """Request to run queries on registered data and withhold their answers.
 
         Args:
-            heading: What it is called, why, and how long.
+            heading: Its id, reason and lifetime.
             queries: Query files, as texts; their tables are data sets.
-            exact: Whether exact answers are computed, too, for a later signal.
+            exact: Whether to compute exact answers, too, for a later signal.
 
         Raises:
             ConflictError: If it cannot be proposed.
-            InputError: If a query cannot be priced, or reads what is not registered.
+            InputError: If a query cannot be priced, or reads unregistered data.
             UsageError: If there is no ledger with a policy.
         """
         wanted = Queries(queries, exact, self._among)
         book, _, _ = self._ledger.look()
-        # What is read for the first time is read before all others wait for the turn.
+        # Uncached declarations are read before taking the turn, which others wait for.
         newest_of(book.state.escrow.data, active_policy(book), self._among)
         return self._ask(
             heading, lambda moment, asked: contract_of_query(moment, asked, wanted)
@@ -107,23 +107,23 @@ class EscrowProposals:
         limits: Limits | None = None,
         blocks: ByBlocks | None = None,
     ) -> Flow:
-        """Ask that a program runs on withheld answers, and its scores are withheld.
+        """Request to run a program on withheld answers and withhold its scores.
 
         Args:
-            heading: What it is called, why, and how long.
-            query: The contract whose answers it runs on.
+            heading: Its id, reason and lifetime.
+            query: The contract whose answers it reads.
             program: The program; its code is put into the vault.
             tier: The sandbox that it runs in; None for the usual of its language.
-            limits: What it may use up; None for the usual.
-            blocks: Into which blocks people are divided, for a score on exact answers
-                that is differentially private, and charged; None for scores on what
-                is withheld. It runs once, for each block so long as `limits` say.
+            limits: Its resource limits; None for the defaults.
+            blocks: The division of people into blocks, for a score on exact answers
+                that is differentially private, and charged; None for scores on withheld
+                answers. It runs once, with the time limit of `limits` for each block.
 
         Raises:
             ConflictError: If it cannot be proposed.
-            InputError: If there is no such contract, or no reason; the program calls
-                itself a text of the catalogue and is none; it would have the sandbox
-                for too long; it needs exact answers and may not see them there; or the
+            InputError: If the contract or the reason is missing; the program claims to
+                be a text of the catalogue and is not; it would occupy the sandbox for
+                too long; it needs exact answers and may not receive them there; or the
                 queries cannot be divided into blocks.
             UnavailableError: If its code cannot be stored.
             UsageError: If there is no ledger, or no vault.
@@ -141,15 +141,15 @@ class EscrowProposals:
         assert isinstance(draft.terms, TaskTerms)
         refuse_long(draft.terms, tools.task_seconds)
         refuse_in_vain(book, draft, heading.reason, self._actor, now)
-        keep_code(tools.equipment.vault, program)  # Before anybody can agree to it.
+        keep_code(tools.equipment.vault, program)  # Before anyone can approve it.
         return self._ask(heading, draw_up)
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
-        """Ask that private answers go out.
+        """Request the disclosure of private answers.
 
         Args:
-            heading: What it is called, why, how long, and to whom.
-            query: The contract whose answers they are.
+            heading: Its id, reason, lifetime and recipients.
+            query: The contract whose answers are disclosed.
 
         Raises:
             ConflictError: If it cannot be proposed, or has not run.
@@ -164,10 +164,10 @@ class EscrowProposals:
         )
 
     def ask_signal(self, heading: Purpose, task: str) -> Flow:
-        """Ask that the score on private answers goes out.
+        """Request the disclosure of the score on private answers.
 
         Args:
-            heading: What it is called, why, how long, and to whom.
+            heading: Its id, reason, lifetime and recipients.
             task: The contract whose score it is.
 
         Raises:
@@ -185,17 +185,17 @@ class EscrowProposals:
     def ask_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
-        """Ask that the score on exact answers goes out, which no epsilon describes.
+        """Request the disclosure of the score on exact answers, without any epsilon.
 
         Args:
-            heading: What it is called, why, how long, and to whom.
+            heading: Its id, reason, lifetime and recipients.
             task: The contract whose score it is.
-            width: How wide the bins are, of which one is told; None for the exact
-                score, to which two people must agree.
+            width: The bin width, where only the bin is disclosed; None for the exact
+                score, which needs two approvals.
 
         Raises:
-            ConflictError: If it cannot be proposed, or has not run, or more would be
-                told than owners allow.
+            ConflictError: If it cannot be proposed, or has not run, or would disclose
+                more than owners allow.
             InputError: If there is no such contract, no reason, or bins cannot be so
                 wide.
             UsageError: If there is no ledger.
@@ -208,10 +208,10 @@ class EscrowProposals:
         )
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
-        """Take back a contract that the actor asked for, or that gives them something.
+        """Withdraw a contract as its requester or one of its recipients.
 
         Args:
-            name: What it is called.
+            name: The contract.
             reason: Why, for the record; 1 to 2000 characters.
 
         Raises:
@@ -273,7 +273,7 @@ class EscrowProposals:
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """A ledger as it was just read, for who asks."""
+    """A ledger state just read, for a requester."""
 
     book: LedgerBalances
     actor: str
@@ -287,5 +287,5 @@ def _must_be_what_it_says(program: Program) -> None:
     """Refuse a program that calls itself a text of the catalogue, and is none."""
     try:
         vetted(program)
-    except VerificationError as error:  # Here it is whoever asks who is mistaken.
+    except VerificationError as error:  # Here the mistake is the requester's.
         raise InputError(*error.problems) from None

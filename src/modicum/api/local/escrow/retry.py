@@ -1,4 +1,4 @@
-"""Asking a ledger that may be away for a while, where much hangs on its answer."""
+"""Retry a ledger turn until the store can be reached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class EscrowReader(Planning, Protocol):
-    """What those need who only look at the escrow."""
+    """The read-only operations of the escrow."""
 
     def look(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
@@ -24,14 +24,14 @@ class EscrowReader(Planning, Protocol):
 
 
 class Ledger(EscrowReader, QueryLedger, Protocol):
-    """What the escrow needs of a workspace."""
+    """The ledger operations that the escrow needs."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
 
-#: How long a ledger that cannot be reached is waited for, in seconds: time and again.
+#: The retry delays for an unavailable ledger, in seconds.
 _PAUSES: Final = (1.0, 4.0, 10.0, 15.0)
 
 
@@ -41,10 +41,10 @@ def retry(
     work: Callable[[Entry], T],
     still: Still = go_on,
 ) -> T:
-    """Do some work in the turn of a ledger once, though it may be away for a while.
+    """Do some work once in a ledger turn, with retries while the ledger is unavailable.
 
-    A store that does not know whether it stored something is asked again: what stands
-    is not done twice. So nothing that was paid for is lost to a ledger that is busy.
+    If it is unknown whether a store committed, the step is repeated: a recorded event
+    is not recorded again. So no paid result is lost to a busy ledger.
     """
     tried: list[tuple[int, str, T]] = []
 
@@ -67,7 +67,7 @@ def retry(
 
 
 def retry_reads(equipment: Equipment, ask: Callable[[], T]) -> T:
-    """Return what a ledger answers that may be away for a while."""
+    """Return the result of a read, with retries while the ledger is unavailable."""
     for seconds in _PAUSES:
         with suppress(UnavailableError):
             return ask()

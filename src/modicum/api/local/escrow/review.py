@@ -1,4 +1,4 @@
-"""Contracts as people look at them: where each stands, and what it asks in full."""
+"""Contracts under review: their state and full content."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from modicum.query.query_file import QueryFile
 
 @dataclass(frozen=True, slots=True)
 class QueryPrice:
-    """A query of a contract, or a score of blocks, and what it costs.
+    """A query of a contract, or a score of blocks, and its loss.
 
     Attributes:
         charge: The query or the score as the contract has it.
         query: The query, read under the active policy; None if that cannot be done.
-        decision: What the ledger says to it now; None if nothing can be said.
-        problem: Why nothing can be said; empty if something is.
+        decision: The current decision; None if there is none.
+        problem: Why there is no decision; empty otherwise.
         code: The code of that; None for none.
         score: The score of blocks, likewise.
     """
@@ -51,12 +51,12 @@ class QueryPrice:
 
 @dataclass(frozen=True, slots=True)
 class ContractReview:
-    """A contract as people look at it.
+    """A contract under review.
 
     Attributes:
-        flow: The contract, and how far it has come.
-        consents: Where its owners stand.
-        stage: Where it stands, in words.
+        flow: The contract and its state.
+        consents: The consents of its owners.
+        stage: Its stage, as text.
         waits: Whether people may agree to it still, so that it can be used.
     """
 
@@ -68,15 +68,14 @@ class ContractReview:
 
 @dataclass(frozen=True, slots=True)
 class ContractRecord:
-    """All that stands in the ledger about a contract.
+    """All ledger data about a contract.
 
     Attributes:
         looked: The contract.
-        reason: Why it is asked for.
-        above: What it follows from, the nearest first.
-        words: What its owners said to it, oldest first.
-        queries: What it asks of the data, if it asks: its queries, or its score of
-            blocks.
+        reason: The requester's reason.
+        above: The contracts that it builds on, the nearest first.
+        words: The owners' votes, oldest first.
+        queries: Its queries, or its score of blocks, if any.
         shredded: The tables whose data was shredded.
         seq: The number of the last entry when this was looked at.
         head: The hash of that entry.
@@ -121,7 +120,7 @@ def contract_review(ledger: EscrowReader, name: str) -> ContractReview:
 
 
 def examined(ledger: EscrowReader, name: str) -> ContractRecord:
-    """Return all that stands in the ledger about a contract. Writes nothing."""
+    """Return all ledger data about a contract. Writes nothing."""
     book, reader, now = ledger.look()
     escrow = book.state.escrow
     flow = named(escrow, name)
@@ -156,14 +155,14 @@ def must_be_usable(ledger: EscrowReader, name: str) -> None:
 
 
 def owner_votes(ledger: EscrowReader, name: str) -> tuple[VoteEntry, ...]:
-    """Return what the owners of a contract said to it, oldest first. Writes nothing."""
+    """Return the owners' votes on a contract, oldest first. Writes nothing."""
     book, reader, _ = ledger.look()
     said = _said(book, named(book.state.escrow, name))
     return tuple(_word(reader, one) for one in said)
 
 
 def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | None:
-    """Return the columns that the answers of a query contract have, by release."""
+    """Return the columns of a query contract's answers, by release."""
     book, _, _ = ledger.look()
     flow, data = named(book.state.escrow, name), book.state.escrow.data
     terms, compiled = flow.contract.terms, ledger.policy()
@@ -242,7 +241,7 @@ def _queries(
 def _scored(
     ledger: EscrowReader, flow: Flow, escrow: EscrowState, charge: Charge
 ) -> QueryPrice:
-    """Return what a score of blocks costs, as `_priced` does of a query."""
+    """Return the price of a score of blocks, as `_priced` does for a query."""
     query = escrow.flow(flow.contract.parent).contract
     try:
         compiled = ledger.policy()
@@ -255,7 +254,7 @@ def _scored(
 def _priced(
     ledger: EscrowReader, flow: Flow, data: Mapping[str, DataSet], charge: Charge
 ) -> QueryPrice:
-    """Return what a query costs; one that fits the policy no more is shown, too."""
+    """Return the price of a query; one that no longer fits the policy is shown, too."""
     try:
         compiled = ledger.policy()
         tables = tables_of(data, flow.contract.data.values(), compiled)

@@ -1,12 +1,12 @@
-"""Running what a contract permits: queries and tasks, whose results are withheld.
+"""Runs of contracts: queries and tasks, whose results are withheld.
 
-A run is counted before anything is read. Whatever becomes of it, who asked is told no
-more than that it ended: why it failed may be a fact about rows.
+A run is counted before anything is read. Whatever its outcome, the requester learns
+only that it ended: the cause of a failure may depend on rows.
 
 The answers about all blocks are computed first, in memory; then the program runs on one
 after the other, each for the time of its contract. So a run takes as long as the engine
-needs, and the number of blocks times that time. No answer, and no score of a block, is
-kept: what is withheld is the mean, with its noise.
+needs, plus the number of blocks times that time. No answer and no score of a block is
+stored: only the noisy mean is withheld.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _PRIVATE_FIRST: Final = ("private", "exact")
 
 
 class NoNoise:
-    """A sampler that adds nothing: what it answers is exact, and never goes out."""
+    """A sampler that adds no noise: its results are exact, and never disclosed."""
 
     def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
         """Return; there is nothing to draw."""
@@ -91,7 +91,7 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
         deciding=True,
     )
     policy = queries[0].policy
-    # What cannot run is not reserved.
+    # A run that cannot start reserves nothing.
     if "private" in terms.results:
         for one in queries:
             must_be_drawn(one.compiled, tools.engines.sampler())
@@ -173,14 +173,14 @@ def opened_engines(
 
 
 def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
-    """Run the program of a contract, on private and exact answers apart."""
+    """Run the program of a contract, on private and exact answers separately."""
     terms = contract.terms
     assert isinstance(terms, TaskTerms)
     ledger.turn(lambda entry: must_be_permitted(entry, contract))
-    # What cannot run uses nothing up.
+    # A run that cannot start uses nothing up.
     program, limits = runnable(tools, terms)
-    # Whatever a run leaves in the caches of the machine, the next one may find. So what
-    # is given exact answers runs last; its score tells of them anyway.
+    # A run may leave traces in the machine's caches for the next one. So the run on
+    # exact answers is last; its score depends on them anyway.
     inputs = {
         name: (
             where_is(query, name),
@@ -218,7 +218,7 @@ def _task_work(
         tables = _tables(equipment, given)
         reference = None if compared is None else _tables(equipment, compared)
         scores[name] = yield Scoring(program, tables, reference)
-    yield None  # What comes after keeps nobody waiting.
+    yield None  # The rest does not need the sandbox.
     return {
         name: equipment.vault.seal(
             programs.of_result(contract, int(run or 0), name), score_to_bytes(score)
@@ -264,17 +264,17 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
 def _begin_query(
     entry: Entry, contract: Contract, terms: QueryTerms, policy: str
 ) -> int:
-    """Count a run of queries that mean what they did when people agreed to them."""
+    """Count a run of queries, checked to mean what their owners agreed to."""
     if active_policy(entry.book).policy.digest != policy:
         _queries(entry, contract, terms)  # Another one became active since.
     return begin(entry, contract)
 
 
 class OneDivision:
-    """Secrets of a run in which each id stays in one block, whatever is computed.
+    """Secrets of a run in which each id stays in one block throughout.
 
     Args:
-        lots: Where secrets come from.
+        lots: The source of secrets.
     """
 
     def __init__(self, lots: SecretSource) -> None:
@@ -289,13 +289,13 @@ class OneDivision:
 
 
 def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> Ran:
-    """Run the program of a contract on each block, and withhold the mean, with noise.
+    """Run the program of a contract on each block, and withhold the noisy mean.
 
     Args:
         ledger: The ledger.
-        tools: What it needs.
+        tools: Its dependencies.
         contract: The contract.
-        query: The contract whose queries are asked of each block.
+        query: The contract whose queries run on each block.
 
     Raises:
         ApprovalError: If people must agree to its release first.
@@ -311,7 +311,7 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
         lambda entry: (_score(entry, contract, query), rows_of(entry, contract)),
         deciding=True,
     )
-    # What cannot run is not reserved.
+    # A run that cannot start reserves nothing.
     program, limits = runnable(tools, terms)
     refuse_unfit(program)
     blocks, release = score.blocks, score.scored.release
@@ -350,7 +350,7 @@ def _work(
     scores = []
     for one in answers:
         scores.append((yield Scoring(program, one)))
-    yield None  # What comes after keeps nobody waiting.
+    yield None  # The rest does not need the sandbox.
     content = score_to_bytes(_mean(score, scores, sampler))
     place = programs.of_result(contract, int(run or 0), "private")
     return {"private": equipment.vault.seal(place, content).digest}
@@ -359,7 +359,7 @@ def _work(
 def _begun(
     ledger: Ledger, tools: Tools, contract: Contract, query: Flow, release: str
 ) -> int:
-    """Begin a run that was reserved, or take back what was."""
+    """Start a reserved run, or cancel its reservation."""
 
     def start(entry: Entry) -> int:
         _score(entry, contract, query)

@@ -1,4 +1,4 @@
-"""Made-up answers to queries, to try a task on before anybody is asked."""
+"""Synthetic answers to queries, for trying a task before requesting it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _WIDTH: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SyntheticAnswers:
-    """Made-up answers, by release.
+    """Synthetic answers, by release.
 
     Attributes:
-        exact: What stands for exact answers.
+        exact: The synthetic exact answers.
         private: The same with noise, about as much as the queries would add.
     """
 
@@ -40,7 +40,7 @@ def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
     found = {}
     for one in examined(ledger, contract).queries:
         if one.score is not None:
-            continue  # It asks for no answers of its own.
+            continue  # It has no answers.
         if one.query is None or one.problem:
             message = f"the query `{one.charge.release}` cannot be read: {one.problem}"
             raise StaleError(Problem(Code.POLICY_STALE, message))
@@ -49,7 +49,7 @@ def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
 
 
 def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile]:
-    """Return queries that nobody asked for yet, by release. Writes nothing."""
+    """Return queries that are not requested yet, by release. Writes nothing."""
     book, _, _ = ledger.look()
     compiled = active_policy(book)
     newest = newest_of(book.state.escrow.data, compiled)
@@ -60,10 +60,10 @@ def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile
 def synthetic_answers_of(
     queries: Mapping[str, QueryFile], dice: RandomSource
 ) -> SyntheticAnswers:
-    """Return made-up answers to queries, from what is declared and nothing else.
+    """Return synthetic answers to queries, from their declarations only.
 
-    The noise is not the real one, and protects nobody. Averages, and whatever else is
-    told of several mechanisms, get none.
+    The noise is not secure, and gives no protection. Averages, and other results
+    computed from several mechanisms, get none.
     """
     exact, private = {}, {}
     for release, one in queries.items():

@@ -1,1 +1,1 @@
-"""Explaining: policy and ledger facts in words and numbers."""
+"""Explanations: policy and ledger facts as text and numbers."""

@@ -1,4 +1,4 @@
-"""What fits: the smallest budget for a total, and the largest loss for a budget."""
+"""Budget fits: the smallest budget for a total, and the largest loss for a budget."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def largest_rho(own_filter: Filter, total: Total) -> int | None:
         loss = gaussian(rho=Fraction(units, LOSS_UNIT)).loss()
         return not own_filter.admits(total.plus(loss))
 
-    # Whatever is summed, a Gaussian mechanism costs at least its rho of it.
+    # Whatever is composed, a Gaussian mechanism costs at least its rho.
     most = max((cap for _, cap in own_filter.caps), default=0) + 1
     found = least(too_much, start=1, most=max(most, 1))
     return 0 if found is None else found - 1
@@ -141,7 +141,7 @@ def _delta_cap(budget: Budget, filter_name: str) -> int:
 
 
 def least(holds: Callable[[int], bool], *, start: int, most: int) -> int | None:
-    """Return the least number from 1 to `most` that a rising condition holds of.
+    """Return the least number from 1 to `most` that satisfies a monotone condition.
 
     Examples:
         >>> least(lambda number: number * number >= 50, start=3, most=100)

@@ -1,4 +1,4 @@
-"""The cells of a rule: what each was charged, and by which releases.
+"""The cells of a rule: the charge of each, by release.
 
 A cell is shown by one of its points; all points of a segment were charged alike.
 """
@@ -31,13 +31,13 @@ from modicum.release.parts import FIRST_DAY, LAST_DAY
 
 
 class Cell(Struct, frozen=True):
-    """Points of a rule's space that were charged alike.
+    """Points of a rule's space with equal charges.
 
     Attributes:
         rule: The rule.
-        space: Where the instances of its unit lie.
+        space: The space of its unit.
         box: Some of the points: a box of them.
-        total: What was charged there.
+        total: The charge.
     """
 
     rule: Rule
@@ -47,7 +47,7 @@ class Cell(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The box in words; empty if the rule has one cell only."""
+        """The box as text; empty if the rule has one cell only."""
         return self.space.words(self.box)
 
     @property
@@ -82,7 +82,7 @@ def cells_of(
 def spent_before(
     family: Family, inquiry: ReleaseCosts, charge: Charge
 ) -> list[list[Total]]:
-    """Return, by rule and piece, what was charged before."""
+    """Return, by rule and piece, the charge before this release."""
     spent = family.spent(inquiry, charge)
     rules = np.arange(len(charge.numbers))
     by_piece = [
@@ -102,7 +102,7 @@ def fullest(cells: Iterable[Cell], compiled: CompiledPolicy) -> Cell:
 def standing_of(
     cell: Cell, compiled: CompiledPolicy, share: Fraction = Fraction(1)
 ) -> RuleLoss:
-    """Return what a rule was charged in a cell, and what it admits."""
+    """Return the loss of a rule in a cell, with its limit."""
     budget = cell.rule.budget
     own_filter = compiled.filter_of(budget).unlocked(share)
     allowed = own_filter.admits(cell.total)
@@ -121,9 +121,9 @@ def standing_of(
 
 
 def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
-    """Return what a rule over history was charged in the fullest of its cells.
+    """Return the loss of a rule over history in its fullest cell.
 
-    If it is over its limit, it is told whether it is over at both ends of time.
+    If it is over its limit, the result shows whether it is over at both ends of time.
     """
     found = verdict_over_history(balances, rule, Total())
     if found.allowed or balances.family(rule.unit).space.period is None:
@@ -139,7 +139,7 @@ def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
 def denying_cell(
     balances: Balances, release: RecordedRelease, day: int, loss: RuleLoss
 ) -> Cell:
-    """Return the cell that a verdict of a rule over history tells of."""
+    """Return the cell of a denying verdict of a rule over history."""
     number = _number(balances, loss.rule)
     for family, inquiry in balances.asked(release, day):
         for charge in inquiry.charges:
@@ -159,14 +159,14 @@ def denying_cell(
 def spent_in(
     cell: Cell, brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[Spent]:
-    """Return what each release that counts was charged in a cell."""
+    """Return the charge of each counted release in a cell."""
     return spent_in_each([cell], brought, compiled)[0]
 
 
 def spent_in_each(
     cells: list[Cell], brought: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[list[Spent]]:
-    """Return, by cell, what each release that counts was charged in it."""
+    """Return, by cell, the charge of each counted release."""
     found: list[list[Spent]] = [[] for _ in cells]
     for one in brought if cells else ():
         if one.counts:

@@ -1,7 +1,7 @@
-"""Rules that history exceeds: by how much, because of what, and what would fit.
+"""Rules that history exceeds: by how much, by which releases, and what would fit.
 
-All rules are looked at, also those that others imply: once a rule is exceeded, it
-implies nothing any more.
+All rules are checked, including implied ones: an exceeded rule no longer implies any
+other.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from modicum.policy.rule_profile import budget_place
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A rule that history exceeds: it denies what matches it, in the cells over it.
+    """A rule that history exceeds: it denies matching releases, in the cells over it.
 
     Attributes:
-        loss: What the rule was charged in its fullest cell, and what it admits.
-        coordinate: What its contributors are measured by.
+        loss: The loss of the rule in its fullest cell, with its limit.
+        coordinate: The measure of its contributors.
         contributors: The releases that were charged in that cell, largest first.
-        fits: The smallest budget of the same measure that what every cell was charged
-            fits in; None if there is none.
-        mark: Where the rule's budget stands in the policy.
+        fits: The smallest budget of the same measure that fits the charge of every
+            cell; None if there is none.
+        mark: The position of the rule's budget in the policy.
     """
 
     loss: RuleLoss
@@ -59,7 +59,7 @@ class Conflict:
 
     @property
     def problem(self) -> Problem:
-        """The conflict as a mistake of the policy: where, by what, and the remedy."""
+        """The conflict as a policy mistake: position, contributors, and remedy."""
         found = amounts(self.loss)
         spent = amount_text(found.together, found.scale)
         limit = amount_text(found.limit, found.scale)
@@ -108,7 +108,7 @@ def _conflict(balances: Balances, loss: RuleLoss, spent: Iterable[Spent]) -> Con
 
 
 def _smallest_for_all(balances: Balances, rule: Rule) -> Budget | None:
-    """Return the smallest budget that what every cell was charged fits in."""
+    """Return the smallest budget that fits the charge of every cell."""
     compiled = balances.compiled
     name, found = compiled.policy.filter_name, rule.budget
     for total, _ in balances.charged(rule):
@@ -140,7 +140,7 @@ class _Counted(Iterable[RecordedRelease]):
 def charged_rules(
     releases: Iterable[RecordedRelease], balances: Balances
 ) -> Iterator[RuleLoss]:
-    """Yield how every rule stands that one of the releases falls under."""
+    """Yield the loss of every rule that matches one of the releases."""
     compiled = balances.compiled
     rules: dict[str, Rule] = {}
     for release in releases:

@@ -1,4 +1,4 @@
-"""What releases take of a sum: who filled a rule, in one cell."""
+"""Contributions of releases to a sum: who filled a rule, in one cell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modicum.ledger import RuleLoss
 
 
 class Contributor(Struct, frozen=True):
-    """What one release takes of a rule.
+    """The contribution of one release to a rule.
 
     Attributes:
         release: Its id.
@@ -35,7 +35,7 @@ class Contributor(Struct, frozen=True):
 
 
 def decisive(loss: RuleLoss) -> int:
-    """Return the coordinate that a rule stands or falls by: own deltas, or a sum."""
+    """Return the coordinate that decides a rule: own deltas, or a sum."""
     total, own_filter = loss.together, loss.own_filter
     nearest = own_filter.nearest(total)
     if nearest is None or total.units(DELTA) > own_filter.delta_cap:
@@ -44,11 +44,11 @@ def decisive(loss: RuleLoss) -> int:
 
 
 class Spent(NamedTuple):
-    """What a release was charged in a cell.
+    """The charge of a release in a cell.
 
     Attributes:
         release: Its id.
-        total: What it was charged.
+        total: The charge.
         undated: Whether it is charged to every period, because it names no `periods`.
     """
 
@@ -58,7 +58,7 @@ class Spent(NamedTuple):
 
 
 def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
-    """Return what releases take of a sum, the largest first."""
+    """Return the contributions of releases to a sum, the largest first."""
     amounts = [(one, one.total.units(coordinate)) for one in spent]
     whole = sum(units for _, units in amounts)
     finite = whole < INFINITE
@@ -77,7 +77,7 @@ def shares(spent: Iterable[Spent], coordinate: int) -> tuple[Contributor, ...]:
 def contributors_text(
     spent: Sequence[Contributor], coordinate: int, most: int = 5
 ) -> str:
-    """Return the largest contributors in words."""
+    """Return the largest contributors as text."""
     scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
     named = [
         f"{one.release} ({coordinate_name(coordinate)}"
@@ -89,7 +89,7 @@ def contributors_text(
 
 
 def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
-    """Return which releases are charged to every period, and what can be done."""
+    """Return the releases that are charged to every period, with the remedy."""
     bare = [one.release for one in spent if one.undated]
     if not bare:
         return ""
@@ -104,7 +104,7 @@ def undated_text(spent: Iterable[Contributor], most: int = 5) -> str:
 
 
 def spenders_view(found: Iterable[Contributor], coordinate: int) -> tuple[Spender, ...]:
-    """Return what releases take of a sum, for people to read."""
+    """Return the public form of contributions to a sum."""
     scale = DELTA_UNIT if coordinate == DELTA else LOSS_UNIT
     return tuple(
         Spender(

@@ -1,4 +1,4 @@
-"""Explanations of rules: policy and ledger facts as text and as answers, no more."""
+"""Explanations of rules: policy and ledger facts as text and data."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.policy.rules import Stage
 from modicum.release import Span
 
-#: Where lines about a rule begin.
+#: The prefix of lines about a rule.
 _INDENT = " " * 9
-#: So many mechanisms without `periods` are named.
+#: Maximum number of mechanisms without `periods` that are listed.
 _NAMED = 5
 
 
 def reasons(verdict: Verdict) -> Iterator[RuleLines]:
-    """Yield what each rule says, those that deny first."""
+    """Yield the text of each rule, denying rules first."""
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
@@ -162,7 +162,7 @@ def _percent(share: Fraction) -> str:
 
 
 def room_text(units: int, scale: int = LOSS_UNIT) -> str:
-    """Return what is left for people: four digits, rounded down so that it fits."""
+    """Return the remainder for display: four digits, rounded down so that it fits."""
     if units >= INFINITE:
         return "inf"
     down = Context(prec=4, rounding=ROUND_DOWN)
@@ -170,21 +170,21 @@ def room_text(units: int, scale: int = LOSS_UNIT) -> str:
 
 
 def amount_text(units: int, scale: int = LOSS_UNIT) -> str:
-    """Return an amount for people: four significant digits, `inf` if infinite."""
+    """Return an amount for display: four significant digits, `inf` if infinite."""
     if units >= INFINITE:
         return "inf"
     return unpadded(f"{units / scale:.4g}")
 
 
 def epsilon_text(epsilon: Epsilon) -> str:
-    """Return an epsilon for people, to four decimals."""
+    """Return an epsilon for display, to four decimals."""
     if epsilon.units >= INFINITE:
         return "inf"
     return f"{epsilon.units / LOSS_UNIT:.4f}"
 
 
 def loss_view(loss: RuleLoss) -> Loss:
-    """Return what one rule says about a release, for people to read."""
+    """Return the public form of one rule's decision about a release."""
     found, summed, near = amounts(loss), sums(loss), approximation(loss)
     together, limit = ordered(found.together, found.limit, found.scale)
     return Loss(
@@ -248,7 +248,7 @@ def ordered(together: int, limit: int, scale: int) -> tuple[Amount, Amount]:
     return shown, shown_limit
 
 
-#: So many spans of groups are named.
+#: Maximum number of group ranges listed.
 _SPANS_MAX = 5
 
 
@@ -258,7 +258,7 @@ def locked_text(locked: Locked, unit: str) -> str:
 
 
 def locked_remedy(locked: Locked, unit: str) -> str:
-    """Return what helps where nothing is unlocked."""
+    """Return the remedy where nothing is unlocked."""
     if locked.unit:
         return f"unlock a share:  modicum plan open ID --unlock {unit}=SHARE"
     if not locked.open:

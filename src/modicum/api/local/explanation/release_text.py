@@ -1,6 +1,6 @@
-"""A release in plain values, as it would stand in a file: to be changed and written.
+"""A release as plain values, as in a file, for editing and writing.
 
-What is changed is read again like any release: nothing here can slip past a check.
+An edited release is read again like any release, so no check is skipped.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from modicum.core.rationals import number_text, rational
 from modicum.policy.document.canonical_form import formatted
 from modicum.release import ReleaseDraft
 
-#: A release as it would stand in a file: texts, exact numbers, lists and mappings.
+#: A release as in a file: texts, exact numbers, lists and mappings.
 Written: TypeAlias = dict[str, Any]
 
-#: Where a number of a mechanism stands: its keys, from the outside in.
+#: The path of a number in a mechanism: its keys, from the outside in.
 Path: TypeAlias = tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ def with_mechanisms(release: Written, mechanisms: Sequence[Written]) -> Written:
 
 
 def name_of(mechanism: Written, place: int) -> str:
-    """Return what a mechanism is called."""
+    """Return the name of a mechanism."""
     return str(mechanism.get("name", f"mechanism-{place + 1}"))
 
 

@@ -1,4 +1,4 @@
-"""What would pass instead of what was denied: fits, options and explanations."""
+"""Remedies of denials: fits, options and explanations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from modicum.api.schema.shape import plain
 if TYPE_CHECKING:
     from modicum.api.local.explanation.contributions import Contributor
 
-#: So many of the releases that filled a cell are told.
+#: Maximum number of spenders of a cell listed.
 TOLD_MAX = 5
-#: What a search says that ended before it had looked at everything.
+#: The note of a search that ended early.
 ENDED_EARLY = (
     "the search ended early, because there are many mechanisms: other"
     " changes may be allowed"
@@ -26,20 +26,20 @@ ENDED_EARLY = (
 
 
 class Fit(Struct, frozen=True):
-    """The closest variant of a release that every rule lets pass, or why there is none.
+    """The closest variant of a release that every rule allows, or why there is none.
 
-    If the search ended early, it is the closest that was found until then.
+    If the search ended early, it is the closest found so far.
 
     Attributes:
-        vary: What was varied.
-        release: The variant as it would stand in a file, to be submitted; None if no
-            variant passes.
-        changes: How it differs, line by line.
+        vary: The varied parameter.
+        release: The variant as in a file, to be submitted; None if no variant is
+            allowed.
+        changes: Its differences, line by line.
         why: Why no closer one passes, line by line.
-        seq: The number of the ledger entry that it was found on.
+        seq: The number of the ledger entry of the result.
         head: The hash of that entry.
-        ended_early: Whether the search ended before everything was tried, as a release
-            of many mechanisms takes too long: a closer variant may pass, or any.
+        ended_early: Whether the search reached its limit, as it may for a release of
+            many mechanisms: a closer variant may be allowed, or any.
     """
 
     vary: str
@@ -63,7 +63,7 @@ class Fit(Struct, frozen=True):
         return "" if self.release is None else release_text(self.release)
 
     def explain(self) -> str:
-        """Return what was found in plain text."""
+        """Return the result in plain text."""
         none = "nothing found" if self.ended_early else "nothing fits"
         what = "fits" if self.found else none
         head = f"{what}, varying {self.vary} (at entry {self.seq})"
@@ -72,7 +72,7 @@ class Fit(Struct, frozen=True):
 
     @property
     def view(self) -> schema.Fit:
-        """The same, as answers show it."""
+        """The public form."""
         return schema.Fit(
             vary=self.vary,
             found=self.found,
@@ -90,15 +90,15 @@ class Fit(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True):
-    """One change of a denied release after which every rule lets it pass.
+    """One change of a denied release after which every rule allows it.
 
     Attributes:
-        kind: What is changed: `noise`, `epsilon`, `rho`, `mu`, `where`, `periods`,
-            `attribute`, `label`, `mechanism` or `wait`.
-        title: The change, in a few words.
-        release: The changed release as it would stand in a file.
-        why: What it does, line by line.
-        only_if: What must be true for it to be open at all; empty if nothing.
+        kind: The changed parameter: `noise`, `epsilon`, `rho`, `mu`, `where`,
+            `periods`, `attribute`, `label`, `mechanism` or `wait`.
+        title: The change, in brief.
+        release: The changed release as in a file.
+        why: Its effect, line by line.
+        only_if: The condition under which it is an option; empty if there is none.
         not_before: The first day on which it passes, if that is not today.
     """
 
@@ -118,7 +118,7 @@ class Option(Struct, frozen=True):
 
     @property
     def view(self) -> schema.Option:
-        """The same, as answers show it."""
+        """The public form."""
         return schema.Option(
             kind=self.kind,
             title=self.title,
@@ -130,11 +130,11 @@ class Option(Struct, frozen=True):
 
 
 class Options(tuple[Option, ...]):
-    """Changes of a denied release after which it passes, in order.
+    """Changes of a denied release after which it is allowed, in order.
 
     Attributes:
-        ended_early: Whether the search ended before everything was tried, as a release
-            of many mechanisms takes too long: further changes may help.
+        ended_early: Whether the search reached its limit, as it may for a release of
+            many mechanisms: further changes may help.
     """
 
     ended_early: bool
@@ -142,21 +142,21 @@ class Options(tuple[Option, ...]):
     def __new__(
         cls, found: Iterable[Option] = (), *, ended_early: bool = False
     ) -> Self:
-        """Return options as a tuple that tells whether it is all of them."""
+        """Return options as a tuple with `ended_early`."""
         options = super().__new__(cls, found)
         options.ended_early = ended_early
         return options
 
 
 class FullCell(Struct, frozen=True):
-    """The cell in which a rule denies a release, and who filled it.
+    """The cell in which a rule denies a release, and its spenders.
 
     Attributes:
         rule: The id of the rule.
-        cell: The cell in words; empty if the rule has one cell only.
-        rho_left: How much rho Gaussian noise may still cost there, in ledger units;
-            None if the rule looks at each release alone.
-        coordinate: What its spenders are measured by.
+        cell: The cell as text; empty if the rule has one cell only.
+        rho_left: The rho left there for Gaussian noise, in ledger units; None if the
+            rule looks at each release alone.
+        coordinate: The measure of its spenders.
         spenders: The releases that are charged there, the largest first.
     """
 
@@ -168,7 +168,7 @@ class FullCell(Struct, frozen=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Who spent most there, and what is left, in words."""
+        """The largest spenders and the remainder, as text."""
         from modicum.api.local.explanation.contributions import (
             contributors_text,
             undated_text,
@@ -188,7 +188,7 @@ class FullCell(Struct, frozen=True):
 
     @property
     def view(self) -> schema.FullCell:
-        """The same, as answers show it, with the largest spenders."""
+        """The public form, with the largest spenders."""
         from modicum.api.local.explanation.contributions import spenders_view
         from modicum.api.local.explanation.denial_text import amount
 
@@ -203,12 +203,12 @@ class FullCell(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What the log tells about a denial.
+    """What the log shows about a denial.
 
     Attributes:
         cells: The cells that deny, one for each denying rule; the first of them.
-        fit: What would pass instead.
-        seq: The number of the ledger entry that it was found on.
+        fit: The allowed variant.
+        seq: The number of the ledger entry of the result.
     """
 
     cells: tuple[FullCell, ...]
@@ -217,7 +217,7 @@ class Explanation:
 
     @property
     def closest(self) -> tuple[str, ...]:
-        """What would pass instead, in words."""
+        """The allowed variants, as text."""
         if not self.fit.found:
             return tuple(self.fit.why[:TOLD_MAX])
         changes = self.fit.changes[:TOLD_MAX]
@@ -226,13 +226,13 @@ class Explanation:
 
     @property
     def words(self) -> DenialDetails:
-        """All of it in words, to stand among those of the decision."""
+        """The complete text, to be shown with the decision."""
         rules = (RuleLines(rule=one.rule, lines=one.lines) for one in self.cells)
         return DenialDetails(rules=tuple(rules), closest=self.closest)
 
     @property
     def named(self) -> frozenset[str]:
-        """The ids of the releases that it speaks of, besides the one that was asked."""
+        """The ids of the mentioned releases other than the denied one."""
         return frozenset(one.release for cell in self.cells for one in cell.spenders)
 
     def hiding(self, releases: Container[str], name: str) -> Explanation:
@@ -253,7 +253,7 @@ class Explanation:
 
     @property
     def view(self) -> schema.Explanation:
-        """The same, as answers show it."""
+        """The public form."""
         cells = tuple(one.view for one in self.cells)
         return schema.Explanation(cells=cells, fit=self.fit.view)
 
@@ -270,5 +270,5 @@ class Reconsideration(Protocol):
         ...
 
     def explanation(self) -> Explanation | None:
-        """Return what the log tells about the denial; None if it passes now."""
+        """Return what the log shows about the denial; None if it is allowed now."""
         ...

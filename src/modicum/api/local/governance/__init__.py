@@ -1,1 +1,1 @@
-"""Governing: approvals, activations, remarks, and who may say what."""
+"""Governance: approvals, activations, remarks, and authority to vote."""

@@ -1,4 +1,4 @@
-"""The verbs of those who ask for another policy, agree to it, and activate it."""
+"""Operations on policies and requests: propose, vote, activate."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class Ledger(Protocol):
-    """What governing needs of a workspace."""
+    """The ledger operations that governance needs."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable then."""
@@ -71,11 +71,11 @@ class Ledger(Protocol):
 
 
 class BaseGovernance:
-    """What somebody may do who governs a ledger; each verb is an entry of its log.
+    """The base of governance operations; each adds an entry to the log.
 
     Args:
         ledger: The ledger.
-        actor: Who acts.
+        actor: The actor.
     """
 
     def __init__(self, ledger: Ledger, actor: str) -> None:
@@ -84,23 +84,23 @@ class BaseGovernance:
 
 
 class PolicyGovernance(BaseGovernance):
-    """Asking for another policy, agreeing to it, and activating it."""
+    """Proposals, approvals and activation of policies."""
 
-    # --- asking ---
+    # --- proposals ---
 
     def propose_policy(self, successor: CompiledPolicy, *, reason: str) -> Proposed:
-        """Ask that a policy takes the place of the active one, if that asks people.
+        """Propose a policy to replace the active one, if approval is needed.
 
-        Its text stands in the ledger, so that people can read there what they agree
-        to, and name it by its digest. The same policy again changes nothing. Once
-        another policy is activated, nothing is proposed any more.
+        Its text is stored in the ledger, so that approvers can read it there and refer
+        to it by its digest. Proposing the same policy again changes nothing. Activating
+        another policy ends all proposals.
 
         Args:
             successor: The policy.
             reason: Why, for the record; 1 to 2000 characters.
 
         Raises:
-            ApprovalError: If nobody must agree to it.
+            ApprovalError: If it needs no approval.
             ConflictError: If it is active already.
             InputError: If the policy has mistakes, or there is no reason.
             UsageError: If there is no ledger with a policy.
@@ -139,10 +139,10 @@ class PolicyGovernance(BaseGovernance):
         head: str | None = None,
         key: Signer | None = None,
     ) -> RecordedVote:
-        """Agree that a policy takes the place of the active one.
+        """Approve a policy to replace the active one.
 
-        What history exceeds is looked at once more, and told; whoever activates the
-        policy chooses what of it to accept.
+        The conflicts with history are checked again and returned; the person who
+        activates the policy chooses which to accept.
 
         Args:
             successor: The policy; or its digest, or at least the first 12 characters,
@@ -150,13 +150,13 @@ class PolicyGovernance(BaseGovernance):
             reason: Why, for the record; 1 to 2000 characters.
             head: The hash of the last entry that the actor has looked at, or at least
                 its first 12 characters; None for whichever is last.
-            key: What signs it; None for nobody.
+            key: The signer; None for no signature.
 
         Raises:
-            ApprovalError: If nobody is asked, the actor's word would not count, or it
-                is not signed as the policy asks.
+            ApprovalError: If no approval is needed, the actor's vote would not count,
+                or a required signature is missing.
             InputError: If there is no reason, or no such policy is proposed.
-            StaleError: If something came in since `head`; review again.
+            StaleError: If the log has entries after `head`; review again.
             UsageError: If there is no ledger with a policy.
         """
         return self.vote_on_policy(successor, Ballot(True, reason, head, key))  # noqa: FBT003
@@ -168,7 +168,7 @@ class PolicyGovernance(BaseGovernance):
         reason: str,
         key: Signer | None = None,
     ) -> RecordedVote:
-        """Refuse that a policy takes the place of the active one.
+        """Refuse a policy as the successor of the active one.
 
         Args:
             successor: As for `approve_policy`.
@@ -183,10 +183,10 @@ class PolicyGovernance(BaseGovernance):
         return self.vote_on_policy(successor, Ballot(False, reason, None, key))  # noqa: FBT003
 
     def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
-        """Return where the approval stands that another policy needs. Writes nothing.
+        """Return the state of the approval that another policy needs. Writes nothing.
 
         Args:
-            successor: The policy; if it is active already, nobody is asked.
+            successor: The policy; if it is already active, no approval is needed.
 
         Raises:
             UsageError: If there is no ledger with a policy.
@@ -198,9 +198,9 @@ class PolicyGovernance(BaseGovernance):
         return about_policy(successor, active).hearings_in(book.state)
 
     def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
-        """Return what people said to a policy since the active one came, oldest first.
+        """Return the votes on a policy since the last activation, oldest first.
 
-        What was said before that was about another change, and does not count.
+        Earlier votes were about another change, and do not count.
 
         Args:
             successor: The policy.
@@ -221,7 +221,7 @@ class PolicyGovernance(BaseGovernance):
         accept: Sequence[str] = (),
         replaces: str | None = None,
     ) -> ActivationPreview:
-        """Return what it means to activate a policy now. Writes nothing.
+        """Return the effect of activating a policy now. Writes nothing.
 
         Args:
             successor: The policy.
@@ -233,7 +233,7 @@ class PolicyGovernance(BaseGovernance):
             StaleError: If another policy is active than the one to be replaced.
             UsageError: If there is no ledger with a policy.
         """
-        # To compare policies takes much that deciding releases never needs.
+        # Comparing policies imports much that deciding releases never needs.
         from modicum.api.local.governance.activation import (
             preview_activation,
             refuse_replaced,
@@ -253,7 +253,7 @@ class PolicyGovernance(BaseGovernance):
         accept: Sequence[str] = (),
         replaces: str | None = None,
     ) -> Activation:
-        """Put a policy in the place of the active one; if it holds already, do nothing.
+        """Replace the active policy; if it is already active, do nothing.
 
         Args:
             successor: The policy that is to hold.
@@ -296,7 +296,7 @@ class PolicyGovernance(BaseGovernance):
             said = record_vote(entry, about_policy(compiled, active), word)
             if not word.approves:
                 return said
-            # Last, since it takes long: only for whom it is worth it.
+            # Last, since it is slow and often unnecessary.
             weighed = weigh(
                 entry.book, entry.read, entry.now, compiled, actor=self._actor
             )
@@ -306,16 +306,16 @@ class PolicyGovernance(BaseGovernance):
 
 
 class ReleaseGovernance(BaseGovernance):
-    """Asking for releases that people must agree to, and agreeing to them."""
+    """Requests for releases that need approval, and votes on them."""
 
-    # --- asking ---
+    # --- requests ---
 
     def request(self, release: Description, *, reason: str) -> Requested:
-        """Ask for a release that needs approval. It spends nothing.
+        """Request a release that needs approval. It spends nothing.
 
-        What is asked for stands in the ledger, so that people can read there what they
-        agree to, and name it by its id. The same request again changes nothing; another
-        release under the same id takes its place, if the same person asks.
+        The request is stored in the ledger, so that approvers can read it there and
+        refer to it by its id. Repeating a request changes nothing; another release
+        under the same id replaces it, if it has the same requester.
 
         Args:
             release: The release.
@@ -323,7 +323,7 @@ class ReleaseGovernance(BaseGovernance):
 
         Raises:
             ApprovalError: If it needs no approval.
-            ConflictError: If its id stands, or is asked for by somebody else, or it
+            ConflictError: If its id is in use, or requested by another actor, or it
                 would be denied now.
             InputError: If the release is malformed, or there is no reason.
             UsageError: If there is no ledger with a policy.
@@ -336,22 +336,22 @@ class ReleaseGovernance(BaseGovernance):
         return self._ledger.turn(work, deciding=True)
 
     def redescribe(self, release: Description, *, reason: str) -> Requested | None:
-        """Ask for the correction of a past release: of the `periods` that it read.
+        """Request the correction of the `periods` of a past release.
 
-        It takes effect when another person approves it, and those whom the policy
-        asks. Until then, it is charged as it was recorded.
+        It takes effect when another person approves it, and all approvals that the
+        policy requires are given. Until then, the release is charged as recorded.
 
         Args:
             release: The release as it was recorded, with other `periods`.
             reason: Why, for the record; 1 to 2000 characters.
 
         Returns:
-            The request, and what the rules say with the correction; None if the release
-            is described so already.
+            The request, and the decision under the correction; None if the release
+            already has this description.
 
         Raises:
-            ConflictError: If it was not recorded as past, or somebody else asks for
-                another correction.
+            ConflictError: If it was not recorded as past, or another actor requested a
+                different correction.
             InputError: If it differs in more than `periods`, is malformed or not known,
                 or there is no reason.
             UsageError: If there is no ledger with a policy.
@@ -361,24 +361,24 @@ class ReleaseGovernance(BaseGovernance):
         )
 
     def withdraw_request(self, release: str, *, reason: str) -> Request:
-        """Take back a request of one's own; what people said to it stays said.
+        """Withdraw one's own request; its votes stay in the log.
 
         Args:
             release: The id of the release.
             reason: Why, for the record; 1 to 2000 characters.
 
         Returns:
-            What was asked for.
+            The withdrawn request.
 
         Raises:
-            ConflictError: If nobody asks for it, or somebody else does.
+            ConflictError: If there is no such request, or it is another actor's.
             InputError: If there is no reason.
             UsageError: If there is no ledger with a policy.
         """
         return self._ledger.turn(lambda entry: withdraw(entry, release, reason))
 
     def requests(self) -> tuple[PendingRequest, ...]:
-        """Return what is asked for and waits, oldest first. Writes nothing.
+        """Return the pending requests, oldest first. Writes nothing.
 
         Raises:
             UsageError: If there is no ledger with a policy.
@@ -387,7 +387,7 @@ class ReleaseGovernance(BaseGovernance):
         return tuple(pending_requests(book, read))
 
     def requested(self, release: str) -> PendingRequest | None:
-        """Return what is asked for under an id; None if nobody does. Writes nothing.
+        """Return the pending request of an id; None if there is none. Writes nothing.
 
         Args:
             release: The id.
@@ -409,25 +409,25 @@ class ReleaseGovernance(BaseGovernance):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedVote:
-        """Agree to a release that needs approval, and would be allowed now.
+        """Approve a release that needs approval, and would be allowed now.
 
         Args:
-            release: The release; or its id, if somebody asks for it.
+            release: The release; or its id, if it is requested.
             reason: Why, for the record; 1 to 2000 characters.
             head: The hash of the last entry that the actor has looked at, or at least
                 its first 12 characters; None for whichever is last.
             content: The SHA-256 of the contents that the actor has looked at; None for
                 whichever it has.
-            key: What signs it; None for nobody.
+            key: The signer; None for no signature.
 
         Raises:
-            ApprovalError: If nobody is asked, the actor's word would not count, or it
-                is not signed as the policy asks.
-            ConflictError: If the release stands already, or would be denied now.
-            InputError: If the release is malformed or not asked for, or there is no
-                reason.
-            StaleError: If something came in since `head`, the release has other
-                contents, or it was asked for under another policy; review again.
+            ApprovalError: If no approval is needed, the actor's vote would not count,
+                or a required signature is missing.
+            ConflictError: If the release is already accepted, or would be denied now.
+            InputError: If the release is malformed or not requested, or the reason is
+                missing.
+            StaleError: If the log has entries after `head`, the release has other
+                contents, or it was requested under another policy; review again.
             UsageError: If there is no ledger with a policy.
         """
         word = Ballot(True, reason, head, key, content)  # noqa: FBT003
@@ -441,19 +441,19 @@ class ReleaseGovernance(BaseGovernance):
         content: str | None = None,
         key: Signer | None = None,
     ) -> RecordedVote:
-        """Refuse a release that needs approval, or take an approval back.
+        """Refuse a release that needs approval, or withdraw an approval.
 
         It is blocked until the actor approves it.
 
         Args:
-            release: The release; or its id, if somebody asks for it or spoke about it.
+            release: The release; or its id, if it is requested or has votes.
             reason: As for `approve`.
             content: As for `approve`.
             key: As for `approve`; a refusal counts without, too.
 
         Raises:
             ApprovalError: As for `approve`.
-            ConflictError: If the release stands already.
+            ConflictError: If the release is already accepted.
             InputError: As for `approve`.
             UsageError: As for `approve`.
         """
@@ -461,7 +461,7 @@ class ReleaseGovernance(BaseGovernance):
         return self.vote(release, word)
 
     def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
-        """Return where each approval stands that a release needs. Writes nothing.
+        """Return the state of each approval that a release needs. Writes nothing.
 
         Args:
             release: The release.
@@ -476,7 +476,7 @@ class ReleaseGovernance(BaseGovernance):
         return release_approvals(recorded, compiled.policy, book.state)
 
     def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
-        """Return what people said to a release or a policy, oldest first.
+        """Return the votes on a release or a policy, oldest first.
 
         Args:
             identifier: The id of the release, or the digest of the policy.
@@ -511,11 +511,11 @@ def _topic(entry: Entry, release: Description | str, word: Ballot) -> ApprovalCa
 
 
 class Governance(ReleaseGovernance, PolicyGovernance):
-    """What people do who govern a ledger; each verb is an entry of its log.
+    """All governance operations; each adds an entry to the log.
 
     Args:
         ledger: The ledger.
-        actor: Who acts.
+        actor: The actor.
     """
 
     def annotate(self, remark: str, *, about: str = "") -> int:
@@ -536,13 +536,13 @@ class Governance(ReleaseGovernance, PolicyGovernance):
         return self._ledger.turn(lambda entry: annotate(entry, remark, about=about))
 
     def disclose(self, disclosure: Disclosure) -> tuple[DisclosureRecorded, int]:
-        """Record that something was disclosed outside differential privacy.
+        """Record a disclosure outside differential privacy.
 
         Args:
-            disclosure: What was disclosed, in the words of the active policy.
+            disclosure: The disclosure, in the vocabulary of the active policy.
 
         Returns:
-            What was recorded, and the number of the entry.
+            The recorded disclosure, and the number of the entry.
 
         Raises:
             ConflictError: If its id was used before.

@@ -1,4 +1,4 @@
-"""Activating a policy: what it means for what was released, and who must agree."""
+"""Activation of a policy: its effect on past releases, and required approvals."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_u
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 
-#: So much of a digest is shown to people, and must at least be given by them.
+#: Displayed length of a digest, and the minimum length for lookups.
 _DIGEST_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ActivationPreview:
-    """What it means to put a policy in the place of the active one, as of now.
+    """The effect of replacing the active policy, as of now.
 
     Attributes:
         replaced: The active policy.
@@ -40,9 +40,9 @@ class ActivationPreview:
             or that history did not exceed before.
         accepted: Those of them that are accepted, in the successor's order; after them
             `attribute:NAME` of dropped attributes that none of the new ones is.
-        hearings: Where the approval stands that the active policy asks for.
-        problems: What else is in the way: units that are redefined under their names,
-            and dropped attributes that are not accepted as gone.
+        hearings: The state of the approval that the active policy requires.
+        problems: Other obstacles: redefined units under existing names, and dropped
+            attributes that are not accepted.
     """
 
     replaced: CompiledPolicy
@@ -60,17 +60,17 @@ class ActivationPreview:
 
     @property
     def open_conflicts(self) -> tuple[Conflict, ...]:
-        """The conflicts that the change makes and nobody accepted."""
+        """The conflicts that the change creates and that are not accepted."""
         left = self.made - {*self.accepted}
         return tuple(one for one in self.conflicts if one.rule.id in left)
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A policy that was activated, or held already.
+    """A policy that was activated, or was already active.
 
     Attributes:
-        weighed: What it means.
+        weighed: The effect.
         changed: Whether it was activated just now.
         seq: The number of the last entry.
         head: The hash of that entry.
@@ -91,7 +91,7 @@ def preview_activation(
     accept: Sequence[str] = (),
     actor: str,
 ) -> ActivationPreview:
-    """Return what it means to put a policy in the place of the active one."""
+    """Return the effect of replacing the active policy."""
     replaced = book.active()
     assert replaced is not None
     if replaced.policy.digest == successor.policy.digest:
@@ -149,7 +149,7 @@ def _accepted(
     dropped: Collection[str],
     accept: Sequence[str],
 ) -> Iterator[str]:
-    """Yield what is accepted, by the ids, scopes or attributes that name it."""
+    """Yield the accepted items, by id, scope or attribute."""
     names = {
         *(one.rule.id for one in found),
         *(one.rule.scope for one in found),
@@ -172,7 +172,7 @@ def _accepted(
 
 
 def refuse_unready(weighed: ActivationPreview) -> None:
-    """Refuse to activate a policy that nobody said yes to."""
+    """Refuse to activate a policy with missing approvals or open conflicts."""
     problems = (*weighed.problems, *map(_to_accept, weighed.open_conflicts))
     if problems:
         raise InputError(*problems)
@@ -208,7 +208,7 @@ def activate(
     accept: Sequence[str] = (),
     replaces: str | None = None,
 ) -> Activation:
-    """Put a policy in the place of the active one; if it holds already, do nothing."""
+    """Replace the active policy; if it is already active, do nothing."""
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)

@@ -1,4 +1,4 @@
-"""Remarks in the log, and what was disclosed outside differential privacy."""
+"""Remarks in the log, and disclosures outside differential privacy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Disclosure: TypeAlias = "Mapping[str, object] | Node"
 
 #: Open text that a disclosure may carry.
 METADATA = ("released_on", "audience", "requester", "evidence")
-#: What stands for every attribute of the data.
+#: The placeholder for every attribute of the data.
 ALL = "all"
 
 

@@ -1,4 +1,4 @@
-"""What people speak about, and what they said about it so far."""
+"""Subjects of votes, and the votes so far."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from modicum.policy.declarations.roles import meant_by
 
 @dataclass(frozen=True, slots=True)
 class ApprovalCase:
-    """What people speak about: something with contents that never change.
+    """A subject of votes, with immutable contents.
 
     Attributes:
-        subject: What kind of thing it is.
+        subject: Its kind.
         id: The release's id, or the policy's digest.
         content: SHA-256 of its contents; other contents are not approved.
-        called: What people call it.
-        approval_states: Returns where each approval that it needs stands; None if its
-            contents are known by their digest only.
-        release: What it is, priced under the active policy; None if that is not
-            known, or it is a policy or the correction of a past release.
+        called: Its display name.
+        approval_states: Returns the state of each approval that it needs; None if only
+            the digest of its contents is known.
+        release: The release, priced under the active policy; None if it is unknown, or
+            the subject is a policy or a correction.
         since: The number of the entry before which people spoke of something else.
     """
 
@@ -49,7 +49,7 @@ class ApprovalCase:
     since: int = 0
 
     def hearings_in(self, state: State) -> tuple[ApprovalState, ...]:
-        """Return where each approval stands; none where the contents are not known."""
+        """Return the state of each approval; none where the contents are unknown."""
         return self.approval_states(state) if self.approval_states else ()
 
 
@@ -66,7 +66,7 @@ def about_release(release: RecordedRelease, policy: Policy) -> ApprovalCase:
 
 
 def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalCase:
-    """Return a release that somebody spoke about before."""
+    """Return a release that has votes."""
     contents = dict.fromkeys(one.content for one in vote_entries(identifier, records))
     if not contents:
         raise InputError(
@@ -91,11 +91,11 @@ def about_known_release(identifier: str, records: Iterable[Record]) -> ApprovalC
 
 
 class VoteEntry(Agreement, frozen=True, kw_only=True):
-    """A vote as the log has it.
+    """A vote in the log.
 
     Attributes:
         at: When.
-        content: SHA-256 of what it is about.
+        content: SHA-256 of its subject.
         reason: Why.
     """
 
@@ -105,7 +105,7 @@ class VoteEntry(Agreement, frozen=True, kw_only=True):
 
 
 def vote_entry(event: Event, body: ApprovalGiven, seq: int) -> VoteEntry:
-    """Return the vote that an entry holds."""
+    """Return the vote of an entry."""
     return VoteEntry(
         event.actor,
         body.approves,
@@ -119,7 +119,7 @@ def vote_entry(event: Event, body: ApprovalGiven, seq: int) -> VoteEntry:
 
 
 def vote_entries(identifier: str, records: Iterable[Record]) -> tuple[VoteEntry, ...]:
-    """Return what people said to releases or policies of an id, oldest first."""
+    """Return the votes on releases or policies of an id, oldest first."""
     return tuple(_spoken(identifier, records))
 
 
@@ -146,7 +146,7 @@ def about_policy(successor: CompiledPolicy, policy: Policy) -> ApprovalCase:
 
 
 def refused(message: str, *notes: str) -> ApprovalError:
-    """Return the error of somebody who may not say what they say."""
+    """Return the error for a vote without authority."""
     return ApprovalError(
         Problem(
             Code.NEEDS_APPROVAL,
@@ -159,7 +159,7 @@ def refused(message: str, *notes: str) -> ApprovalError:
 
 
 def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
-    """Yield a remark if the roles name somebody, but for capitals."""
+    """Yield a note if the roles contain a name that differs only in case."""
     for name in dict.fromkeys(
         one for each in (policy.roles or {}).values() for one in each
     ):
@@ -168,7 +168,7 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
 
 
 def active_policy(book: LedgerBalances) -> CompiledPolicy:
-    """Return the policy that holds."""
+    """Return the active policy."""
     compiled = book.active()
     if compiled is None:
         raise UsageError(
@@ -189,11 +189,11 @@ def reason_text(given: str, of: str) -> str:
     return why
 
 
-# --- what is missing --------------------------------------------------------------
+# --- missing approvals ------------------------------------------------------------
 
 
 def missing_approvals(heard: Iterable[ApprovalState]) -> tuple[ApprovalState, ...]:
-    """Return the approvals that are not given, or that somebody refuses."""
+    """Return the approvals that are not given, or are refused."""
     return tuple(one for one in heard if not one.given)
 
 
@@ -224,7 +224,7 @@ def _remedy(missing: Sequence[ApprovalState], command: str) -> str:
 
 
 def approval_state_text(one: ApprovalState) -> str:
-    """Return where an approval stands, in words."""
+    """Return the state of an approval, as text."""
     said = [approval_text(one.approval)]
     if one.agreed:
         said.append(f"approved by {shortened(one.agreed, 10)}")

@@ -1,4 +1,4 @@
-"""Saying yes or no: looked at once more in the turn, signed if need be, recorded."""
+"""Votes: checked again in the turn, signed if required, and recorded."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from modicum.policy import CompiledPolicy, Policy
 if TYPE_CHECKING:
     from modicum.api.local.governance.activation import ActivationPreview
 
-#: So much of a hash must at least be given.
+#: Minimum length of a hash prefix.
 _HASH_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """What somebody wants to say.
+    """A vote to cast.
 
     Attributes:
         approves: Whether they agree.
         reason: Why, for the record; 1 to 2000 characters.
-        head: The hash of the last entry that they have looked at, or its beginning of
-            at least 12 characters; None if whatever stands at the end will do.
-        signer: What signs it; None for nobody.
+        head: The hash of the last entry reviewed, or its first 12 or more characters;
+            None to accept any head.
+        signer: The signer; None for no signature.
         content: The SHA-256 of the contents that they have looked at; None if they
             speak of whichever it has.
     """
@@ -58,16 +58,16 @@ class Ballot:
 
 
 class RecordedVote(Agreement, frozen=True, kw_only=True):
-    """A vote, and where the approvals stand after it.
+    """A vote, and the state of the approvals after it.
 
     Attributes:
-        topic: What it is about.
-        hearings: Where each approval stands, as far as it is known.
-        repeated: Whether it is what they said last, so that nothing was added.
-        decision: What the rules said to the release in that turn; None if somebody
-            refuses, or it is about a policy.
-        weighed: What it meant in that turn to activate the policy; None if somebody
-            refuses, or it is about a release.
+        topic: Its subject.
+        hearings: The state of each approval, as far as known.
+        repeated: Whether it equals the last vote, so that nothing was added.
+        decision: The decision about the release in that turn; None for a refusal, or a
+            vote on a policy.
+        weighed: The effect of activating the policy in that turn; None for a refusal,
+            or a vote on a release.
         corrected_in: The number of the entry by which a past release was corrected with
             it; 0 if none was.
     """
@@ -81,10 +81,10 @@ class RecordedVote(Agreement, frozen=True, kw_only=True):
 
 
 def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
-    """Record what somebody says, unless it is what they said last.
+    """Record a vote, unless it repeats the last one.
 
-    Who agrees to a release has it decided again, on what is charged at the head: nobody
-    agrees to what would be denied.
+    An approval of a release has it decided again, on the balances at the head: a
+    release that would be denied cannot be approved.
     """
     state = entry.book.state
     why = reason_text(word.reason, "approving or rejecting")
@@ -139,7 +139,7 @@ def refuse_content(called: str, content: str, reviewed: str | None) -> None:
 def decided_now(
     entry: Entry, topic: ApprovalCase, compiled: CompiledPolicy
 ) -> Decision:
-    """Return what the rules say now to a release that may come in."""
+    """Return the current decision about a release that may be reserved."""
     assert topic.release is not None
     balances = entry.followed(compiled).balances
     verdict = decide(balances, topic.release, entry.day)
@@ -163,20 +163,20 @@ def _decided(
 
 
 def _needing(decision: Decision, heard: Sequence[ApprovalState]) -> Decision:
-    """Return a decision with the approvals that are missing whoever submits it."""
+    """Return a decision with the approvals that are missing for any submitter."""
     missing = tuple(one.approval for one in missing_approvals(heard))
     return structs.replace(decision, approvals=missing)
 
 
 def looked_at(word: Ballot, state: State) -> str:
-    """Return the hash of the entry that somebody has looked at: the last that counts.
+    """Return the hash of the last relevant entry, which the voter must have reviewed.
 
     Args:
-        word: What they want to say.
+        word: The vote.
         state: The state.
 
     Raises:
-        StaleError: If something came in since.
+        StaleError: If the log has entries since.
     """
     if word.head is None:
         return state.head
@@ -199,7 +199,7 @@ def looked_at(word: Ballot, state: State) -> str:
 def _signed(
     body: ApprovalGiven, entry: Entry, word: Ballot, policy: Policy
 ) -> ApprovalGiven:
-    """Return what somebody says as they sign it; as it is if nobody must and does."""
+    """Return a vote, signed if a signer is given or a signature required."""
     pinned = policy.keys.get(entry.actor)
     key = None if word.signer is None else word.signer.public.hex()
     if word.approves and pinned is not None and key not in pinned:
@@ -232,9 +232,9 @@ def _badly_signed(message: str, note: str) -> ApprovalError:
 
 
 def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
-    """Return the entry of somebody's last word if it is the same; else None.
+    """Return the entry of an actor's last vote if it is the same; else None.
 
-    What was said of a policy before the active one came was about another change.
+    Votes on a policy before the last activation were about another change.
     """
     state = entry.book.state
     said = state.approvals.get((body.subject, body.content), ())
@@ -247,13 +247,13 @@ def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
     known = event_of(record, last.seq).body
     if not isinstance(known, ApprovalGiven) or known.key != body.key:
         return None
-    # The same word by the same key at another head says nothing new.
+    # The same vote with the same key at another head adds nothing.
     same = replace(known, head=body.head, signature=body.signature) == body
     return last.seq if same else None
 
 
 def refuse_standing(release: str, called: str, state: State) -> None:
-    """Refuse to speak about a release that was let in, or was recorded."""
+    """Refuse a vote on a release that is already accepted or recorded."""
     known = state.releases.get(release)
     if known is not None:
         raise ConflictError(
@@ -273,7 +273,7 @@ def _roles(
     *,
     approves: bool,
 ) -> tuple[str, ...]:
-    """Return the roles in which somebody speaks; refuse a word that cannot count."""
+    """Return the roles of a voter; refuse a vote that cannot count."""
     roles = roles_of(person, policy)
     if heard == ():
         raise refused(f"{topic.called} needs no approval under the active policy")

@@ -1,7 +1,7 @@
-"""Corrections of past releases: one person asks for it, and another one agrees.
+"""Corrections of past releases: requested by one person, approved by another.
 
-Only the periods that a release reads may be corrected. All else is as it was recorded,
-under the policy that it was recorded under. See ADR 0041.
+Only the periods that a release reads may be corrected. All else stays as recorded,
+under the policy of that time. See ADR 0041.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from modicum.policy.past_units import vocabulary_of
 
 
 def redescribe(entry: Entry, release: Description, reason: str) -> Requested | None:
-    """Ask for the correction of a past release. Nothing is charged otherwise yet."""
+    """Request the correction of a past release. The charge does not change yet."""
     why = reason_text(reason, "correcting a past release")
     compiled, state = active_policy(entry.book), entry.book.state
     policy = compiled.policy
@@ -69,7 +69,7 @@ def redescribe(entry: Entry, release: Description, reason: str) -> Requested | N
 
 
 def corrects(entry: Entry, release: Description | str) -> bool:
-    """Return whether what somebody speaks about is the correction of a past release."""
+    """Return whether the subject of a vote is the correction of a past release."""
     named = release if isinstance(release, str) else id_of(release)
     state = entry.book.state
     return named in state.releases and named in state.waiting.requests
@@ -78,9 +78,9 @@ def corrects(entry: Entry, release: Description | str) -> bool:
 def vote_on_correction(
     entry: Entry, release: Description | str, word: Ballot
 ) -> RecordedVote:
-    """Agree to the correction of a past release, or refuse it.
+    """Approve or refuse the correction of a past release.
 
-    If nobody is missing then, the release is charged as it is described now.
+    Once its approvals are complete, the release is charged by its new description.
     """
     compiled, state = active_policy(entry.book), entry.book.state
     named = release if isinstance(release, str) else id_of(release)
@@ -109,7 +109,7 @@ def vote_on_correction(
     if topic.hearings_in(state):
         said = record_vote(entry, topic, word)
     elif word.signer is not None or entry.actor in compiled.policy.keys:
-        # A signature is kept with what it signs.
+        # A signature is stored with the signed statement.
         said = record_vote(entry, replace(topic, approval_states=None), word)
     else:
         said = _by_one(entry, topic, word)
@@ -154,7 +154,7 @@ def made_already(
 
 
 def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
-    """Return the word of the one person who is needed where the policy asks for none.
+    """Return the vote of the one person needed where the policy requires no approval.
 
     Their agreement is the correction itself; nothing has to be written to refuse it.
     """

@@ -1,4 +1,4 @@
-"""Policies that are asked for: proposed, and what is pending."""
+"""Policy proposals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 
-#: So much of a digest must at least be given.
+#: Minimum length of a digest prefix.
 _DIGEST_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A policy that is proposed.
+    """A proposed policy.
 
     Attributes:
-        proposal: The proposal, as it stands in the ledger.
-        hearings: Where the approval stands that it needs.
+        proposal: The proposal, as stored in the ledger.
+        hearings: The state of the approval that it needs.
         repeated: Whether it was proposed before, so that nothing was added.
     """
 
@@ -40,13 +40,13 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class PendingPolicy:
-    """A policy that is proposed and waits, as the ledger tells it.
+    """A pending policy proposal, as stored in the ledger.
 
     Attributes:
         proposal: The proposal.
         text: The policy's text.
         reason: Why it is to take the place of the active one.
-        hearings: Where the approval stands that it needs.
+        hearings: The state of the approval that it needs.
     """
 
     proposal: Proposal
@@ -56,12 +56,12 @@ class PendingPolicy:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody is missing, and nobody refuses."""
+        """Whether all approvals are present and no one has refused."""
         return all(one.given for one in self.hearings)
 
 
 def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
-    """Ask that a policy takes the place of the active one."""
+    """Propose a policy to replace the active one."""
     why = reason_text(reason, "proposing a policy")
     successor.refuse_mistakes()
     active, state = active_policy(entry.book).policy, entry.book.state
@@ -95,7 +95,7 @@ def proposed_policy(digest: str, state: State, read: Reader) -> CompiledPolicy:
 
 
 def proposal_named(digest: str, proposals: Iterable[Proposal]) -> Proposal:
-    """Return the proposal that somebody means."""
+    """Return the proposal of a digest prefix."""
     given = digest.strip().lower()
     found = [
         one

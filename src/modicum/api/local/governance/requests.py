@@ -1,4 +1,4 @@
-"""Releases that are asked for: requested, withdrawn, and what is pending."""
+"""Requests for releases."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from modicum.policy import CompiledPolicy
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A release that is asked for.
+    """A requested release.
 
     Attributes:
-        request: The request, as it stands in the ledger.
-        hearings: Where each approval stands that it needs.
-        repeated: Whether it was asked for before, so that nothing was added.
-        decision: What the rules say to it now.
+        request: The request, as stored in the ledger.
+        hearings: The state of each approval that it needs.
+        repeated: Whether it was already requested, so that nothing was added.
+        decision: The current decision.
     """
 
     request: Request
@@ -43,16 +43,16 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A release that is asked for and waits, as the ledger tells it.
+    """A pending request, as stored in the ledger.
 
     Attributes:
         request: The request.
-        release: What is asked for, as it was priced then.
+        release: The requested release, as priced at that time.
         reason: Why.
-        hearings: Where each approval stands that it needs; empty if it must be asked
-            for again.
-        current: Whether it was asked for under the active policy. If not, it must be
-            asked for again.
+        hearings: The state of each approval that it needs; empty if it must be
+            requested again.
+        current: Whether it was requested under the active policy. If not, it must be
+            requested again.
         corrects: Whether it corrects a past release. It is made by the last person who
             agrees, so that one is missing while it waits.
     """
@@ -66,13 +66,13 @@ class PendingRequest:
 
     @property
     def complete(self) -> bool:
-        """Whether nobody is missing, and nobody refuses."""
+        """Whether all approvals are present and no one has refused."""
         given = all(one.given for one in self.hearings)
         return self.current and given and not self.corrects
 
 
 def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
-    """Ask for a release that people must agree to."""
+    """Request a release that needs approval."""
     why = reason_text(reason, "requesting a release")
     compiled, state = active_policy(entry.book), entry.book.state
     policy = compiled.policy
@@ -100,7 +100,7 @@ def withdraw(entry: Entry, release: str, reason: str) -> Request:
 
 
 def pending_requests(book: LedgerBalances, read: Reader) -> Iterator[PendingRequest]:
-    """Yield what is asked for and waits, oldest first."""
+    """Yield the pending requests, oldest first."""
     for one in book.state.waiting.requests.values():
         yield _pending(one, book, read)
 
@@ -108,7 +108,7 @@ def pending_requests(book: LedgerBalances, read: Reader) -> Iterator[PendingRequ
 def pending_request(
     identifier: str, book: LedgerBalances, read: Reader
 ) -> PendingRequest | None:
-    """Return what is asked for under an id, and waits; None if nobody asks for it."""
+    """Return the pending request of an id; None if there is none."""
     known = book.state.waiting.requests.get(identifier)
     return None if known is None else _pending(known, book, read)
 
@@ -149,7 +149,7 @@ def about_requested_release(
 
 
 def outdated(called: str, by: str) -> StaleError:
-    """Return the error for what was asked for under another policy."""
+    """Return the error for a request made under another policy."""
     return StaleError(
         Problem(
             Code.POLICY_STALE,

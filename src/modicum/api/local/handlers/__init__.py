@@ -1,6 +1,6 @@
-"""What can be read of a ledger: one function for each operation.
+"""Read operations on a ledger: one function per operation.
 
-A server answers with it over HTTP; `read` returns the same from a ledger at hand.
+A server uses them over HTTP; `read` calls them on a local ledger.
 """
 
 from __future__ import annotations

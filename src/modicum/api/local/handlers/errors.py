@@ -1,4 +1,4 @@
-"""The mistake of asking for what is not there."""
+"""The error for unknown objects."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from modicum.core.errors import Code, InputError, Problem
 
 
 def not_found(message: str, remedy: str) -> InputError:
-    """Return the error for something that is not there, as far as the reader may know.
+    """Return the error for an object that is missing, or hidden from the reader.
 
     Args:
-        message: What is not there.
-        remedy: What to do.
+        message: The missing object.
+        remedy: The remedy.
     """
     return InputError(Problem(Code.NOT_FOUND, message, help=remedy))

@@ -21,7 +21,7 @@ from modicum.ledger.log.chain import event_of
 
 @answers(operations.HEAD, Action.READ_RULES, tag=lambda one: one.head)
 def head(view: LedgerView, _: Identity | None) -> Head:
-    """Return how far the log goes."""
+    """Return the head of the log."""
     state = view.state()
     return Head(seq=state.seq, head=state.head)
 
@@ -39,6 +39,6 @@ def entry(
 
 
 def stored_entry(record: Record, event: Event) -> StoredEntry:
-    """Return an entry as it is stored, and what it says."""
+    """Return the stored form of an entry, and its event."""
     payload = record.payload.decode("utf-8")
     return StoredEntry(**asdict(entry_view(record, event)), payload=payload)

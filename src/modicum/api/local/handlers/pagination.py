@@ -1,4 +1,4 @@
-"""Pages of lists: a cursor says where to go on, and to which list it belongs."""
+"""Pages of lists: a cursor marks the next item and its list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from modicum.core.errors import Code, InputError, Problem
 
-#: So many items a page has at most.
+#: Maximum number of items per page.
 PAGE_MAX: Final = 500
 
 Limit = Annotated[

@@ -1,4 +1,4 @@
-"""The policies of a ledger, and where their rules stand."""
+"""The policies of a ledger, and the status of their rules."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from modicum.api.schema.policy import (
 )
 from modicum.ledger.state.state import ActivePolicy
 
-#: So many releases are named that filled a cell.
+#: Maximum number of spenders of a cell listed.
 SPENDERS_MAX: Final = 100
-#: Means the policy that holds, wherever a digest is asked for.
+#: The active policy, accepted in place of a digest.
 ACTIVE: Final = "active"
 
 _Filter = Annotated[str, Meta(max_length=200)]
@@ -87,7 +87,7 @@ def rules(  # noqa: PLR0913 - the parameters of a query
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> RulePage:
-    """Return where every rule over history stands, in the policy's order."""
+    """Return the status of every rule over history, in the policy's order."""
     after = after_of("rules", cursor)
     compiled = view.policy()
     witness = compiled.pruned.witness
@@ -115,7 +115,7 @@ def rule_balance(
     rule: Annotated[str, Meta(max_length=400, description="the id of the rule")],
     most: Annotated[int, Meta(ge=1, le=SPENDERS_MAX)] = 20,
 ) -> RuleBalance:
-    """Return what the fullest cell of a rule was charged, and by whom."""
+    """Return the charge of the fullest cell of a rule, by release."""
     return masked(view, who, view.spenders(rule).view(most))
 
 
@@ -125,10 +125,9 @@ def rule(
     _: Identity | None,
     rule: Annotated[str, Meta(min_length=1, max_length=400)],
 ) -> Rule:
-    """Return a rule of the active policy, and where it stands.
+    """Return a rule of the active policy, and its status.
 
-    Its id holds what must be quoted in a path: `attr:age @standard` is
-    `attr:age%20@standard`.
+    Its id must be quoted in a path: `attr:age @standard` is `attr:age%20@standard`.
     """
     compiled = view.policy()
     one = compiled_rule(compiled, rule)

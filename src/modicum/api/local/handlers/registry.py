@@ -1,4 +1,4 @@
-"""The functions that answer operations, and who may ask them."""
+"""The handlers of read operations, and their permissions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[A]):
-    """How an operation is answered.
+    """The handler of a read operation.
 
     Attributes:
         operation: The operation.
-        answer: Returns the answer. It is given the view of a ledger, who asks (None
-            for the keeper of the ledger), and the parameters by name. Its docstring
-            describes the operation to those who ask over HTTP.
-        action: What somebody must be allowed to do; None if the function sees to it.
+        answer: Returns the response. Its arguments are the view of a ledger, the caller
+            (None for the ledger's keeper), and the parameters by name. Its docstring
+            describes the operation in OpenAPI.
+        action: The required action; None if the function checks permissions itself.
         anywhere: Whether it is enough that they may do it with some data set.
         slow: Whether it may take long, so that quick reads do not wait for it.
-        tag: Returns the ETag of an answer; by default the head of the ledger, if the
-            answer says that.
+        tag: Returns the ETag of a response; by default the head of the ledger, if the
+            response contains it.
     """
 
     operation: Operation[A]
@@ -38,7 +38,7 @@ class Read(Generic[A]):
     tag: Callable[[A], str]
 
     def must(self, who: Identity) -> None:
-        """Refuse somebody who may not ask this."""
+        """Refuse a caller without the required permission."""
         if self.action is not None:
             (who.must_some if self.anywhere else who.must)(self.action)
 
@@ -54,7 +54,7 @@ def answers(
     slow: bool = False,
     tag: Callable[[A], str] | None = None,
 ) -> Callable[[Callable[..., A]], Callable[..., A]]:
-    """Return a decorator: the function answers an operation; see `Read`."""
+    """Return a decorator that registers the handler of an operation; see `Read`."""
 
     def register(answer: Callable[..., A]) -> Callable[..., A]:
         assert operation not in _READS, operation.path
@@ -77,7 +77,7 @@ def read_of(operation: Operation[A]) -> Read[A]:
 
 
 class Source(Protocol):
-    """A ledger that answers operations itself, such as one that a server keeps."""
+    """A ledger that handles operations itself, such as a server's."""
 
     def read(self, operation: Operation[A], **given: Any) -> A:
         """Return the answer of an operation; see the function `read`."""
@@ -85,7 +85,7 @@ class Source(Protocol):
 
 
 def read(view: LedgerView | Source, operation: Operation[A], **given: Any) -> A:
-    """Return what an operation answers, from a ledger here or on a server."""
+    """Return the response of an operation, from a local ledger or a server."""
     if not isinstance(view, LedgerView):
         return view.read(operation, **given)
     return read_of(operation).answer(view, None, **given)

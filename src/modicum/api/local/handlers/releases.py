@@ -21,7 +21,7 @@ from modicum.ledger import Standing
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
 
-#: So many releases are looked at for one page, whether they are shown or not.
+#: Maximum number of releases scanned for one page, shown or not.
 LOOKED_AT: Final = 5_000
 
 ReleaseId = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -33,11 +33,11 @@ def releases(
     who: Identity | None,
     status: Annotated[
         list[ReleaseStatus], Meta(description="only those with this status")
-    ] = [],  # noqa: B006 - nobody changes it
+    ] = [],  # noqa: B006 - never changed
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> ReleasePage:
-    """Return the releases that may be seen, oldest first."""
+    """Return the visible releases, oldest first."""
     after = after_of("releases", cursor)
     book, _, now = view.look()
     state, wanted = book.state, frozenset(map(ReleaseStatus, status))
@@ -69,7 +69,7 @@ def release(
         bool, Meta(description="include the exact form stored in the ledger")
     ] = False,
 ) -> ReleaseDetails:
-    """Return a release: what it is, what it costs, and who did what when."""
+    """Return a release: its description, loss and history."""
     told = seen(view, who, release)
     _, read, _ = view.look()
     story = history_of(release, read(max(told.standing.seq - 1, 0)))
@@ -78,7 +78,7 @@ def release(
 
 
 def _visible(view: LedgerView, who: Identity | None, standing: Standing) -> bool:
-    # Who reads all need not have each release read from the log.
+    # Readers of all releases need not have each one read from the log.
     if who is None or who.may(Action.READ_RELEASES):
         return True
     return may_see(who, view.release_of(standing))

@@ -1,1 +1,1 @@
-"""Planning on the real ledger: rounds, requests, plans, and what they let be read."""
+"""Planning on a live ledger: rounds, requests, plans, and their grants."""

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Ledger(Protocol):
-    """What planning needs of a workspace."""
+    """The ledger operations that planning needs."""
 
     def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
         """Do some work in the turn of a ledger that exists; it is durable then."""
@@ -52,12 +52,12 @@ class Ledger(Protocol):
 
 
 class Rounds:
-    """What people do who plan rounds; what is opened or committed stays in the log.
+    """Operations on rounds; opened rounds and committed plans are recorded in the log.
 
     Args:
         ledger: The ledger.
-        clock: Tells when reservations run out.
-        actor: Who plans.
+        clock: Determines when reservations expire.
+        actor: The planner.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock, actor: str) -> None:
@@ -68,15 +68,15 @@ class Rounds:
     def open(
         self, identifier: str = "", *, unlocked: Mapping[str, Fraction] | None = None
     ) -> Round:
-        """Open the next round: budgets are unlocked, and user groups take turns.
+        """Open the next round: budgets are unlocked, and user groups rotate.
 
         Args:
-            identifier: What it is called; by default `round-` and its number.
-            unlocked: By privacy unit, what part of every budget may be used from here
-                on; it never falls.
+            identifier: Its name; by default `round-` and its number.
+            unlocked: By privacy unit, the fraction of every budget usable from here on;
+                it never falls.
 
         Raises:
-            ConflictError: If the id is taken, or a share falls.
+            ConflictError: If the id is in use, or a fraction falls.
             InputError: If a unit is not known, or a share is none.
             UsageError: If there is no ledger with a policy.
         """
@@ -120,16 +120,17 @@ class Rounds:
         engine_of: EngineOf = NumpyEngine,
         on_step: OnStep = nobody,
     ) -> Plan:
-        """Return a plan for the requests of the round that is open. Writes nothing.
+        """Return a plan for the requests of the open round. Writes nothing.
 
         Args:
             requests: The requests, as `modicum.requests.load` returns them; their
                 order breaks ties.
-            solver: What chooses: `fcfs`, `dpf`, `dpf-weighted`, `dpf-remaining`,
+            solver: The solver: `fcfs`, `dpf`, `dpf-weighted`, `dpf-remaining`,
                 `dpf-weighted-remaining`, `dpk`, `guided` or `ilp`.
             engine_of: Makes the engine of the solver; all give the same plan.
-            on_step: Is told how far it is, from 0 to 1, between steps; what it raises
-                ends it. One step of `ilp` may take as long as its solver may.
+            on_step: Receives the progress, from 0 to 1, between steps; an exception
+                from it ends planning. One step of `ilp` may take up to its solver's
+                time limit.
 
         Raises:
             InputError: If there is no such solver, or there are too many requests.
@@ -149,17 +150,17 @@ class Rounds:
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 
-        A plan that was committed before is not committed again; what it reserved then
-        is returned. Of a plan that accepts nothing, nothing is written.
+        A plan is committed once; repeating returns its reservations. A plan that
+        accepts nothing writes nothing.
 
         Args:
-            plan: The plan; each release is read, priced and decided once more.
-            reserve_seconds: How long the reservations stand if they are not started;
-                1 second to 90 days.
+            plan: The plan; each release is read, priced and decided again.
+            reserve_seconds: The lifetime of reservations that are not started; 1 second
+                to 90 days.
 
         Raises:
             ConflictError: If one release cannot be reserved.
-            StaleError: If the ledger went on since the plan was made.
+            StaleError: If the ledger has entries since the plan was made.
             UsageError: If there is no ledger with a policy, or no round is open.
         """
         book, _, _ = self._ledger.look()
@@ -175,7 +176,7 @@ class Rounds:
         )
 
     def remainders(self) -> tuple[Remainder, ...]:
-        """Return what user groups left over when they retired. Writes nothing.
+        """Return the unused budgets of retired user groups. Writes nothing.
 
         Raises:
             UsageError: If there is no ledger with a policy.

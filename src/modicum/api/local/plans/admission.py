@@ -1,4 +1,4 @@
-"""Who may open rounds, and what stands in the way of a release in a plan."""
+"""Permission to open rounds, and obstacles of releases in a plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modicum.policy import Policy
 def obstacles_of(
     release: RecordedRelease, policy: Policy, state: State, actor: str
 ) -> Iterator[str]:
-    """Yield what keeps a plan from reserving a release, line by line."""
+    """Yield the obstacles to reserving a release by a plan, line by line."""
     known = state.releases.get(release.id)
     if known is None:
         if state.waiting.held_by_another(release.id, release.content, actor):
@@ -35,10 +35,10 @@ def obstacles_of(
 def _missing_consent(
     release: RecordedRelease, policy: Policy, state: State, actor: str
 ) -> Iterator[str]:
-    """Yield whose consent is missing.
+    """Yield the missing approvals.
 
-    Who plans is seldom who asks. So where who asks may not be among those who agree,
-    the release must say who that is: else they could agree to it themselves.
+    The planner is rarely the requester. So where requesters do not count as approvers,
+    the release must name its requester: otherwise they could approve it themselves.
     """
     heard = release_approvals(release, policy, state, actor)
     named = "requester" in {**release.metadata, **release.labels}
@@ -59,7 +59,7 @@ def _missing_consent(
 
 
 def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
-    """Yield who agreed, and does not count as they ask for it themselves."""
+    """Yield those whose approval does not count because they are the requester."""
     for person in heard.asking:
         if person in agreed:
             yield (
@@ -69,7 +69,7 @@ def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
 
 
 def refuse_others(person: str, policy: Policy) -> None:
-    """Refuse somebody who may not open rounds."""
+    """Refuse an actor who may not open rounds."""
     missing = roles_missing(person, policy)
     if missing is None:
         return

@@ -34,13 +34,13 @@ from modicum.policy.model import ReservationBound
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What was reserved.
+    """The reservations of a committed plan.
 
     Attributes:
         plan: The id of the plan.
         round: The id of its round.
         releases: The ids of the releases.
-        expires_at: When they run out if they are not started.
+        expires_at: When they expire if not started.
         seq: The number of the ledger's last entry.
         head: The hash of that entry.
     """
@@ -60,10 +60,10 @@ def accepted_releases(
 ) -> tuple[Submission, ...]:
     """Return the releases that a plan accepts, read and priced from its own texts.
 
-    A file is believed in nothing: what is reserved is what the texts cost now.
+    The file is not trusted: what is reserved is the present loss of the texts.
     """
     refuse_odd_length(reserve_seconds)
-    name = plan.id  # It is worked out anew whenever one asks.
+    name = plan.id  # It is computed on each access.
     return tuple(
         _read_again(one, name, compiled, reserve_seconds) for one in plan.to_reserve
     )
@@ -83,9 +83,9 @@ def _read_again(
 
 
 def committed_before(book: LedgerBalances, plan: Plan) -> Committed | None:
-    """Return what a plan reserved when it was committed; None if it was not.
+    """Return the reservations of a plan that was committed; None if it was not.
 
-    So whoever does not know whether a commit was stored may try again.
+    So a commit with an unknown outcome may be retried.
     """
     state, content = book.state, plan.content
     for known in state.planning.plans.values():
@@ -103,7 +103,7 @@ def committed_before(book: LedgerBalances, plan: Plan) -> Committed | None:
 
 
 def nothing_reserved(book: LedgerBalances, plan: Plan) -> Committed:
-    """Return what a plan reserves that accepts nothing. It leaves no entry."""
+    """Return the empty result of a plan that accepts nothing. It leaves no entry."""
     state = book.state
     return Committed(plan.id, plan.round, (), "", state.seq, state.head)
 
@@ -123,9 +123,9 @@ def refuse_stale(book: LedgerBalances, plan: Plan, last: tuple[int, str]) -> Non
 def commit(
     entry: Entry, plan: Plan, accepted: Sequence[Submission], clock: Clock
 ) -> Committed:
-    """Reserve everything that a plan accepts; a mistake leaves nothing behind.
+    """Reserve everything that a plan accepts; an error leaves nothing behind.
 
-    Each is decided once more, after the ones before it, whatever the plan says.
+    Each is decided again, after the ones before it, independent of the plan.
     """
     done = committed_before(entry.book, plan)
     if done is not None:
@@ -141,7 +141,7 @@ def commit(
 
 
 def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
-    """Reserve one release, and return when that runs out."""
+    """Reserve one release, and return when the reservation expires."""
     release, compiled = one.release, one.compiled
     why = "; ".join(_in_the_way(entry, compiled, release))
     if why:

@@ -42,7 +42,7 @@ _SEQ_MAX = 10**15
 
 
 class Outcome(Enum):
-    """What becomes of a request."""
+    """The outcome of a request in a plan."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -51,15 +51,15 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """What becomes of one request.
+    """The outcome of one request.
 
     Attributes:
         release: The id of the release.
-        content: SHA-256 of what would be reserved.
-        utility: What it is worth.
-        outcome: What becomes of it: `LEFT_OUT` was not even tried.
+        content: SHA-256 of the release to reserve.
+        utility: Its utility.
+        outcome: The outcome; `LEFT_OUT` was not given to the solver.
         why: Why not, line by line; empty if it was accepted.
-        text: The release as it would stand in a file; empty unless it was accepted.
+        text: The release as in a file; empty unless it was accepted.
     """
 
     release: str
@@ -72,18 +72,18 @@ class RequestOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan for one round, bound to the entry of the ledger that it was made on.
+    """A plan for one round, bound to a ledger entry.
 
     Attributes:
         round: The id of the round.
         policy: The digest of the policy.
         seq: The number of the ledger's last entry.
         head: The hash of that entry.
-        solver: What chose.
-        remark: What is known of better choices; empty if nothing is.
+        solver: The solver.
+        remark: Known bounds on better plans; empty if there are none.
         accepted: The ids of the releases that are accepted, in the order in which the
             ledger allows them one after the other.
-        asked: What becomes of each request, in the order of the requests.
+        asked: The outcomes, in the order of the requests.
     """
 
     round: str
@@ -103,7 +103,7 @@ class Plan:
 
     @property
     def by_outcome(self) -> Mapping[Outcome, tuple[RequestOutcome, ...]]:
-        """The requests by what becomes of them, each in their order."""
+        """The requests by outcome, each in their order."""
         return {
             outcome: tuple(one for one in self.asked if one.outcome is outcome)
             for outcome in Outcome
@@ -111,22 +111,22 @@ class Plan:
 
     @property
     def utility(self) -> Fraction:
-        """What the accepted requests are worth together."""
+        """The total utility of the accepted requests."""
         return sum((one.utility for one in self.to_reserve), Fraction(0))
 
     @property
     def possible(self) -> Fraction:
-        """What all requests are worth together."""
+        """The total utility of all requests."""
         return sum((one.utility for one in self.asked), Fraction(0))
 
     @property
     def content(self) -> str:
-        """SHA-256 of everything that the plan says."""
+        """SHA-256 of the complete plan."""
         return digest(encode(self._plain()))
 
     @property
     def id(self) -> str:
-        """What it is called: `plan-` and the beginning of its content."""
+        """Its id: `plan-` and the beginning of its content."""
         return f"plan-{self.content[:12]}"
 
     def why_not(self, release: str) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ def _asked_to_plain(one: RequestOutcome) -> Plain:
 
 
 def read_plan(node: Node | Mapping[str, object]) -> Plan:
-    """Return the plan that a file holds, as it was written."""
+    """Return the plan in a file, unchanged."""
     tree = from_python(node) if isinstance(node, Mapping) else node
     fields = Fields(tree, "the plan")
     take_format(fields, FORMAT)
@@ -219,7 +219,7 @@ def read_plan(node: Node | Mapping[str, object]) -> Plan:
 
 
 def _refuse_mismatch(plan: Plan, tree: Node) -> None:
-    """Refuse a plan whose list of what is accepted is not that of its requests."""
+    """Refuse a plan whose accepted list does not match its requests."""
     stated = [one.release for one in plan.asked if one.outcome is Outcome.ACCEPTED]
     ids = [one.release for one in plan.asked]
     if sorted(stated) != sorted(plan.accepted) or len(set(ids)) != len(ids):
@@ -272,7 +272,7 @@ def _text(node: Node) -> str:
     return text(node, "`text`", characters_max=_TEXT_MAX)
 
 
-#: So many obstacles, and so many rivals of each, are told.
+#: Maximum number of obstacles, and of rivals of each, that are listed.
 _OBSTACLES = 3
 _RIVALS = 5
 

@@ -25,19 +25,19 @@ from modicum.release.utility import (
 
 #: More requests in one batch are refused.
 REQUESTS_MAX = 100_000
-#: So many mistakes of a batch are shown; then nobody reads on.
+#: Maximum number of mistakes of a batch shown; reading stops then.
 MISTAKES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A release that asks for a place in a plan.
+    """A release in a planning batch.
 
     Attributes:
         release: The release, priced, as the ledger would keep it.
-        utility: What it is worth, from 0 on.
-        source: Where it was written down, in words: a file and a line or row.
-        tree: Returns it as it was handed in; what was read need not be kept.
+        utility: Its utility, at least 0.
+        source: Its source, as text: a file and a line or row.
+        tree: Returns the original input; the parsed form need not be kept.
     """
 
     release: RecordedRelease
@@ -51,20 +51,20 @@ class Request:
         return all(one.part.groups is not None for one in self.release.mechanisms)
 
     def text(self) -> str:
-        """Return the release as it would stand in a file."""
+        """Return the release as in a file."""
         return formatted(self.tree()).lstrip("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A request as it was handed in, before it is read.
+    """A request before parsing.
 
     Attributes:
-        source: Where it was written down, in words.
+        source: Its source, as text.
         mark: The same as a place; mistakes that know none better are put there.
         tree: Returns it as a tree that knows its places.
         plain: The same as plain data, if these are quicker to have.
-        utility: What is said about its worth beside the release.
+        utility: Its utility, given beside the release.
     """
 
     source: str
@@ -77,7 +77,7 @@ class Handed:
 def read_request(handed: Handed, compiled: CompiledPolicy) -> Request:
     """Return a request, read and priced under a policy, whose guards look at it."""
     if handed.plain is not None:
-        with suppress(InputError):  # Said below, with places.
+        with suppress(InputError):  # Reported below, with positions.
             return _request(handed, handed.plain, compiled)
     try:
         return _request(handed, handed.tree(), compiled)
@@ -138,7 +138,7 @@ class Batch:
         try:
             yield
         except InputError as error:
-            if self._ended:  # It is on its way out of an inner block.
+            if self._ended:  # The exception of an inner block is propagating.
                 raise
             self._mistakes.extend(error.problems)
             if self._full:
@@ -184,7 +184,7 @@ class Batch:
         self._sources[own] = request.source
 
     def _no_more(self, mark: Mark | None) -> InputError:
-        """Return the error for one request too many; mistakes are told first."""
+        """Return the error for one request too many; earlier mistakes come first."""
         if self._mistakes:
             return self._noted()
         problem = Problem(

@@ -26,12 +26,12 @@ from modicum.release import Part
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a user group stands in a round.
+    """The state of a user group in a round.
 
     Attributes:
         group: Its number.
         age: For how many rounds it has been active, this one included.
-        unlocked: What part of its budget it may have used by now.
+        unlocked: The fraction of its budget usable so far.
     """
 
     group: int
@@ -41,17 +41,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round, as it stands.
+    """The state of a round.
 
     Attributes:
-        id: What it is called.
-        number: How many rounds were opened, this one included.
-        unlocked: By unit, what part of every budget may have been used; a unit that
-            is not named may have used all.
+        id: Its name.
+        number: The number of opened rounds, including this one.
+        unlocked: By unit, the usable fraction of every budget; units not listed are
+            fully unlocked.
         active: The groups that are active, the oldest first.
         retired: The groups that are active no more.
         plans: The ids of the plans that were committed in it.
-        again: Whether it was open before somebody asked to open it.
+        again: Whether it was already open when it was requested.
     """
 
     id: str
@@ -73,7 +73,7 @@ def open_round(
     shares = dict(_millionths(unlocked or {}, compiled))
     opened = planning.present_round
     if opened and opened.id == identifier and shares.items() <= opened.unlocked.items():
-        # Whoever is not sure that it was opened may try again.
+        # A request with an unknown outcome may be retried.
         return replace(must_be_open(present_round(entry.book, compiled)), again=True)
     number = len(planning.rounds) + 1
     name = identifier or f"round-{number}"
@@ -90,7 +90,7 @@ def open_round(
 def _refuse_conflict(
     name: str, shares: Mapping[str, int], planning: Planning, before: Mapping[str, int]
 ) -> None:
-    """Refuse an id that is taken, or shares that fall."""
+    """Refuse an id in use, or fractions that fall."""
     if name in planning.rounds:
         opened = planning.present_round
         others = " with other shares" if opened and opened.id == name else ""
@@ -115,7 +115,7 @@ def _conflict(message: str, remedy: str) -> ConflictError:
 def _turn_over(
     entry: Entry, planning: Planning, rotation: RotationRule, name: str, number: int
 ) -> None:
-    """Let the groups leave that had their turns, and the next one join.
+    """Retire the groups whose rounds are over, and add the next one.
 
     Groups are numbered by the round that they join in.
     """
@@ -191,12 +191,12 @@ def _millionths(
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What one rule still admits for a group that retired.
+    """The unused budget of one rule for a retired group.
 
     Attributes:
         group: The number of the group.
         until: The round in which it was active no more.
-        standing: Where the rule stands in the group's fullest cell.
+        standing: The status of the rule in the group's fullest cell.
     """
 
     group: int
@@ -221,7 +221,7 @@ def remainders(
 
 
 def _fullest(balances: Balances, rules: list[Rule], group: int, day: int) -> RuleLoss:
-    """Return where the rule stands that leaves the least to a group."""
+    """Return the loss of the rule that leaves the least to a group."""
     part, compiled = Part(groups=((group, group),)), balances.compiled
     cells = (fullest(cells_of(balances, one, part, day), compiled) for one in rules)
     unlocked = balances.unlocked.of_unit

@@ -22,22 +22,22 @@ from modicum.planner.allocation.optimum import BestEachRound
 from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.plan import ON_LEDGER, RoundPlan, plan_round
 
-#: Chooses if nothing else is said.
+#: The default solver.
 SOLVER = "dpk"
-#: Worth is told to solvers in whole numbers of at most so much.
+#: Solvers receive utilities as integers up to this bound.
 _WORTH_MAX = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """What a plan is made on.
+    """The input of a plan.
 
     Attributes:
         round: The id of the round.
-        balances: What was charged; they are not changed.
+        balances: The balances; they are not changed.
         state: The ledger's state at the same head.
         day: The day, as an ordinal.
-        actor: Who plans, and so asks.
+        actor: The planner, who is also the requester.
     """
 
     round: str
@@ -113,13 +113,13 @@ def _outcomes(
 
 
 def _in_the_way(situation: PlanInput, release: RecordedRelease) -> Iterator[str]:
-    """Return why a release cannot be planned, whatever is left."""
+    """Return why a release cannot be planned, whatever remains."""
     policy = situation.balances.compiled.policy
     return obstacles_of(release, policy, situation.state, situation.actor)
 
 
 def _weights(worth: Sequence[Fraction]) -> list[int]:
-    """Return what requests are worth in whole numbers, exactly if these are not large.
+    """Return utilities as integers, exactly if these are not large.
 
     Solvers only compare them.
     """

@@ -1,1 +1,1 @@
-"""Policies tried out: their tests, and the history under another one."""
+"""Policies under test: their tests, and history under another policy."""

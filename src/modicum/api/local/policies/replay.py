@@ -1,4 +1,4 @@
-"""What happened in a ledger, in a form that can be decided anew under any policy."""
+"""The history of a ledger, in a form that can be decided again under any policy."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from modicum.ledger.replay.part_migration import PartMigration
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
 
-#: What became of an attempt that was not let in; the others have a `ReleaseStatus`.
+#: The outcome of a denied attempt; the others have a `ReleaseStatus`.
 DENIED = "denied"
-#: What became of those whose loss was taken back.
+#: The outcomes whose loss was released.
 GIVEN_UP = ("canceled", "expired")
 
 
 class Attempt(Struct, frozen=True):
-    """A release that was asked for, or recorded.
+    """A release that was submitted or recorded.
 
     Attributes:
         seq: The number of the entry.
-        release: What it is and costs; if it was corrected, as it is described now.
-        outcome: `denied`, or where the release stands now: `reserved`, `started`,
-            `published`, `canceled`, `expired` or `recorded`.
+        release: Its description and loss; if it was corrected, the corrected ones.
+        outcome: `denied`, or the present status: `reserved`, `started`, `published`,
+            `canceled`, `expired` or `recorded`.
         blocking: The rules that denied it then.
         day: The day that it was made on, as an ordinal.
     """
@@ -55,23 +55,23 @@ class Attempt(Struct, frozen=True):
 
 
 class TakenBack(Struct, frozen=True):
-    """A reservation that was given up, or ran out; its loss stopped counting."""
+    """A canceled or expired reservation; its loss no longer counts."""
 
     release: str
 
 
-#: What changes which user groups may be read, and for how long they have been.
+#: Events that change which user groups may be read, and since when.
 Turn: TypeAlias = RoundOpened | GroupActivated | GroupRetired
 Step: TypeAlias = Attempt | TakenBack | Turn
 
 
 class History(Struct, frozen=True):
-    """What happened, as of one moment.
+    """The history up to one moment.
 
     Attributes:
-        steps: What was asked for and what was taken back, and the rounds and user
-            groups in between, oldest first.
-        counted: The releases whose loss counts now, in the order they came in.
+        steps: The attempts, the released reservations, and the rounds and user groups
+            in between, oldest first.
+        counted: The releases whose loss counts now, in log order.
         policies: The policies that were activated, oldest first.
         seq: The number of the last entry.
         head: The hash of that entry.
@@ -85,16 +85,16 @@ class History(Struct, frozen=True):
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The rounds that were opened, and the groups that came and went."""
+        """The rounds and user group changes."""
         return tuple(step for step in self.steps if isinstance(step, Turn))
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What was asked for, oldest first."""
+        """The attempts, oldest first."""
         return tuple(step for step in self.steps if isinstance(step, Attempt))
 
     def brought(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
-        """Return every release that was ever brought in, in the order they came in."""
+        """Return every accepted release, in log order."""
         words = self.words(compiled)
         return tuple(
             ReservedRelease(
@@ -107,12 +107,12 @@ class History(Struct, frozen=True):
         )
 
     def words(self, compiled: CompiledPolicy) -> PartMigration:
-        """Return what tells releases in the words of a policy."""
+        """Return the mapping of releases to the vocabulary of a policy."""
         return PartMigration(self.policies, compiled.policy.vocabulary.population)
 
 
 def history_of(records: Iterable[Record], now: str) -> History:
-    """Return what a log tells, as of `now`."""
+    """Return the history of a log as of `now`."""
     state = State()
     events: list[Event] = []
     for record in records:
@@ -155,7 +155,7 @@ def _steps(events: Sequence[Event], state: State, due: set[str]) -> Iterator[Ste
             case RoundOpened() | GroupActivated() | GroupRetired():
                 yield body
             case PastRedescribed():
-                pass  # What it corrects is told as it is now.
+                pass  # The corrected release is used in its present form.
             case _:
                 if isinstance(body, ChargeBody):
                     assert_never(body)

@@ -1,4 +1,4 @@
-"""Where one rule stands in a ledger: what is spent, what is left, and by whom."""
+"""The status of one rule in a ledger: spent, left, and by which releases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from modicum.policy import CompiledPolicy, Rule
 
 
 class CellSpent(Struct, frozen=True):
-    """What a cell of a rule was charged, and by whom.
+    """The charge of a cell of a rule, by release.
 
     Attributes:
-        loss: What the rule was charged there, and what it admits.
+        loss: The loss of the rule there, with its limit.
         rho_left: How much rho of Gaussian noise the cell still admits, in ledger
             units; None if nothing is enforced.
-        coordinate: What its spenders are measured by.
+        coordinate: The measure of its spenders.
         spenders: The releases that were charged there, the largest first.
     """
 
@@ -34,23 +34,23 @@ class CellSpent(Struct, frozen=True):
 
     @property
     def spent(self) -> Amounts:
-        """What was charged, on the filter's own scale: `together` and `limit`."""
+        """The charge, on the filter's own scale: `together` and `limit`."""
         return amounts(self.loss)
 
 
 class RuleStanding(CellSpent, frozen=True):
-    """Where a rule over history stands: its fullest cell."""
+    """The status of a rule over history: its fullest cell."""
 
     @property
     def left(self) -> int:
-        """How far it is from its limit on its own scale, in that scale's units."""
+        """The distance to its limit on its own scale, in that scale's units."""
         return max(self.spent.limit - self.spent.together, 0)
 
 
 def in_cells(count: int) -> str:
-    """Return ``in 3 cells`` with a blank before it, to stand behind ``over``.
+    """Return ``in 3 cells`` with a leading blank, to follow ``over``.
 
-    A rule over its limit denies what falls under it in these cells, and elsewhere not.
+    A rule over its limit denies matching releases in these cells only.
     """
     return " in 1 cell" if count == 1 else f" in {count} cells"
 
@@ -58,7 +58,7 @@ def in_cells(count: int) -> str:
 def rule_standing(
     rule: Rule, history: History, compiled: CompiledPolicy
 ) -> RuleStanding:
-    """Return where a rule over history stands."""
+    """Return the status of a rule over history."""
     brought = history.brought(compiled)
     balances = Balances(compiled, brought)
     cell = fullest(cells_of(balances, rule), compiled)

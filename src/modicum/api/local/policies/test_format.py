@@ -1,4 +1,4 @@
-"""Files of policy tests: what a policy is expected to answer, written next to it.
+"""Files of policy tests: the expected decisions of a policy.
 
 A test speaks of groups where the policy has a `rotation`; a group that it does not
 name was never active, and has nothing unlocked.
@@ -32,12 +32,12 @@ from modicum.release.part_parser import GROUP_MAX
 
 @dataclass(frozen=True, slots=True)
 class UserGroups:
-    """The user groups that a test tells of.
+    """The user groups of a test.
 
     Attributes:
         ages: For how many rounds each active group has been so, this one included.
         retired: The groups that were active and are no more.
-        mark: Where they stand; None if the test tells of none.
+        mark: Their position; None if the test has none.
     """
 
     ages: Mapping[int, int]
@@ -49,7 +49,7 @@ NO_GROUPS = UserGroups({}, (), None)
 
 
 def take_groups(fields: Fields) -> UserGroups:
-    """Return the user groups of a test; its keys `groups` and `retired` are taken."""
+    """Return the user groups of a test; consumes its keys `groups` and `retired`."""
     active, retired = fields.take_optional("groups"), fields.take_optional("retired")
     found = Problems()
     ages: dict[int, int] = {}
@@ -102,7 +102,7 @@ def _refuse_both(
 
 
 def planning_of(groups: UserGroups) -> Planning:
-    """Return rounds in which the groups came to be what a test says."""
+    """Return rounds that lead to the groups of a test."""
     planning = Planning()
     rounds = max((*groups.ages.values(), int(bool(groups.retired))), default=0)
     for number in range(1, rounds + 1):
@@ -118,7 +118,7 @@ def planning_of(groups: UserGroups) -> Planning:
     return planning
 
 
-#: What a file of policy tests says it is.
+#: The format name of a file of policy tests.
 FORMAT = "policy-test/v1"
 #: More tests in one file are refused.
 TESTS_MAX = 1000
@@ -128,7 +128,7 @@ ReadReleases: TypeAlias = Callable[[str], Sequence[Node]]
 
 
 class Outcome(Enum):
-    """What becomes of a release."""
+    """The outcome of a release."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -138,10 +138,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a test expects.
+    """The expectation of a test.
 
     Attributes:
-        outcome: What becomes of the release.
+        outcome: The expected outcome.
         blocking: Exactly the rules that deny, each with where it is named; None if
             any will do.
         code: The code of a mistake in the release; None if any will do.
@@ -154,14 +154,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTest:
-    """One test.
+    """A policy test.
 
     Attributes:
-        name: What it is called.
-        history: What was released before, oldest first.
-        release: The release that is asked for.
-        expected: What the policy should answer.
-        mark: Where it stands.
+        name: Its name.
+        history: The past releases, oldest first.
+        release: The submitted release.
+        expected: The expected decision.
+        mark: Its position.
         groups: The user groups that are active by then, and those that were.
     """
 
@@ -179,7 +179,7 @@ class PolicyTests:
 
     Attributes:
         policy: The policy's file, relative to this one.
-        policy_node: Where that stands.
+        policy_node: The position of the policy.
         tests: The tests, in the order of the file.
     """
 

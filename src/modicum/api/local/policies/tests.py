@@ -1,4 +1,4 @@
-"""Running policy tests: a history, a release, and what a policy answers.
+"""Runs of policy tests: a history, a release, and the decision.
 
 Nothing is written, and no ledger is needed.
 """
@@ -27,19 +27,19 @@ from modicum.policy.model import Approval, Guard
 from modicum.policy.predicates import Facts, holds
 from modicum.release.parts import FIRST_DAY, LAST_DAY
 
-#: When a rule is unknown, so many ids are looked through for a similar one.
+#: Maximum number of ids searched for one similar to an unknown rule.
 RULES_SEARCHED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a policy answered to a test.
+    """The decision in a test.
 
     Attributes:
         test: The test.
-        outcome: What became of the release.
-        decision: What every rule says; None if the release is invalid.
-        problems: What is wrong with the release; empty unless it is invalid.
+        outcome: The outcome of the release.
+        decision: The decision of every rule; None if the release is invalid.
+        problems: The mistakes of the release; empty unless it is invalid.
         guards: Names of the guards that refused it.
         approvals: The approvals that it needs.
     """
@@ -76,7 +76,7 @@ class Answer:
 
 
 def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
-    """Return what a policy answers to a test."""
+    """Return the decision of a policy in a test."""
     history = _past(test, compiled)
     planning = planning_of(test.groups)
     try:
@@ -108,7 +108,7 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
 
 
 def _present(releases: Iterable[RecordedRelease]) -> int:
-    """Return the day on which a test takes place: the last one that it speaks of."""
+    """Return the day of a test: the last one that it mentions."""
     spans = [
         span
         for release in releases
@@ -202,17 +202,17 @@ def _refuses(guard: Guard, facts: Iterable[Facts]) -> bool:
     return not all(holds(guard.unless, one) for one in facts)
 
 
-# --- what was tried ------------------------------------------------------------
+# --- coverage ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What of a policy no test touched.
+    """The parts of a policy that no test covers.
 
     Attributes:
-        rules: How many rules there are, over history and on each release alone.
-        guards: How many guards there are.
-        approvals: How many approvals there are.
+        rules: The number of rules, over history and on each release alone.
+        guards: The number of guards.
+        approvals: The number of approvals.
         untouched_rules: Ids of the rules that no tested release falls under.
         untouched_guards: Names of the guards that refused no tested release.
         untouched_approvals: The approvals that no tested release needs.
@@ -227,7 +227,7 @@ class Coverage:
 
 
 def coverage(compiled: CompiledPolicy, answers: Iterable[Answer]) -> Coverage:
-    """Return what of a policy no test touched; histories do not count."""
+    """Return the parts of a policy that no test covers; histories do not count."""
     known = list(answers)
     rules = {rule for answer in known for rule in answer.touched}
     guards = {guard for answer in known for guard in answer.guards}

@@ -1,4 +1,4 @@
-"""The history of a ledger under another policy: what would have been decided."""
+"""The history of a ledger under another policy: the decisions it would have made."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.predicates import holds
 from modicum.policy.user_groups import grouped_through
 
-#: How many of the fullest rules are told.
+#: Maximum number of fullest rules shown.
 CLOSEST = 10
 
 
 class Change(Enum):
-    """How a decision compares with what happened."""
+    """A decision compared with the recorded outcome."""
 
     SAME = "same"
     DENIED_NOW = "denied now"
@@ -49,14 +49,14 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a policy would have said to an attempt.
+    """The decision of another policy about an attempt.
 
     Attributes:
-        attempt: What was asked, and what happened.
-        allowed: Whether it would have been let in. What was recorded as past always
-            is: it happened.
-        blocking: The rules that would have denied it; for what was recorded, those
-            that it exceeds.
+        attempt: The attempt and its recorded outcome.
+        allowed: Whether it would have been allowed. Past releases always are: they
+            happened.
+        blocking: The rules that would have denied it; for a past release, those that it
+            exceeds.
         guards: The guards that would have refused it.
     """
 
@@ -67,7 +67,7 @@ class Replayed:
 
     @property
     def change(self) -> Change:
-        """How that compares with what happened."""
+        """Return the comparison with the recorded outcome."""
         was_allowed = self.attempt.outcome != DENIED
         if was_allowed == self.allowed:
             return Change.SAME
@@ -79,14 +79,14 @@ class WhatIf:
     """A history under a policy.
 
     Attributes:
-        replayed: Every attempt, oldest first, decided on top of those that the
-            policy would have let in before.
+        replayed: Every attempt, oldest first, each decided after those that the policy
+            would have allowed before.
         closest: The rules that would be fullest at the end of that, fullest first.
         conflicts: The rules that the history, as it did happen, exceeds.
-        assumptions: What was assumed about old releases.
-        remarks: What else should be known to read this.
-        problems: Units that are redefined under their names, and dropped attributes
-            that a new one may be.
+        assumptions: The assumptions about old releases.
+        remarks: Further notes for the reader.
+        problems: Units redefined under existing names, and dropped attributes that may
+            be renamed ones.
     """
 
     replayed: tuple[Replayed, ...]
@@ -106,7 +106,7 @@ def what_if(
     compiled: CompiledPolicy,
     on_attempt: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
-    """Return what a policy says to a history; nothing is charged anywhere."""
+    """Return the decisions of a policy about a history; nothing is charged."""
     replay = _Replay(history, compiled)
     total = len(history.attempts)
     replayed: list[Replayed] = []
@@ -147,9 +147,9 @@ class _Replay:
         self._held: dict[str, tuple[RecordedRelease, int]] = {}
 
     def decide(self, attempt: Attempt) -> Replayed:
-        """Decide an attempt; charge it if it is let in, or did happen anyway."""
+        """Decide an attempt; charge it if it is allowed, or was recorded anyway."""
         release = self._words.release(attempt.release, attempt.seq)
-        # Denied then, allowed now, and asked for again: the last try is what counts.
+        # Denied then, allowed now, and submitted again: the last attempt counts.
         if (
             release.id in self._held
             and self._held[release.id][0].content == release.content
@@ -166,13 +166,13 @@ class _Replay:
         return Replayed(attempt, allowed, verdict.blocking, guards)
 
     def take_back(self, identifier: str) -> None:
-        """Undo a release that was given up, if it was let in at all."""
+        """Release a canceled reservation, if it was allowed at all."""
         held = self._held.pop(identifier, None)
         if held is not None:
             self._balances.take_back(*held)
 
     def take_turns(self, turn: Turn) -> None:
-        """Go on to the next round, or let a user group begin or end."""
+        """Open the next round, or start or retire a user group."""
         match turn:
             case RoundOpened():
                 self._planning.open_round(turn)
@@ -209,7 +209,7 @@ def _refusing(release: RecordedRelease, compiled: CompiledPolicy) -> Iterator[st
             yield guard.name
 
 
-# --- what a history lacks ------------------------------------------------------
+# --- missing data in a history ---------------------------------------------------
 
 
 def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
@@ -232,7 +232,7 @@ def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
     )
 
 
-# --- what old releases do not say ---------------------------------------------
+# --- missing data in old releases ---------------------------------------------
 
 
 def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumption]:

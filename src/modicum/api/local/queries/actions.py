@@ -1,4 +1,4 @@
-"""What people do who ask private queries: price them, run them, get answers."""
+"""Operations on private queries: price them, run them, get answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SQL = "make one:  mo.sql_query(ID, SQL, tables=…, policy=ws.policy(), …)"
 
 
 def must_be_query(given: object) -> None:
-    """Refuse what is no query. What it says is not repeated: it may be SQL."""
+    """Refuse an input that is no query. It is not quoted: it may be SQL."""
     if isinstance(given, QueryFile):
         return
     what, remedy = f"of type {type(given).__name__}", f"{_FILE}  , or {_SQL}"
@@ -80,15 +80,15 @@ def must_be_query(given: object) -> None:
 
 
 class PricingLedger(Protocol):
-    """What pricing a query needs of a ledger."""
+    """The ledger operations that pricing a query needs."""
 
     def check(self, release: Node) -> Decision:
-        """Return what `submit` would answer now."""
+        """Return the decision that `submit` would make now."""
         ...
 
 
 class Planning(PricingLedger, Protocol):
-    """What planning a query needs of a ledger."""
+    """The ledger operations that planning a query needs."""
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that it decides by."""
@@ -96,7 +96,7 @@ class Planning(PricingLedger, Protocol):
 
 
 class Ledger(Planning, Protocol):
-    """What running a query needs of a workspace."""
+    """The ledger operations that running a query needs."""
 
     def submit(self, release: Node) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss."""
@@ -111,15 +111,15 @@ class Ledger(Planning, Protocol):
         ...
 
     def publish(self, release: str) -> Standing:
-        """Note that a started release is out."""
+        """Mark a started release as published."""
         ...
 
 
 class Ran(Struct, frozen=True):
-    """What became of a query.
+    """The outcome of a query.
 
     Attributes:
-        decision: What the ledger said.
+        decision: The decision.
         answers: The answers; None if it was denied.
     """
 
@@ -146,7 +146,7 @@ class Ran(Struct, frozen=True):
 
 
 def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
-    """Return what a ledger would say to a query. Reads no row, writes nothing."""
+    """Return the decision about a query. Reads no row, writes nothing."""
     must_be_query(query)
     decision = ledger.check(query.described)
     if decision.policy_digest != query.policy:
@@ -155,18 +155,18 @@ def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
 
 
 def plan_of(ledger: Planning, query: QueryFile) -> Decision:
-    """Return what a ledger would say to a query, with remarks. Writes nothing."""
+    """Return the decision about a query, with remarks. Writes nothing."""
     decision = planned(ledger, query)
     said = remarks(query, ledger.policy().policy.vocabulary)
     return msgspec.structs.replace(decision, notices=(*decision.notices, *said))
 
 
 class Queries:
-    """What people do who ask private queries under a ledger.
+    """Operations on private queries under a ledger.
 
     Args:
         ledger: The ledger.
-        engines: Where engines come from; None for nowhere.
+        engines: The source of engines; None if there are none.
     """
 
     def __init__(self, ledger: Ledger, engines: Engines | None = None) -> None:
@@ -174,14 +174,14 @@ class Queries:
         self._engines = engines
 
     def plan(self, query: QueryFile) -> Decision:
-        """Return what the ledger would say to a query. Reads no row, writes nothing.
+        """Return the decision about a query. Reads no row, writes nothing.
 
         Args:
             query: The query.
 
         Raises:
             InputError: If it cannot be priced.
-            ConflictError: If its id stands with other contents.
+            ConflictError: If its id is in use with other contents.
             StaleError: If it was read under another policy than the ledger decides by.
         """
         return plan_of(self._ledger, query)
@@ -198,18 +198,18 @@ class Queries:
     ) -> Ran:
         """Answer a query under a reservation, by an engine that is opened for it.
 
-        What can be refused is refused before anything is spent. Once it is started,
-        its loss is spent, whatever happens. It is published when `complete` returns: if
-        that fails, or publishing does, the answers were handed over all the same.
+        All possible refusals come before any spending. Once the release is started, its
+        loss is spent, whatever happens. It is published when `complete` returns: if
+        that or publishing fails, the answers were handed over all the same.
 
         Args:
             query: The query.
-            data: By table, where its rows are: paths, as `--data` takes them, or rows
-                in memory. Of a query that reads one table, also this alone.
-            engine: What it is called, such as `duckdb`.
+            data: By table, the location of its rows: paths, as `--data` takes them, or
+                rows in memory. For a query of one table, also the location alone.
+            engine: The name of the engine, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
-            begun: Told when it is started, before a row is read.
-            complete: Given the answers, before the release is published.
+            begun: Called when it is started, before a row is read.
+            complete: Receives the answers, before the release is published.
 
         Raises:
             InputError: If the query, or the form of the data, is not as declared.
@@ -218,7 +218,7 @@ class Queries:
             StaleError: If it was read under another policy than the ledger decides by.
             UsageError: If there is no such engine, or a table has no data.
             ModicumError: If the engine fails; the loss is spent then.
-            InvariantError: If an engine or a sampler does not do what it must.
+            InvariantError: If an engine or a sampler violates its contract.
         """
         if self._engines is None:
             raise UsageError(
@@ -250,13 +250,13 @@ class Queries:
         begun: Callable[[Decision], None] = lambda _: None,
         complete: Callable[[Answers], None] = lambda _: None,
     ) -> Ran:
-        """Answer a query as `run` does, by an engine that is open.
+        """Answer a query as `run` does, by an open engine.
 
         Args:
             query: The query.
-            engine: Where the rows are.
-            sampler: Where noise comes from.
-            lots: Where secrets come from.
+            engine: The location of the rows.
+            sampler: The source of noise.
+            lots: The source of secrets.
             begun: As for `run`.
             complete: As for `run`.
 
@@ -282,7 +282,7 @@ class Queries:
         return Ran(told, answers)
 
 
-#: Why a reservation is given up that was made while the policy changed.
+#: The reason for canceling a reservation made while the policy changed.
 _STALE = "the policy changed while the query was read"
 
 
@@ -299,7 +299,7 @@ def _other_policy(query: QueryFile) -> StaleError:
 
 
 def _refuse_told(decision: Decision) -> None:
-    """Refuse a query that ran, or may have run: its answer is told once."""
+    """Refuse a query that ran, or may have run: it is answered only once."""
     if not decision.retry or decision.status == ReleaseStatus.RESERVED.value:
         return
     out = decision.status == ReleaseStatus.PUBLISHED.value
@@ -321,12 +321,12 @@ def _refuse_told(decision: Decision) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a query finds its rows, and what reads them there.
+    """The rows of a query, and the engine that reads them.
 
     Attributes:
         data: By table, where its rows are; of a query that reads one table, also this
             alone.
-        engine: What it is called, such as `duckdb`.
+        engine: The name of the engine, such as `duckdb`.
         spark_master: The cluster that Spark runs on.
     """
 
@@ -338,7 +338,7 @@ class Where:
 def answers_under(
     use: InUse, ledger: PricingLedger, engines: Engines, query: QueryFile, where: Where
 ) -> Answers:
-    """Return the answers to the very query that is reserved."""
+    """Return the answers to exactly the reserved query."""
     must_be_query(query)
     if query.heading.id != use.release:
         raise _other(use, query)

@@ -1,4 +1,4 @@
-"""Running a query on an engine: exact numbers come in, noisy answers go out."""
+"""Runs of a query on an engine: exact numbers in, noisy answers out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Group = tuple[KeyValue, ...]
 
 
 def must_fit(compiled: CompiledQuery, engine: Engine, sampler: Sampler) -> None:
-    """Refuse what can be refused of a run before a row is read."""
+    """Make all possible checks of a run before a row is read."""
     engine.check(compiled.plan)
     must_be_drawn(compiled, sampler)
 
@@ -71,12 +71,12 @@ def must_be_drawn(compiled: CompiledQuery, sampler: Sampler) -> None:
 def noisy_of(
     compiled: CompiledQuery, engine: Engine, sampler: Sampler, lots: SecretSource
 ) -> dict[str, dict[Group, int]]:
-    """Return what an engine computes of a query, with noise; nothing is reserved."""
+    """Return an engine's results for a query, with noise; nothing is reserved."""
     return _Run(compiled, engine, sampler, lots).noisy()
 
 
 class _Run:
-    """One run of a query: exact numbers come in, noisy ones go out."""
+    """One run of a query: exact numbers in, noisy ones out."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Run:
         return found
 
     def _plans(self) -> Iterator[ExactPlan]:
-        """Yield what is computed at a time: each mechanism has its own sample."""
+        """Yield one plan per mechanism: each has its own sample."""
         plan = self._lowered.plan
         if plan.sample is None:
             yield plan
@@ -126,8 +126,8 @@ class _Run:
         return self._told(selection, exact[selection.statistic.name])
 
     def _told(self, selection: Selection, ids: Exact) -> list[Group]:
-        """Return the groups that enough ids have rows in, in an order of their own."""
-        groups = sorted(ids, key=_in_order)  # The engine's order could tell something.
+        """Return the groups with enough ids after noise, in a fixed order."""
+        groups = sorted(ids, key=_in_order)  # The engine's order could reveal data.
         noisy = self._sampler.add(
             "laplace", selection.scale, [ids[group] for group in groups]
         )
@@ -150,7 +150,7 @@ class _Run:
 
 
 def _cells(statistic: Statistic, group: Group) -> Sequence[Group]:
-    """Return the numbers that are told of a group: one, or one for each node."""
+    """Return the cells of a group: one, or one for each node."""
     if statistic.kind != "histogram":
         return (group,)
     return [

@@ -1,6 +1,6 @@
 """The JSON Schemas of query files and tables files, for completion in editors.
 
-A schema accepts everything that is read; what it cannot say is checked by reading.
+A schema accepts everything that the reader accepts; the reader checks the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What may be done about a query that is denied: changes of its file, each decided.
+"""Remedies for a denied query: changes of its file, each decided.
 
-The noise of a query follows from its loss, so nobody can choose its scale. Here
-variants of the *query file* are weighed: each is read, priced and decided like any.
+The noise of a query follows from its loss, so its scale cannot be chosen. Here variants
+of the *query file* are read, priced and decided like any query.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from modicum.core.errors import InputError
 from modicum.core.rationals import number_spelled
 from modicum.query.query_file import QueryFile, read_query_file
 
-#: A smaller loss is looked for so many powers of ten down.
+#: A smaller loss is searched for over this many powers of ten.
 _DECADES: Final = 12
-#: What varies the noise of a release varies the loss of a query.
+#: Parameters of a release's noise, mapped to a query's loss.
 _LOSS: Final = ("loss", "noise")
-#: What stands in the heading of a query as it does in that of a release.
+#: The heading fields that queries and releases share.
 _PARTS: Final = ("where", "periods")
 _HEADINGS: Final = (*_PARTS, "label", "wait")
 
@@ -43,11 +43,11 @@ def of_query(query: QueryFile, decision: Decision) -> Decision:
 
 
 class DeniedQuery(Struct, frozen=True):
-    """A query, and the ledger that it was asked of.
+    """A denied query and the ledger that decided.
 
     Attributes:
         query: The query.
-        asked: The release that it is.
+        asked: The release of the query.
     """
 
     query: QueryFile
@@ -77,7 +77,7 @@ class DeniedQuery(Struct, frozen=True):
         return Options(found, ended_early=any(one.ended_early for one in ended))
 
     def explanation(self) -> Explanation | None:
-        """Return what the log tells about the denial; None if it passes now."""
+        """Return what the log shows about the denial; None if it is allowed now."""
         found = self.asked.explanation()
         if found is None:
             return None
@@ -157,7 +157,7 @@ class DeniedQuery(Struct, frozen=True):
     def _as_query(self, release: Mapping[str, object]) -> Written | None:
         """Return the query file with the heading of a changed release.
 
-        None if its mechanisms do not all read the same part: no query says that.
+        None if its mechanisms do not all read the same part: no query can express that.
         """
         heading = {
             key: value
@@ -177,7 +177,7 @@ class DeniedQuery(Struct, frozen=True):
         return {**heading, "query": self._file["query"]}
 
     def _allows(self, trials: Trials, variant: Written) -> bool:
-        """Return whether a query file can be read, and every rule lets it pass."""
+        """Return whether a query file can be read and every rule allows it."""
         compiled = trials.look.balances.compiled
         policy = compiled.policy
         tables = self.query.asked.tables

@@ -1,1 +1,1 @@
-"""What commands and the service answer, as plain JSON (docs/reference/json.md)."""
+"""Responses of commands and the service, as plain JSON (docs/reference/json.md)."""

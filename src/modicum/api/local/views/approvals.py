@@ -1,4 +1,4 @@
-"""Requests, proposals and votes, as answers show them."""
+"""Public forms of requests, proposals and votes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from modicum.ledger.state.pending import Proposal, Request
 
 
 def approvals_view(heard: Iterable[ApprovalState]) -> tuple[schema.ApprovalStatus, ...]:
-    """Return where approvals stand."""
+    """Return the state of approvals."""
     return tuple(
         schema.ApprovalStatus(
             need=one.approval.need,
@@ -55,7 +55,7 @@ def vote_view(one: VoteEntry, *, current: bool) -> schema.Vote:
 
 
 def receipt_view(said: RecordedVote) -> schema.VoteReceipt:
-    """Return a vote that was cast just now, and where the approvals stand after it."""
+    """Return a new vote, and the state of the approvals after it."""
     return schema.VoteReceipt(
         subject=said.topic.subject,
         id=said.topic.id,
@@ -158,7 +158,7 @@ def conflicts_view(weighed: ActivationPreview) -> tuple[schema.ActivationConflic
 def activation_view(
     weighed: ActivationPreview, done: Activation | None = None
 ) -> schema.Activation:
-    """Return what it means to activate a policy, or that it was."""
+    """Return the effect of activating a policy, before or after activation."""
     new, old = weighed.successor.policy, weighed.replaced.policy
     changed = done is not None and done.changed
     return schema.Activation(

@@ -1,4 +1,4 @@
-"""The rules that a policy compiles to, as answers show them."""
+"""Public forms of compiled rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CompiledRule:
 
     @property
     def status(self) -> str:
-        """Whether it can ever matter, in words."""
+        """Return whether it can have an effect, as text."""
         if self.about_nothing:
             return "matches nothing"
         return "binding" if self.witness < 0 else "redundant"
@@ -74,7 +74,7 @@ def compiled_rule(compiled: CompiledPolicy, identifier: str) -> CompiledRule | N
 
 
 def _within(start: int, stop: int | None, before: int) -> slice:
-    """Return which rules of a stage are meant, if so many come before it."""
+    """Return the slice of a stage's rules, after `before` rules of earlier stages."""
     last = None if stop is None else max(stop - before, 0)
     return slice(max(start - before, 0), last)
 

@@ -1,4 +1,4 @@
-"""Contracts and data sets of the escrow, as answers show them."""
+"""Public forms of contracts and data sets of the escrow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from modicum.ledger.state.flow import Flow
 
 
 def contract_view(flow: Flow) -> schema.Contract:
-    """Return a contract, and what became of it."""
+    """Return a contract and its state."""
     one = flow.contract
     return schema.Contract(
         contract=one.id,
@@ -56,7 +56,7 @@ def contract_view(flow: Flow) -> schema.Contract:
 
 
 def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
-    """Return a contract exactly, as the ledger keeps it, and what became of it."""
+    """Return a contract exactly as stored, and its state."""
     return {
         "contract": to_plain(flow.contract),
         "by": flow.by,
@@ -73,7 +73,7 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
 
 
 def recorded_flow(told: Mapping[str, Any]) -> Flow:
-    """Return what `recorded_flow_to_dict` was given."""
+    """Parse the result of `recorded_flow_to_dict`."""
     fields = dict(told)
     try:
         contract = from_plain(fields.pop("contract"))
@@ -90,7 +90,7 @@ def version_view(version: Version) -> schema.Version:
 
 
 def consents_view(consents: Consents) -> schema.Consents:
-    """Return where the owners stand."""
+    """Return the consents of the owners."""
     return schema.Consents(
         given=consents.given,
         lacking=consents.lacking,
@@ -202,7 +202,7 @@ def _program_view(
 
 
 def remarks_view(found: Inspection) -> tuple[schema.ProgramRemark, ...]:
-    """Return what is worth a look in a program."""
+    """Return the passages of a program that reviewers should check."""
     return tuple(
         schema.ProgramRemark(
             line=one.line, kind=one.kind, text=one.text, why=WHY[one.kind]
@@ -212,7 +212,7 @@ def remarks_view(found: Inspection) -> tuple[schema.ProgramRemark, ...]:
 
 
 def receipt_view(said: RecordedContractVote) -> schema.ContractVoteReceipt:
-    """Return the vote of an owner, and where the contract stands after it."""
+    """Return the vote of an owner, and the state of the contract after it."""
     contract = said.flow.contract
     return schema.ContractVoteReceipt(
         contract=contract.id,
@@ -227,7 +227,7 @@ def receipt_view(said: RecordedContractVote) -> schema.ContractVoteReceipt:
 
 
 def version_receipt_view(said: RecordedVersionVote) -> schema.VersionVoteReceipt:
-    """Return the vote of an owner, and where the version stands after it."""
+    """Return the vote of an owner, and the state of the version after it."""
     return schema.VersionVoteReceipt(
         **asdict(version_view(said.version)),
         digest=said.content,

@@ -1,4 +1,4 @@
-"""The log, the standing of rules, and mistakes, as answers show them."""
+"""Public forms of the log, the status of rules, and errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NEAR = Fraction(4, 5)
 
 
 def status_view(view: LedgerView) -> policy_schema.Status:
-    """Return where every rule over history stands."""
+    """Return the status of every rule over history."""
     return policy_schema.Status(
         **asdict(policy_view(view.policy(), view.state())),
         rules=tuple(map(standing_view, view.standings())),
@@ -93,7 +93,7 @@ def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyS
 
 
 def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
-    """Return where a rule stands."""
+    """Return the status of a rule."""
     shown = loss_view(loss)
     return policy_schema.RuleStanding(
         rule=shown.rule,
@@ -115,7 +115,7 @@ def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
 
 
 def standing_word(loss: RuleLoss) -> str:
-    """Return how full a rule is, in a word."""
+    """Return the state of a rule, as a word."""
     if not loss.own_filter.enforced:
         return "not limited"
     if not loss.allowed:

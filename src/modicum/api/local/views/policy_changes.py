@@ -1,4 +1,4 @@
-"""What another policy changes, and history under it, as answers show them."""
+"""Public forms of policy changes and simulations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from modicum.policy.changes.differences import Differences, RuleChange, Verdict
 
 
 def spent_view(loss: RuleLoss) -> RuleSpent:
-    """Return what a rule was charged, and what it admits."""
+    """Return the charge of a rule, with its limit."""
     shown = amounts(loss)
     spent, limit = ordered(shown.together, shown.limit, shown.scale)
     return RuleSpent(
@@ -48,7 +48,7 @@ def conflict_view(conflict: Conflict) -> policy_change.Conflict:
 def simulation_view(
     compiled: CompiledPolicy, history: History, found: WhatIf
 ) -> policy_change.Simulation:
-    """Return what a policy would have decided."""
+    """Return the decisions that a policy would have made."""
     policy = compiled.policy
     return policy_change.Simulation(
         policy=schema.PolicyName(name=policy.name, digest=policy.digest),

@@ -1,4 +1,4 @@
-"""Releases, as answers show them: their status, their costs, and their history."""
+"""Public forms of releases: status, loss and history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from modicum.release.stored_description import derivations
 
 
 def listed_view(one: Standing) -> schema.ListedRelease:
-    """Return where a release stands, as an item of a list."""
+    """Return the status of a release, as a list item."""
     return schema.ListedRelease(
         release=one.id,
         status=one.status.value,
@@ -38,7 +38,7 @@ def listed_view(one: Standing) -> schema.ListedRelease:
 def release_view(
     standing: Standing, release: RecordedRelease, vocabulary: Vocabulary
 ) -> schema.PricedRelease:
-    """Return a release: what it is, what it costs, and its status."""
+    """Return a release: its description, loss and status."""
     return schema.PricedRelease(
         release=release.id,
         status=standing.status.value,

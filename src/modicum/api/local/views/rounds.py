@@ -1,4 +1,4 @@
-"""Rounds and plans, as answers show them."""
+"""Public forms of rounds and plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def round_view(found: Round) -> schema.OpenedRound:
 
 
 def committed_view(done: Committed) -> schema.CommittedPlan:
-    """Return what a plan reserved."""
+    """Return the reservations of a plan."""
     return schema.CommittedPlan(
         plan=done.plan,
         round=done.round,

@@ -1,4 +1,4 @@
-"""Loops that numba compiles. Import these only to use them.
+"""Loops compiled by numba. Import these only to use them.
 
-Every function takes and fills plain arrays, allocates little, and is called often.
+Every function fills plain arrays, allocates little, and is called often.
 """

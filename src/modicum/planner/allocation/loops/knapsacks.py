@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
 
     Attributes:
         place: A place of each segment that has any, in order.
-        first: Where each such segment's pairs begin, and the end.
+        first: The start of each such segment's pairs, and the end.
         block: (pairs,) which block a pair is of.
         capacity: (pairs, a), not below 0.
     """
@@ -41,14 +41,14 @@ class Pairs(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room to work in.
+    """Work space.
 
     Attributes:
         cost: The costs of those that are present and fit, in order.
         weight: Their weights.
         taken: Choices of a search.
-        lower: What a pair's knapsack holds at least, by coordinate.
-        upper: What it holds at most.
+        lower: A lower bound of a pair's knapsack, by coordinate.
+        upper: An upper bound of it.
     """
 
     cost: Integers
@@ -59,13 +59,13 @@ class Room(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The pair that was looked at last, by block.
+    """The last pair, by block.
 
     Attributes:
         capacity: (blocks, a) its capacity.
         best: (blocks,) the coordinate that can accept the most.
-        until: (blocks,) It still does while the capacity is the same, and no more
-            weight than this has come and gone in all.
+        until: (blocks,) It is still valid while the capacity is the same, and no more
+            weight than this has moved in total.
     """
 
     capacity: Integers
@@ -73,7 +73,7 @@ class Memory(NamedTuple):
     until: Numbers
 
 
-# More than what floats lose in a bound.
+# More than the float error in a bound.
 _LOST = 1e-9
 # Sums of integers below this are exact in floats.
 _EXACT = 2.0**52
@@ -81,7 +81,7 @@ _EXACT = 2.0**52
 
 @compiled
 def remembered(memory: Memory, block: int, capacity: Integers, moved: float) -> bool:
-    """Return whether what was found last for a block holds for a pair of it."""
+    """Return whether the last result for a block is valid for a pair of it."""
     if moved > memory.until[block]:
         return False
     for a in range(len(capacity)):  # noqa: SIM110 - numba
@@ -92,10 +92,10 @@ def remembered(memory: Memory, block: int, capacity: Integers, moved: float) -> 
 
 @compiled
 def margin(best: int, upper: Numbers, heaviest: int) -> float:
-    """Return how much weight may come and go before another coordinate may be best.
+    """Return how much weight may move before another coordinate may be best.
 
-    What comes can only raise the upper bounds of the others, and what goes lower that
-    of the best, by as much at most. The best filling is never further below its upper
+    Arrivals can only raise the upper bounds of the others, and departures lower that of
+    the best, by as much at most. The best filling is never further below its upper
     bound than the heaviest request.
     """
     others = 0.0
@@ -108,9 +108,9 @@ def margin(best: int, upper: Numbers, heaviest: int) -> float:
 
 @compiled
 def best_filling(capacity: Integers, present: Present, room: Room, effort: int) -> int:
-    """Return the coordinate whose knapsack holds the most; of several the last.
+    """Return the coordinate with the best knapsack; of several the last.
 
-    Bounds come first; more work only where it can change which is best.
+    Bounds come first; more work only where it can change the result.
     """
     lower, upper = room.lower, room.upper
     for a in range(len(capacity)):
@@ -151,7 +151,7 @@ def favored(
 
     Args:
         requests: Of the round.
-        moves: Where those that count come and go.
+        moves: The places where counted requests come and go.
         pairs: Of segments and blocks.
         blocks: How many there are.
         effort: How often an exact search may look at an item.
@@ -173,7 +173,7 @@ def favored(
     heaviest = requests.weight.max()
     best = np.zeros(len(pairs.block), np.int64)
     for s in range(len(pairs.place)):
-        # Who lies between two such places comes and goes at once.
+        # Requests between two such places come and go at once.
         move_to(pairs.place[s], requests, present)
         moved = present.weight[0]
         for pair in range(pairs.first[s], pairs.first[s + 1]):

@@ -1,8 +1,7 @@
-"""Trees over requests: who is present at a place, those of most weight per cost first.
+"""Trees over requests: those present at a place, by weight per cost.
 
 There is one tree for each coordinate. Node 1 is the root, node k has the children 2k
-and 2k + 1, the leaves are the requests. Trees are brought up to date only
-when they are used.
+and 2k + 1, the leaves are the requests. Trees are updated only when they are used.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class Requests(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Where requests that count come and go.
+    """The places where counted requests come and go.
 
     Attributes:
         place: (moves,) ascending.
-        request: (moves,) who comes if it was away, and else goes.
+        request: (moves,) the request that comes if it was absent, and otherwise goes.
     """
 
     place: Integers
@@ -43,16 +42,16 @@ class Moves(NamedTuple):
 
 
 class Present(NamedTuple):
-    """Who is present.
+    """The present requests.
 
     Attributes:
         moves: Of everybody.
-        weight: (1,) how much has come and gone in all.
+        weight: (1,) the total weight of all moves.
         moved: (2,) how many moves the trees know of, and how many were made.
         leaf: (a, n) the leaf of each request that counts.
-        tree: (a, 2 * size, 4) by node: the cost and the weight of all that are
-            present below it together, and the least and the greatest cost of anybody
-            there, present or not.
+        tree: (a, 2 * size, 4) by node: the total cost and weight of all requests
+            present below it, and the least and the greatest cost of any request there,
+            present or not.
     """
 
     moves: Moves
@@ -67,7 +66,7 @@ _NOBODY = 2**62
 
 @compiled
 def nobody_present(requests: Requests, moves: Moves) -> Present:
-    """Return trees in which nobody is present."""
+    """Return trees without present requests."""
     coordinates, count = requests.ranked.shape
     size = 1
     while size < count:
@@ -95,7 +94,7 @@ def nobody_present(requests: Requests, moves: Moves) -> Present:
 
 @compiled
 def move_to(place: int, requests: Requests, present: Present) -> None:
-    """Let come and go who does so up to a place."""
+    """Apply the moves up to a place."""
     moves, made = present.moves, present.moved[1]
     while made < len(moves.place) and moves.place[made] <= place:
         present.weight[0] += requests.weight[moves.request[made]]
@@ -105,7 +104,7 @@ def move_to(place: int, requests: Requests, present: Present) -> None:
 
 @compiled
 def bring_up_to_date(requests: Requests, present: Present) -> None:
-    """Tell the trees of all moves that were made, one tree after the other."""
+    """Update the trees with all moves, one tree after the other."""
     since, made = present.moved
     for a in range(len(present.tree)):
         tree, leaf = present.tree[a], present.leaf[a]
@@ -124,7 +123,7 @@ def bring_up_to_date(requests: Requests, present: Present) -> None:
 
 @compiled
 def fill_until_full(tree: Integers, room: int) -> tuple[int, float]:
-    """Return what `knapsack.fill_until_full` does, of who is present in a tree."""
+    """Return the result of `knapsack.fill_until_full` for the requests in a tree."""
     size = len(tree) // 2
     node, rest, value = 1, room, 0
     while True:
@@ -150,11 +149,11 @@ def fill_until_full(tree: Integers, room: int) -> tuple[int, float]:
 
 @compiled
 def list_present(tree: Integers, most: int, cost: Integers, weight: Integers) -> int:
-    """List the costs and weights of who is present, in order; return how many.
+    """List the costs and weights of present requests, in order; return their number.
 
     Args:
-        tree: Who is present.
-        most: Who costs more is left out.
+        tree: The tree of present requests.
+        most: Requests that cost more are left out.
         cost: Filled in.
         weight: Filled in.
     """

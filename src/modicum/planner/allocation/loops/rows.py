@@ -1,4 +1,4 @@
-"""What is asked for at each place, and which rows can turn something away."""
+"""The demand at each place, and the rows that can reject something."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def demand(
     alive: Booleans,
     out: Integers,
 ) -> None:
-    """Fill in what all requests that are alive would cost together, by place."""
+    """Fill in the total cost of all remaining requests, by place."""
     places, coordinates = out.shape
     out[:] = 0
     for request in range(len(alive)):
@@ -38,7 +38,7 @@ def demand(
 
 @compiled
 def passes(left: Integers, row: int, cost: Integers) -> bool:
-    """Return whether a row lets a cost pass: some coordinate has that much left."""
+    """Return whether a row accepts a cost: some coordinate has that much left."""
     for a in range(len(cost)):  # noqa: SIM110 - numba
         if cost[a] <= left[row, a]:
             return True
@@ -63,10 +63,10 @@ def compared(left: Integers, one: int, other: int) -> tuple[bool, bool]:
 def binding_rows(
     row_first: Integers, left: Integers, asked: Integers
 ) -> tuple[Integers, Integers]:
-    """Return the rows that can turn something away, by place, as a list of lists.
+    """Return the rows that can reject something, by place, as a list of lists.
 
-    Left out are rows that would let pass everything that is asked of them together,
-    and rows of which another at the same place has no more in any coordinate.
+    It leaves out rows that would accept everything requested of them together, and rows
+    of which another at the same place has no more in any coordinate.
     """
     places = len(row_first) - 1
     first = np.zeros(places + 1, np.int64)
@@ -95,7 +95,7 @@ def binding_rows(
 
 @compiled
 def mixed(number: int, salt: np.uint64) -> np.uint64:
-    """Return 64 bits that stand for a number (the finalizer of splitmix64)."""
+    """Return a 64-bit hash of a number (the finalizer of splitmix64)."""
     z = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + salt
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -112,12 +112,11 @@ def signatures(
     salt: np.uint64,
     out: Any,
 ) -> None:
-    """Fill in, by place, what stands for the set of requests there, and its line.
+    """Fill in, by place, the hash of its set of requests and its line.
 
-    Equal sets on one line have equal signatures, and different ones have not, but for
-    one time in 2**64. That is so for sets that were chosen without knowing the salt:
-    among any 65 marks, some cancel out. Nothing but the order in which requests are
-    tried rests on it.
+    Equal sets on one line have equal hashes, and different ones have not, except with
+    probability 2**-64. That holds for sets chosen without knowing the salt: among any
+    65 marks, some cancel out. Only the order in which requests are tried depends on it.
     """
     places = len(line)
     out[:] = 0
@@ -145,14 +144,14 @@ def contest(
     capacity: Integers,
     contested: Booleans,
 ) -> None:
-    """Fill in, by segment and block, the least that is left, and if it is contested.
+    """Fill in, by segment and block, the least remainder, and whether it is contested.
 
     Args:
-        row_first: Where each place's rows begin.
+        row_first: The start of each place's rows.
         left: All rows.
         block: By row.
         segment: By place; negative where no request is.
-        asked: By place, what all requests would cost together.
+        asked: By place, the total cost of all requests.
         blocks: How many there are.
         capacity: (segments * blocks, a), filled in; not below 0.
         contested: (segments * blocks,), filled in.

@@ -1,8 +1,8 @@
-"""A tree over the places, to test and to take from whole runs at once.
+"""A tree over the places, to test and charge whole runs at once.
 
 Node 1 is the root, node k has the children 2k and 2k + 1, the leaves are the places.
-`low` holds, by node and coordinate, the least that is left at a row below it, without
-what was taken from nodes above it; `taken` what was taken from a whole node at once.
+`low` is, by node and coordinate, the least remainder of a row below it, without charges
+to nodes above it; `taken` the charge to a whole node at once.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from modicum.planner.allocation.problem import Booleans, Integers
 
 
 class Tree(NamedTuple):
-    """A tree over places, and room to work in.
+    """A tree over places, and work space.
 
     Attributes:
-        first: Where each place's rows begin.
+        first: The start of each place's rows.
         left: The rows.
         low: See above.
         taken: See above.
         failed: By node, when a place below it turned something away; [0] is the last
             time that anything did so.
         stack: Nodes to visit.
-        above: What was taken above a node, by its depth.
+        above: The charges above a node, by its depth.
     """
 
     first: Integers
@@ -70,7 +70,7 @@ def new_tree(first: Integers, left: Integers) -> Tree:
 
 @compiled
 def run_passes(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
-    """Return whether one coordinate lets a cost pass at every row of a run."""
+    """Return whether one coordinate accepts a cost at every row of a run."""
     for a in range(len(cost)):
         if least_of_run(tree.low, tree.taken, start, stop, a) >= cost[a]:
             return True
@@ -103,7 +103,7 @@ def least_of_run(low: Integers, taken: Integers, start: int, stop: int, a: int) 
 
 @compiled
 def node_passes(low: Integers, node: int, above: Integers, cost: Integers) -> bool:
-    """Return whether one coordinate lets a cost pass at every row below a node."""
+    """Return whether one coordinate accepts a cost at every row below a node."""
     for a in range(len(cost)):  # noqa: SIM110 - numba
         if low[node, a] - above[a] >= cost[a]:
             return True
@@ -119,7 +119,7 @@ def place_passes(
     above: Integers,
     cost: Integers,
 ) -> bool:
-    """Return whether every row of a place lets a cost pass."""
+    """Return whether every row of a place accepts a cost."""
     for row in range(first[place], first[place + 1]):
         passed = False
         for a in range(len(cost)):
@@ -133,18 +133,18 @@ def place_passes(
 
 @compiled
 def fits(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
-    """Return whether every row of a run lets a cost pass."""
+    """Return whether every row of a run accepts a cost."""
     if run_passes(tree, start, stop, cost):
         return True
-    # With one coordinate that was all; else every row may have one of its own.
+    # With one coordinate that was all; otherwise every row may use a different one.
     return len(cost) > 1 and not stumbles(tree, start, stop, cost)
 
 
 @compiled
 def stumbles(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
-    """Return whether a row of a run does not let a cost pass.
+    """Return whether a row of a run rejects a cost.
 
-    Where something failed last, it is likely to fail again: that is looked at first.
+    The last failure is likely to repeat, so it is tested first.
     """
     size, above, stack = len(tree.low) // 2, tree.above, tree.stack
     above[0, :] = 0
@@ -182,7 +182,7 @@ def stumbles(tree: Tree, start: int, stop: int, cost: Integers) -> bool:
 
 @compiled
 def mark_failed(failed: Integers, leaf: int) -> None:
-    """Mark the way from the root to a leaf as the one that failed last."""
+    """Mark the path from the root to a leaf as the one that failed last."""
     failed[0] += 1
     node = leaf
     while node:
@@ -230,17 +230,17 @@ def go_through(
     spend: bool,  # noqa: FBT001
     accepted: Booleans,
 ) -> None:
-    """Ask for every request of an order whether it fits, and take it if it is spent.
+    """Test for every request of an order whether it fits, and charge it if requested.
 
     Args:
-        order: Requests, each once.
+        order: Requests, without duplicates.
         costs: By request and coordinate.
         run_first: As in `Problem`.
         run_start: As in `Problem`.
         run_stop: As in `Problem`.
-        first: Where each place's rows begin.
+        first: The start of each place's rows.
         left: The rows that can turn something away.
-        spend: Whether what fits is taken before the next is asked.
+        spend: Whether what fits is charged before the next is tested.
         accepted: Filled in.
     """
     tree = new_tree(first, left)
