@@ -15,7 +15,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,16 +43,20 @@ class Side:
     source: Path
     demo: Path
 
-    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run Python with the code of this side."""
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return the command that runs Python with the code of this side."""
         # Bytecode is kept, as where modicum is installed, but not in the tree.
         settings = (
             f"PYTHONPATH={self.source / 'src'}",
             f"PYTHONPYCACHEPREFIX={self.demo.parent / 'bytecode'}",
             "PYTHONDONTWRITEBYTECODE=",
         )
+        return ["/usr/bin/env", *settings, sys.executable, *words]
+
+    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run Python with the code of this side."""
         return subprocess.run(  # noqa: S603 - our own commands
-            ["/usr/bin/env", *settings, sys.executable, *words],
+            self.command(words),
             cwd=self.demo,
             capture_output=True,
             text=True,
@@ -101,26 +106,38 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        before = place / "before"
-        _git("worktree", "add", "-q", "--detach", str(before), given.commit)
-        try:
-            _compare(place, before, given.runs)
-        finally:
-            _git("worktree", "remove", "--force", str(before))
+        with checked_out(place, given.commit) as before:
+            _compare(sides(place, before), given.runs)
+
+
+@contextmanager
+def checked_out(place: Path, commit: str) -> Iterator[Path]:
+    """Yield where the code of a commit lies."""
+    before = place / "before"
+    _git("worktree", "add", "-q", "--detach", str(before), commit)
+    try:
+        yield before
+    finally:
+        _git("worktree", "remove", "--force", str(before))
 
 
 def _git(*words: str) -> None:
     subprocess.run(["/usr/bin/git", "-C", ROOT, *words], check=True)  # noqa: S603
 
 
-def _compare(place: Path, before: Path, runs: int) -> None:
-    sides = []
+def sides(place: Path, before: Path) -> list[Side]:
+    """Return both sides, each with a demo of its own."""
+    found = []
     for name, source in (("before", before), ("now", ROOT)):
         side = Side(name, source, place / f"demo-{name}")
         shutil.copytree(ROOT / "examples" / "pageviews", side.demo)
         side.run(["-m", "modicum", "init"]).check_returncode()
         side.run(["-m", "modicum", "demo", "--dir", "acme"]).check_returncode()
-        sides.append(side)
+        found.append(side)
+    return found
+
+
+def _compare(sides: Sequence[Side], runs: int) -> None:
     times: dict[str, tuple[list[float], ...]] = {one: ([], []) for one in COMMANDS}
     for turn in range(runs + 1):
         for number, side in enumerate(sides):

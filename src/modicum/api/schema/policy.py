@@ -268,8 +268,8 @@ class UnitCounts(Shape, frozen=True, kw_only=True):
     """The numbers of rules of a unit that can, or cannot, be the only one to deny.
 
     Attributes:
-        constraining: The number of constraining ones.
-        implied: The number of implied ones.
+        binding: The number of binding ones.
+        redundant: The number of redundant ones.
     """
 
     binding: int

@@ -11,7 +11,7 @@ from modicum.api.schema.shape import Shape
 
 
 class RuleChange(RuleScope, frozen=True, kw_only=True):
-    """How a rule changes.
+    """The change of a rule.
 
     Attributes:
         verdict: `tighter`, `looser`, `changed` (neither, or both), `new` or `removed`.
@@ -19,11 +19,10 @@ class RuleChange(RuleScope, frozen=True, kw_only=True):
         new: Its id in the new policy; None if it is removed.
         old_budget: The old limit.
         new_budget: The new limit.
-        predicate: What became of its predicate; a wider one is `tighter`.
-        budget: What became of its limit, under each policy's filter.
+        predicate: The change of its predicate; a wider one is `tighter`.
+        budget: The change of its limit, under each policy's filter.
         covered_by: A rule of the new policy that denies all that the old rule denied.
-        across: Extensions that only one of the policies has, if rules are compared in
-            spite of that.
+        across: Extensions that only one of the compared policies has.
     """
 
     verdict: str
@@ -38,15 +37,15 @@ class RuleChange(RuleScope, frozen=True, kw_only=True):
 
 
 class DeclaredChange(Shape, frozen=True, kw_only=True):
-    """How something beside the rules changes.
+    """The change of a declaration other than a rule.
 
     Attributes:
-        verdict: `tighter` or `looser` where that is clear, `changed` where it may be
-            looser, `same` where it changes nothing by itself.
+        verdict: `tighter` or `looser` where clear, `changed` where it may be looser,
+            `same` where it has no effect by itself.
         subject: `filter`, `unit`, `label`, `category`, `attribute`, `extension`,
             `guard`, `approval`, `role`, `activation`, `invariant`, `partition`,
             `group`, `time` or `rotation`.
-        text: What changed.
+        text: The change.
     """
 
     verdict: str
@@ -83,13 +82,13 @@ class PolicyDiff(Shape, frozen=True, kw_only=True):
     """What a new policy tightens and loosens.
 
     Attributes:
-        old: The policy that holds.
+        old: The active policy.
         new: The one that would.
         same_document: Whether the two are the same but for remarks and order.
         loosens: Whether something that is denied now would be allowed.
         counts: By verdict, how many rules change so.
-        rules: How each rule changes.
-        declared: How what is declared beside the rules changes.
+        rules: The changes of rules.
+        declared: Changes of declarations other than rules.
     """
 
     old: PolicyName
@@ -102,7 +101,7 @@ class PolicyDiff(Shape, frozen=True, kw_only=True):
 
 
 class Differences(PolicyDiff, frozen=True, kw_only=True):
-    """What a new policy tightens and loosens, and what history exceeds under it.
+    """What a new policy tightens and loosens, and where history exceeds it.
 
     Attributes:
         conflicts: The rules that history exceeds, if the old policy is the active one
@@ -136,12 +135,12 @@ class Replayed(Shape, frozen=True, kw_only=True):
     Attributes:
         entry: The entry of the attempt.
         release: The id of the release.
-        then: What became of it.
+        then: The recorded outcome.
         blocking_then: The rules that denied it then.
-        decision: What the other policy decides.
+        decision: The decision under the other policy.
         blocking: The rules of the other policy that deny it.
         guards: The guards that refuse it.
-        change: How the two decisions differ.
+        change: The comparison of the two decisions.
     """
 
     entry: int
@@ -155,12 +154,12 @@ class Replayed(Shape, frozen=True, kw_only=True):
 
 
 class Assumption(Shape, frozen=True, kw_only=True):
-    """What a simulation assumed, because history does not say it.
+    """An assumption of a simulation where history lacks the data.
 
     Attributes:
         kind: `attribute`, `label`, `unit` or `relation`.
         subject: Which one.
-        taken: What is assumed.
+        taken: The assumption.
         releases: Of which releases.
     """
 
@@ -171,14 +170,14 @@ class Assumption(Shape, frozen=True, kw_only=True):
 
 
 class Totals(Shape, frozen=True, kw_only=True):
-    """How many attempts another policy would have allowed, denied, and so on.
+    """The numbers of attempts another policy would have allowed, denied, and so on.
 
     Attributes:
-        attempts: How many releases were asked for or recorded.
-        allowed: How many the policy lets in.
-        denied: How many it denies.
-        denied_now: Of those, how many were let in then.
-        allowed_now: How many it lets in that were denied then.
+        attempts: The number of releases requested or recorded.
+        allowed: The number that the policy allows.
+        denied: The number that it denies.
+        denied_now: The number allowed then and denied now.
+        allowed_now: The number denied then and allowed now.
         recorded_over: How many recorded ones go over a limit: they count all the same.
     """
 
@@ -198,8 +197,8 @@ class WhatIf(Shape, frozen=True, kw_only=True):
         releases: Each attempt, the oldest first.
         closest: The rules that are nearest to their limit in the end.
         conflicts: The rules that history exceeds.
-        assumptions: What was assumed.
-        remarks: What else to know.
+        assumptions: The assumptions made.
+        remarks: Further notes.
         problems: Mistakes.
     """
 

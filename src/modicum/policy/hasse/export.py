@@ -1,7 +1,7 @@
 """A Hasse diagram as SVG, and as DOT for Graphviz.
 
 The SVG needs no external resources, runs nothing, and has a text alternative. Binding
-and implied rules differ in line and shade, never in color alone.
+and redundant rules differ in line and shade, never in color alone.
 """
 
 from __future__ import annotations
