@@ -243,8 +243,8 @@ def lines(found: dict[tuple[str, str], Seconds]) -> Iterator[str]:
     yield "| query | side | median ms | worst ms | over direct |"
     yield "|---|---|--:|--:|--:|"
     for (query, side), times in found.items():
-        told = f"{statistics.median(times) * 1000:.1f} | {max(times) * 1000:.1f}"
-        yield f"| {query} | {side} | {told} | {over_direct(found, query, side):.2f} × |"
+        text = f"{statistics.median(times) * 1000:.1f} | {max(times) * 1000:.1f}"
+        yield f"| {query} | {side} | {text} | {over_direct(found, query, side):.2f} × |"
 
 
 def over_direct(found: dict[tuple[str, str], Seconds], query: str, side: str) -> float:

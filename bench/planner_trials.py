@@ -53,7 +53,7 @@ class Trial:
 
     def run(self) -> Outcome:
         """Return what comes of it."""
-        begun = time.process_time()
+        started = time.process_time()
         workload = cohere(self.workload, self.recipe)
         with self._in_place():
             run = simulation.simulate(workload, self._settled(), _engine())
@@ -62,7 +62,7 @@ class Trial:
             float(total.utility_fraction),
             float(total.requests_fraction),
             tuple(float(one.utility_fraction) for one in run.by_round().values()),
-            time.process_time() - begun,
+            time.process_time() - started,
         )
 
     def _settled(self) -> Setting:

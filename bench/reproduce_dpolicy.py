@@ -303,8 +303,8 @@ def claims(found: Sequence[Result]) -> list[tuple[bool, str]]:
         ]
         least = float(published()[scenario, 20, OURS]["utility"])
         if at_20:
-            said = f"{scenario} at 20: {mean(at_20):.3f} million, published {least:.3f}"
-            held.append((mean(at_20) >= least, said))
+            text = f"{scenario} at 20: {mean(at_20):.3f} million, published {least:.3f}"
+            held.append((mean(at_20) >= least, text))
     return held
 
 
@@ -319,22 +319,22 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--check", action="store_true", help="once more, by an oracle")
-    said = parser.parse_args()
+    text = parser.parse_args()
     found = []
     with Progress(console=Console(stderr=True)) as progress:
         # Two systems in each scenario, and a third one in S3.
-        task = progress.add_task("runs", total=said.seeds * len(said.totals) * 7)
-        for one in results(said.seeds, said.totals, check=said.check):
+        task = progress.add_task("runs", total=text.seeds * len(text.totals) * 7)
+        for one in results(text.seeds, text.totals, check=text.check):
             found.append(one)
             progress.advance(task)
             progress.print(f"seed {one.seed}: {one.scenario} {one.total} {one.system}")
     held = claims(found)
-    if said.json:
+    if text.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
     else:
         print(tables(found))
-        print(*("\n" + ("PASS " if ok else "FAIL ") + words for ok, words in held))
-    if said.write_docs:
+        print(*("\n" + ("PASS " if ok else "FAIL ") + texts for ok, texts in held))
+    if text.write_docs:
         write_docs(tables(found))
     sys.exit(0 if all(ok for ok, _ in held) else 1)
 

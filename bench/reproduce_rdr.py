@@ -121,7 +121,7 @@ def figure_9(found: dict[tuple[str, str], Risk], runs: int, failed: list[str]) -
         else:
             yield "| noise | query | variance | ε | none | over |"
             yield "| --- | --- | --: | --- | --: | --: |"
-        near = told = 0
+        near = result = 0
         for (mechanism, name), risk in found.items():
             spreads = statistic(risk)
             if spreads is None:
@@ -138,19 +138,19 @@ def figure_9(found: dict[tuple[str, str], Risk], runs: int, failed: list[str]) -
                         f" | {shown} | {cells[1]} | {cells[2]} |"
                     )
                     if theirs is not None and name != "Q4":
-                        told += 1
+                        result += 1
                         near += is_near(chosen, theirs)
                 else:
                     yield (
                         f"| {mechanism} | {name} | {variance:g} | {cells[0]}"
                         f" | {cells[1]} | {cells[2]} |"
                     )
-        if told:
+        if result:
             yield ""
             yield verdict(
-                f"{near} of {told} published medians (without Q4) lie within our"
+                f"{near} of {result} published medians (without Q4) lie within our"
                 " quartiles",
-                near == told,
+                near == result,
                 failed,
             )
 
@@ -271,12 +271,12 @@ def main(
     parser.add_argument("--write-docs", action="store_true")
     given = parser.parse_args(arguments)
     failed: list[str] = []
-    told = []
+    result = []
     for line in lines(given, failed):
         tell(line)
-        told.append(line)
+        result.append(line)
     if given.write_docs:
-        write_docs("\n".join(told).strip())
+        write_docs("\n".join(result).strip())
     return 1 if failed and given.data is not None else 0
 
 

@@ -97,14 +97,14 @@ def elsewhere(
         command, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        told, _ = started.communicate(timeout=given.limit)
+        result, _ = started.communicate(timeout=given.limit)
     except subprocess.TimeoutExpired:
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
         return None
     if started.returncode:
         return None
-    return json.loads(told.splitlines()[-1]), np.load(path.with_name("found.npy"))
+    return json.loads(result.splitlines()[-1]), np.load(path.with_name("found.npy"))
 
 
 # --- (a) and (b): made-up people ------------------------------------------------------
@@ -123,10 +123,10 @@ class Verdicts:
     def __init__(self) -> None:
         self.failed = False
 
-    def line(self, words: str, *, holds: bool) -> str:
+    def line(self, texts: str, *, holds: bool) -> str:
         """Return a line that says whether something holds."""
         self.failed |= not holds
-        return f"- {'PASS' if holds else 'FAIL'} {words}"
+        return f"- {'PASS' if holds else 'FAIL'} {texts}"
 
 
 def again(folder: Path, given: argparse.Namespace, verdicts: Verdicts) -> Iterator[str]:
@@ -152,8 +152,8 @@ def again(folder: Path, given: argparse.Namespace, verdicts: Verdicts) -> Iterat
             f"| {query} | {slow[0]['wall']:.1f} | {fast[0]['wall']:.4f}"
             f" | {ratio:,.0f} x |"
         )
-        words = f"{query}: at least {WANTED_EACH:,} x each row: {ratio:,.0f} x"
-        checks.append(verdicts.line(words, holds=ratio >= WANTED_EACH))
+        texts = f"{query}: at least {WANTED_EACH:,} x each row: {ratio:,.0f} x"
+        checks.append(verdicts.line(texts, holds=ratio >= WANTED_EACH))
     yield ""
     yield from checks
 
@@ -196,8 +196,8 @@ def candidates(
     if not checks:
         yield verdicts.line("the same numbers from all sides", holds=True)
     least = min(ratios, default=0.0)
-    words = f"at least {WANTED_MATRIX} x the matrix, for every query: {least:.1f} x"
-    yield verdicts.line(words, holds=least >= WANTED_MATRIX)
+    texts = f"at least {WANTED_MATRIX} x the matrix, for every query: {least:.1f} x"
+    yield verdicts.line(texts, holds=least >= WANTED_MATRIX)
 
 
 # --- (c): large tables ----------------------------------------------------------------
@@ -231,14 +231,14 @@ def scale(
                         verdicts.line(f"{query} {unit} {engine}", holds=False)
                     )
                     continue
-                told, of = found
+                result, of = found
                 numbers.append(of)
-                wall = told["wall"]
+                wall = result["wall"]
                 plain.setdefault((engine, query), wall)
                 yield (
                     f"| {query} | {'nobody (plain)' if unit == 'plain' else unit}"
                     f" | {engine} | {wall:.2f} | {wall / plain[engine, query]:.1f} x"
-                    f" | {told['cpu']:.2f} | {told['peak_mb']:,} |"
+                    f" | {result['cpu']:.2f} | {result['peak_mb']:,} |"
                 )
             if len(numbers) == 2 and unit != "plain":
                 checks += agreed(numbers, f"{query} {unit}", verdicts)

@@ -220,10 +220,10 @@ class Client:
         began = time.perf_counter()
         self._connection.request(method, f"/api/v1{path}", body, self._headers)
         answer = self._connection.getresponse()
-        told = answer.read()
+        reply = answer.read()
         lasted = time.perf_counter() - began
         if answer.status not in (200, 204):
-            raise RuntimeError(told.decode()[:500])
+            raise RuntimeError(reply.decode()[:500])
         return lasted
 
 
@@ -232,15 +232,15 @@ def percentile(times: list[float], percent: int) -> float:
     return sorted(times)[min(len(times) - 1, len(times) * percent // 100)] * 1e3
 
 
-def compare(client: Client, wanted: Releases, asked: int) -> None:
+def compare(client: Client, wanted: Releases, request: int) -> None:
     """Ask in turns, and print both sides."""
     empty: list[float] = []
     checks: list[float] = []
-    for _ in range(asked):
+    for _ in range(request):
         body = json.dumps(next(wanted)).encode()
         empty.append(client.ask("GET", "/ping"))
         checks.append(client.ask("POST", "/releases:check", body))
-    print(f"\n{asked:,} of each, in turns\n")
+    print(f"\n{request:,} of each, in turns\n")
     print("| | p50 ms | p90 ms | p99 ms |")
     print("|---|--:|--:|--:|")
     for name, times in (("empty route", empty), ("releases:check", checks)):

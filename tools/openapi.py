@@ -27,7 +27,7 @@ Json = dict[str, Any]
 def described() -> Json:
     """Return the description of the server, without any ledger."""
     parts: Any = SimpleNamespace(
-        entrance=None, watch=TelemetryContext(), strangers=Rates()
+        entrance=None, watch=TelemetryContext(), anonymous_rates=Rates()
     )
     return description_of(build(parts))
 
@@ -89,9 +89,9 @@ def _told_less(old: Json, before: Json, new: Json, after: Json) -> Iterator[str]
         if later is None:
             yield f"it does not respond {status} any more"
             continue
-        told = _fields(old, _answer(old, before["responses"][status]))
+        reply = _fields(old, _answer(old, before["responses"][status]))
         tells = _fields(new, _answer(new, later))
-        for path in sorted(told - tells):
+        for path in sorted(reply - tells):
             yield f"the answer's {path} is gone"
 
 

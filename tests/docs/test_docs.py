@@ -149,14 +149,14 @@ class Folder:
         """Return what a command prints, and its exit code."""
         if command == "make demo":
             command = MAKE_DEMO
-        words = shlex.split(command)
-        if words[0] == "cd":
-            self.place = self.place / words[1]
+        tokens = shlex.split(command)
+        if tokens[0] == "cd":
+            self.place = self.place / tokens[1]
             return "", 0
         os.chdir(self.place)
-        plain = words[0] == "modicum" and not re.search(r"[|<>;&*$]", command)
+        plain = tokens[0] == "modicum" and not re.search(r"[|<>;&*$]", command)
         if plain and self._in_process:
-            result = CliRunner().invoke(app, words[1:], prog_name="modicum")
+            result = CliRunner().invoke(app, tokens[1:], prog_name="modicum")
             assert result.exception is None or isinstance(
                 result.exception, SystemExit
             ), result.exception
@@ -340,10 +340,10 @@ def test_the_readme_runs_with_the_extras_that_it_installs(
             without = Folder(
                 copy / folder.place.relative_to(root), bare.bin, in_process=False
             )
-            said = "".join(without.run(command)[0] for command, _, _ in steps(block))
-            assert "error[MOD108]" in said, f"{block}: {said}"
-            assert f"pip install '{missing}'" in said, f"{block}: {said}"
-            assert "MOD900" not in said, f"{block}: {said}"
+            output = "".join(without.run(command)[0] for command, _, _ in steps(block))
+            assert "error[MOD108]" in output, f"{block}: {output}"
+            assert f"pip install '{missing}'" in output, f"{block}: {output}"
+            assert "MOD900" not in output, f"{block}: {output}"
         try_block(block, folder)
     assert missing, "the README installs an extra"
 
@@ -738,14 +738,14 @@ def busy_folder(folder: Folder) -> Folder:
         "    country:", "    weight: [low, {}]\n    country:"
     )
     (folder.place / "strict.yaml").write_text(strict)
-    asks = 'approvals: [{when: "true", need: 1, from: [officer]}]'
-    (folder.place / "asks.yaml").write_text(f"{policy}\n{asks}\n")
-    people = f"{asks}\nroles: {{officer: [olga, pavel]}}\n"
+    requests = 'approvals: [{when: "true", need: 1, from: [officer]}]'
+    (folder.place / "asks.yaml").write_text(f"{policy}\n{requests}\n")
+    people = f"{requests}\nroles: {{officer: [olga, pavel]}}\n"
     activation = "activation: {need: 1, from: [officer]}"
     (folder.place / "people.yaml").write_text(f"{policy}\n{people}{activation}\n")
     folder.run("modicum init --policy people.yaml --ledger people.db")
-    spoken = "releases/07-new.yaml --reason yes --actor olga --ledger people.db"
-    folder.run(f"modicum release approve {spoken}")
+    votes = "releases/07-new.yaml --reason yes --actor olga --ledger people.db"
+    folder.run(f"modicum release approve {votes}")
     (folder.place / "disclosure.yaml").write_text(
         "{disclosure: d-1, what: counts, attributes: all, reason: law}"
     )

@@ -54,10 +54,10 @@ def test_what_is_shown_is_sent_and_answered(tmp_path: Path) -> None:
         ) as url,
         httpx2.Client(base_url=url) as client,
     ):
-        for (asks, headers, body), (status, tells, answer) in zip(
+        for (requests, headers, body), (status, tells, answer) in zip(
             shown[::2], shown[1::2], strict=True
         ):
-            method, path, _ = asks.split()
+            method, path, _ = requests.split()
             del headers["Host"]
             who = "dara" if path.endswith("/versions") else "ann"
             headers["Authorization"] = f"Bearer {BEFORE}{who}"

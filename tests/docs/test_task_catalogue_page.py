@@ -27,11 +27,11 @@ def rows(head: str) -> list[list[str]]:
 def test_every_model_stands_there_with_its_parameters() -> None:
     expected = []
     for model in MODELS.values():
-        told = "; ".join(
+        text = "; ".join(
             f"`{name}` {brief(one.usual)}, from {brief(one.low)} to {brief(one.high)}"
             for name, one in model.parameters.items()
         )
-        expected.append([f"`{model.name}`", model.kind, told or "none"])
+        expected.append([f"`{model.name}`", model.kind, text or "none"])
     assert rows("| model | kind |") == expected
 
 

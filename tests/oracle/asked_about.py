@@ -27,10 +27,10 @@ class AskedAbout:
         self.events = [event for event, _ in rows]
         self.people = People()
         self.counted: dict[int, list[Plain]] = {}
-        self.words: list[Plain] = []
+        self.votes: list[Plain] = []
         for seq, (event, hash_) in enumerate(rows, 1):
             if event["kind"] == "approval-given":
-                self.words.append(self._word(seq, event))
+                self.votes.append(self._vote(seq, event))
             self.counted[seq] = list(self._counted(event))
             self.people.take(seq, event, hash_)
 
@@ -40,7 +40,7 @@ class AskedAbout:
         policy = self.people._policy
         return dict(policy.keys) if policy else {}
 
-    def _word(self, seq: int, event: Plain) -> Plain:
+    def _vote(self, seq: int, event: Plain) -> Plain:
         body, by, keys = event["body"], event["actor"], self._keys()
         named = body["key"] != "" and body["key"] in keys.get(by, ())
         return {
@@ -66,27 +66,27 @@ class AskedAbout:
             return
         last = self.people._last_words(subject, content)
         for person in sorted(agreed or ()):
-            word = last[person]
+            token = last[person]
             (seq,) = [
                 seq
                 for seq, one in enumerate(self.people.events, 1)
-                if one["body"] is word
+                if one["body"] is token
             ]
             yield {
                 "by": person,
                 "entry": seq,
-                "key": word["key"] or None,
-                "key_named": word["key"] in self._keys().get(person, ()),
+                "key": token["key"] or None,
+                "key_named": token["key"] in self._keys().get(person, ()),
             }
 
     # --- what people were asked about ---
 
-    def matters(self) -> list[Plain]:
+    def approval_cases(self) -> list[Plain]:
         """Return all that people were asked about, as a statement tells it."""
         topics = dict.fromkeys(
             topic for seq in self._all() for topic in self._mentions(seq)
         )
-        return [self._matter(topic) for topic in topics]
+        return [self._case(topic) for topic in topics]
 
     def _all(self) -> range:
         return range(1, len(self.events) + 1)
@@ -112,7 +112,7 @@ class AskedAbout:
         elif kind == "release-requested":
             yield "release", body["release"]["content"], 0
 
-    def _matter(self, topic: Topic) -> Plain:
+    def _case(self, topic: Topic) -> Plain:
         about = [seq for seq in self._all() if topic in self._mentions(seq)]
         steps = sorted({*self._steps(topic, about)})
         let_in = [seq for seq, what in steps if what in ("activated", "reserved")]
@@ -198,9 +198,9 @@ class AskedAbout:
         late = kind == "release-requested" and body["policy"] != active
         return "outdated" if late else "pending"
 
-    def enough(self, matter: Plain) -> bool:
+    def enough(self, case: Plain) -> bool:
         """Return whether enough people agree to what waits, whoever brings it in."""
-        if matter["subject"] == "policy":
-            return self.people.agreed_to_policy(matter["content"], "") is not None
-        asked = self._event(matter["steps"][-1]["seq"])[1]["release"]
+        if case["subject"] == "policy":
+            return self.people.agreed_to_policy(case["content"], "") is not None
+        asked = self._event(case["steps"][-1]["seq"])[1]["release"]
         return self.people.agreed_to_release(asked, "") is not None

@@ -121,9 +121,9 @@ def audit(
     for row in rows():
         auditor.take(row)
     auditor.compare_units()
-    for word, release in acknowledged:
-        if missing := REACHED[word] - auditor.said.get(release, set()):
-            auditor.found.lost.append(f"{release} {word}: no {sorted(missing)}")
+    for token, release in acknowledged:
+        if missing := REACHED[token] - auditor.said.get(release, set()):
+            auditor.found.lost.append(f"{release} {token}: no {sorted(missing)}")
     return auditor.found
 
 
@@ -257,9 +257,9 @@ class _Auditor:
         """See whether contracts permit what happens, from all that happened before."""
         kind, body = event["kind"], event["body"]
         of_owners = {"contract", "data"}
-        spoken = kind == "approval-given" and body["subject"] in of_owners
-        told = kind == "disclosure-recorded" and body["id"].startswith("contract/")
-        judged = spoken or told or kind in ESCROW
+        votes = kind == "approval-given" and body["subject"] in of_owners
+        result = kind == "disclosure-recorded" and body["id"].startswith("contract/")
+        judged = votes or result or kind in ESCROW
         if judged and not permits(self._permitted, dict(event)):
             self.found.unpermitted.append(f"{seq}: {kind}")
             return  # What may not be is as if it were not: what follows from it, too.

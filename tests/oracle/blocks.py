@@ -32,19 +32,19 @@ def mean(
     for block in range(number):
         inside = frozenset((who, what) for who, what in people.items()
                            if blocks[who] == block)  # fmt: skip
-        told = score(inside)
-        if told is None or not math.isfinite(told):
+        result = score(inside)
+        if result is None or not math.isfinite(result):
             found.append((low + high) / 2)
             continue
-        moved = min(max(Fraction(told), low), high)
+        moved = min(max(Fraction(result), low), high)
         found.append(low + round((moved - low) / step) * step)
     return sum(found, Fraction(0)) / number
 
 
 def tables(number: int, values: Sequence[str]) -> Iterator[People]:
     """Yield all tables of so many people, each there with one of the values or not."""
-    for told in product((None, *values), repeat=number):
-        yield {who: what for who, what in enumerate(told) if what is not None}
+    for result in product((None, *values), repeat=number):
+        yield {who: what for who, what in enumerate(result) if what is not None}
 
 
 def neighbors(people: People, who: int, values: Sequence[str]) -> Iterator[People]:

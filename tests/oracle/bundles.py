@@ -42,13 +42,13 @@ def holds(data: bytes) -> bool:
 
 
 def _holds(names: list[str], found: dict[str, bytes]) -> bool:
-    said = json.loads(found["manifest.json"])
+    document = json.loads(found["manifest.json"])
     pages = [name for name in names if name.startswith("records/")]
     lines = [line for page in pages for line in _lines(found[page])]
     policies = _chain(lines)
     claims = [name for name in names if name.startswith("checkpoints/")]
     keys = [_claim(found[name], lines) for name in claims]
-    meant = {
+    expected = {
         "kind": "modicum-audit/v1",
         "ledger": sha(lines[0]),
         "entries": len(lines),
@@ -58,7 +58,7 @@ def _holds(names: list[str], found: dict[str, bytes]) -> bool:
         "keys": sorted({sha(key) for key in keys}),
         "policies": len(policies),
     }
-    pems = [f"keys/{key}.pem" for key in meant["keys"]]  # type: ignore[attr-defined]
+    pems = [f"keys/{key}.pem" for key in expected["keys"]]  # type: ignore[attr-defined]
     for name in pems:
         public = load_pem_public_key(found[name])
         if not isinstance(public, Ed25519PublicKey):
@@ -68,7 +68,9 @@ def _holds(names: list[str], found: dict[str, bytes]) -> bool:
         if found[name] != only or sha(public.public_bytes_raw()) != name[5:-4]:
             return False
     return (
-        canonical(said) + b"\n" == found["manifest.json"] == canonical(meant) + b"\n"
+        canonical(document) + b"\n"
+        == found["manifest.json"]
+        == canonical(expected) + b"\n"
         and names == ["manifest.json", *pems, *claims, *pages, *policies]
         and claims
         == [f"checkpoints/{one:06}.json" for one in range(1, len(claims) + 1)]

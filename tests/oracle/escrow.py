@@ -123,8 +123,8 @@ def _speaks_of_data(log: list[Plain], body: Plain, by: str) -> bool:
 
 
 def _data_content(kept: Plain) -> str:
-    said = {key: kept[key] for key in ("id", "version", "sealed", "media", "table")}
-    return digest_of({"kind": "modicum-data-version/v1", **said})
+    text = {key: kept[key] for key in ("id", "version", "sealed", "media", "table")}
+    return digest_of({"kind": "modicum-data-version/v1", **text})
 
 
 def _is_used(log: list[Plain], version: list[Any]) -> bool:
@@ -137,10 +137,10 @@ def _is_used(log: list[Plain], version: list[Any]) -> bool:
         return True
     kept, agree = one["body"], set()
     for owner, keys in kept["owners"].items():
-        word = _last_word(log, "data", _data_content(kept), owner, keys)
-        if word is False:
+        token = _last_word(log, "data", _data_content(kept), owner, keys)
+        if token is False:
             return False
-        if word or (owner == one["actor"] and not keys):
+        if token or (owner == one["actor"] and not keys):
             agree.add(owner)
     return len(agree) >= int(kept["quorum"])
 
@@ -259,12 +259,12 @@ def _within_limits(
     if contract["flow"] != "raw-signal":
         return True
     for person in _learning(contract):
-        told = sum(
+        result = sum(
             _bits(one)
             for one in here
             if person in _learning(one) and _may_tell(log, one, at)
         )
-        if told + _bits(contract) > limits["bits_max"]:
+        if result + _bits(contract) > limits["bits_max"]:
             return False
     return True
 
@@ -342,10 +342,10 @@ def has_consent(log: list[Plain], digest: str) -> bool:
         data = _data(log, identifier)
         agree = set()
         for owner, keys in data["owners"].items():
-            word = _last_word(log, "contract", digest, owner, keys)
-            if word is False:
+            token = _last_word(log, "contract", digest, owner, keys)
+            if token is False:
                 return False
-            if word and _person(owner) not in out:
+            if token and _person(owner) not in out:
                 agree.add(_person(owner))
         if len(agree) < data["quorum"]:
             return False
@@ -428,7 +428,7 @@ def _content(log: list[Plain], release: str) -> str:
 def _ends(log: list[Plain], body: Plain, by: str) -> bool:
     digest = body["contract"]
     contract = contract_of(log, digest)
-    begun = [
+    started = [
         one["body"]["run"]
         for one in _of(log, "flow-begun")
         if one["body"]["contract"] == digest and one["actor"] == by
@@ -438,7 +438,7 @@ def _ends(log: list[Plain], body: Plain, by: str) -> bool:
         for kind in ("flow-withheld", "flow-failed")
         for one in _bodies(log, kind, digest)
     ]
-    if contract is None or body["run"] not in begun or body["run"] in ended:
+    if contract is None or body["run"] not in started or body["run"] in ended:
         return False
     if "results" not in body:
         return True
@@ -457,11 +457,11 @@ def _discloses(log: list[Plain], body: Plain, by: str) -> bool:
         return True
     bins = contract["terms"]["bins"]
     form = f"one of {bins} bins" if bins else "as it is"
-    said = (
+    text = (
         f"the score of a program on exact answers, told {form}"
         f" (at most {_bits(contract)} bits), to {', '.join(contract['recipients'])}"
     )
-    return by in contract["recipients"] and body["what"] == said
+    return by in contract["recipients"] and body["what"] == text
 
 
 def _lets_go(log: list[Plain], body: Plain, at: str) -> bool:

@@ -308,9 +308,9 @@ def test_a_key_that_nobody_named_proves_nothing() -> None:
         with pytest.raises(VerificationError, match="no checkpoint is signed"):
             require_pinned(verified)
     # Handed over as if it had been held: its key is not among those named.
-    brought = Trust(frozenset({key().id}), held(checkpoint(other, LAST, mallory)).held)
+    reserved = Trust(frozenset({key().id}), held(checkpoint(other, LAST, mallory)).held)
     with pytest.raises(VerificationError, match="not a trusted key"):
-        checked(data, brought)
+        checked(data, reserved)
 
 
 @pytest.mark.spec("AUD-3")
@@ -343,9 +343,9 @@ def test_a_checkpoint_of_the_last_entry_may_state_the_folded_state() -> None:
 
 def test_what_is_signed_names_its_kind_and_its_key() -> None:
     one = checkpoint(log(), 5, key())
-    said = claim_bytes(one.claim)
-    assert b'"kind":"modicum-checkpoint/v1"' in said
-    assert one.claim.key.encode() in said
+    text = claim_bytes(one.claim)
+    assert b'"kind":"modicum-checkpoint/v1"' in text
+    assert one.claim.key.encode() in text
 
 
 PLAIN = st.recursive(
@@ -361,10 +361,10 @@ def test_a_manifest_that_says_anything_else_is_refused(
     data: st.DataObject, value: Any
 ) -> None:
     members = bundled(log(), signed_log())
-    said = json.loads(members[0][1])
-    name = data.draw(st.sampled_from(sorted(said)))
-    assume(value != said[name] or isinstance(value, bool))
-    members[0] = ("manifest.json", encode(said | {name: value}) + b"\n")
+    text = json.loads(members[0][1])
+    name = data.draw(st.sampled_from(sorted(text)))
+    assume(value != text[name] or isinstance(value, bool))
+    members[0] = ("manifest.json", encode(text | {name: value}) + b"\n")
     with pytest.raises(VerificationError):
         checked(b"".join(packed(members)))
 
@@ -374,13 +374,13 @@ def test_a_manifest_that_says_anything_else_is_refused(
 def test_a_claim_that_says_anything_else_is_not_its_signers(
     data: st.DataObject, value: Any
 ) -> None:
-    said = json.loads(signed_bytes(signed_log()[0]))
-    part = data.draw(st.sampled_from([said, said["claim"]]))
+    text = json.loads(signed_bytes(signed_log()[0]))
+    part = data.draw(st.sampled_from([text, text["claim"]]))
     name = data.draw(st.sampled_from(sorted(part)))
     assume(value != part[name] or isinstance(value, bool))
     part[name] = value
     try:
-        changed = read_signed(encode(said))
+        changed = read_signed(encode(text))
     except ValueError:
         return
     assert not changed.is_genuine(verify_signature)

@@ -86,20 +86,22 @@ def test_forgeries_of_every_kind_are_tried_and_some_are_none() -> None:
 
 @pytest.mark.spec("AUD-11")
 def test_a_statement_tells_as_many_bits_as_a_plain_count() -> None:
-    told: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for seed in FLOWING:
         rows = drawn(seed, 400)
         story = EscrowTimeline()
         for row in rows:
             event = event_of(row, row.seq)
-            story.tell(Placed(row.seq, event.at, event.actor), event.body)
+            story.add(Placed(row.seq, event.at, event.actor), event.body)
         story.stand_at(event_of(rows[-1], len(rows)).at)
         plainly = bits_told(plain(rows))
-        found = {(one.person, one.data): one.told for one in story.bits if one.told}
+        found = {
+            (one.person, one.data): one.disclosed for one in story.bits if one.disclosed
+        }
         assert found == plainly
-        assert all(one.told + one.may_follow <= one.allowed for one in story.bits)
-        told.update(plainly)
-    assert len(told) >= 3, told
+        assert all(one.disclosed + one.may_follow <= one.allowed for one in story.bits)
+        result.update(plainly)
+    assert len(result) >= 3, result
 
 
 def bits_told(events: list[Event]) -> dict[tuple[str, str], int]:

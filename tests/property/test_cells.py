@@ -233,10 +233,10 @@ def whole(sums: dict[int, float]) -> tuple[int, ...]:
     return tuple(int(min(one, INFINITE)) for one in sums.values())
 
 
-def shown(judged: Judgment, told: RuleLoss) -> Pair:
+def shown(judged: Judgment, result: RuleLoss) -> Pair:
     """Return the sums that a verdict shows, at the same coordinates."""
     before, _ = (judged.admitted or judged.denied)[0]
-    return units(told.before, before), units(told.together, before)
+    return units(result.before, before), units(result.together, before)
 
 
 def units(total: Total, watched: dict[int, float]) -> tuple[int, ...]:
@@ -249,37 +249,39 @@ def agree(
     verdict = decide(balances, new, day)
     judged = ledger.judge(new, day)
     assert [one.rule.id for one in verdict.losses] == [one.rule.id for one in judged]
-    for told, one in zip(verdict.losses, judged, strict=True):
-        assert told.allowed == one.allowed, (one.rule.id, told, one)
-        assert shown(one, told) in pairs(one), (one.rule.id, told, one)
-        assert bool(told.cells_denying) == bool(one.denied)
-        if told.rule.stage is Stage.HISTORY and told.compared is not None:
-            assert left(told) == least_left(one, told), (one.rule.id, told, one)
-        assert (told.locked is not None) == (told.share == 0 and not told.allowed)
-        if told.locked is not None:
-            assert_locked(ledger, told.rule.unit, told.locked)
+    for result, one in zip(verdict.losses, judged, strict=True):
+        assert result.allowed == one.allowed, (one.rule.id, result, one)
+        assert shown(one, result) in pairs(one), (one.rule.id, result, one)
+        assert bool(result.cells_denying) == bool(one.denied)
+        if result.rule.stage is Stage.HISTORY and result.compared is not None:
+            assert left(result) == least_left(one, result), (one.rule.id, result, one)
+        assert (result.locked is not None) == (result.share == 0 and not result.allowed)
+        if result.locked is not None:
+            assert_locked(ledger, result.rule.unit, result.locked)
     denied = tuple(one.rule.id for one in judged if not one.allowed)
     assert verdict.blocking == denied
     assert verdict.allowed == (not denied)
     return judged
 
 
-def left(told: RuleLoss) -> float:
+def left(result: RuleLoss) -> float:
     """Return what a verdict shows to be left of the limit."""
-    assert told.compared is not None
-    together = told.together.units(told.compared)
-    cap = dict(told.own_filter.caps)[told.compared]
+    assert result.compared is not None
+    together = result.together.units(result.compared)
+    cap = dict(result.own_filter.caps)[result.compared]
     return cap - together if together < INFINITE else -math.inf
 
 
-def least_left(judged: Judgment, told: RuleLoss) -> float:
+def least_left(judged: Judgment, result: RuleLoss) -> float:
     """Return what is left where it is least: at places that deny, if one does."""
-    assert told.compared is not None
+    assert result.compared is not None
     places = judged.denied or judged.admitted
-    whole = dict(filter_for(told.rule.budget, told.filter_name).caps)[told.compared]
+    whole = dict(filter_for(result.rule.budget, result.filter_name).caps)[
+        result.compared
+    ]
     return min(
-        math.floor(whole * share) - together[told.compared]
-        if together[told.compared] < INFINITE
+        math.floor(whole * share) - together[result.compared]
+        if together[result.compared] < INFINITE
         else -math.inf
         for (_, together), share in zip(places, judged.shares, strict=True)
     )

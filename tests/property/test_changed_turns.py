@@ -12,7 +12,7 @@ from samples.small import POLICY, compiled
 from modicum.api.local.policies.test_format import UserGroups, planning_of
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
-from modicum.ledger.decision.balances import brought
+from modicum.ledger.decision.balances import reserved_releases
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Verdict, differences
 from modicum.policy.model import Retired, RotationRule
@@ -58,7 +58,7 @@ def test_what_is_said_of_a_change_is_what_every_age_shows() -> None:
     text = GROUPED.replace("policies:\n", rules)
     for _ in range(counted(300)):
         old, new = (compiled(text + some_rotation(rng)) for _ in range(2))
-        told = {
+        result = {
             one.verdict
             for one in differences(old, new).declared
             if one.subject == "rotation"
@@ -67,10 +67,10 @@ def test_what_is_said_of_a_change_is_what_every_age_shows() -> None:
             (share_at(old.policy.rotation, age), share_at(new.policy.rotation, age))
             for age in (None, *range(LAST + 3))
         ]
-        assert (Verdict.LOOSER in told) == any(now > was for was, now in pairs)
-        assert (Verdict.TIGHTER in told) == any(now < was for was, now in pairs)
-        assert told <= {Verdict.LOOSER, Verdict.TIGHTER, Verdict.SAME}
-        for verdict in told:
+        assert (Verdict.LOOSER in result) == any(now > was for was, now in pairs)
+        assert (Verdict.TIGHTER in result) == any(now < was for was, now in pairs)
+        assert result <= {Verdict.LOOSER, Verdict.TIGHTER, Verdict.SAME}
+        for verdict in result:
             seen[verdict] += 1
     assert min(seen[one] for one in (Verdict.LOOSER, Verdict.TIGHTER)) > 60
     assert seen[Verdict.SAME] > 1
@@ -126,9 +126,11 @@ def test_a_policy_that_loosens_nothing_lets_nothing_more_in() -> None:
         new = some_policy(rng, rng.sample(budgets, 1) if fewer else budgets)
         loosens = differences(old, new).loosens
         planning = planning_of(some_groups(rng))
-        *past, asked = rng.sample(releases, 5)
+        *past, release = rng.sample(releases, 5)
         was, now = (
-            decide(Balances(one, brought(past), planning=planning), asked).allowed
+            decide(
+                Balances(one, reserved_releases(past), planning=planning), release
+            ).allowed
             for one in (old, new)
         )
         if not loosens:

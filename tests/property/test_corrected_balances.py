@@ -83,20 +83,20 @@ class Log:
             if self.rng.random() < 0.8:
                 one["periods"] = self.rng.sample(MONTHS, self.rng.randint(1, 2))
         people = self.rng.sample(["ann", "bob", "cleo"], 2)
-        asks, agrees = (self.by(one).governance for one in people)
-        asked = asks.redescribe(now, reason="it reads these")
-        if asked is None:
+        requests, agrees = (self.by(one).governance for one in people)
+        request = requests.redescribe(now, reason="it reads these")
+        if request is None:
             return
-        asking = self.asking.setdefault(asked.request.content, set())
-        asking.add(people[0])
-        if people[1] in asking:  # They asked for the same before.
+        requester = self.asking.setdefault(request.request.content, set())
+        requester.add(people[0])
+        if people[1] in requester:  # They asked for the same before.
             with pytest.raises(ApprovalError):
                 agrees.approve(name, reason="it does")
-        if people[1] in asking or self.rng.random() < 0.2:
-            asks.withdraw_request(name, reason="it does not")
+        if people[1] in requester or self.rng.random() < 0.2:
+            requests.withdraw_request(name, reason="it does not")
             return
         agrees.approve(name, reason="it does")
-        asking.clear()
+        requester.clear()
         self.past[name] = now
         self.corrected += 1
 

@@ -171,8 +171,8 @@ def in_order(count: int) -> Sequence[str]:
     names = [f"r{number}" for number in range(count)]
 
     def digest(name: str) -> str:
-        told = f"{SECRETS.order_key}:{len(name)}:{name}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = f"{SECRETS.order_key}:{len(name)}:{name}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     return sorted(names, key=digest)
 
@@ -279,9 +279,9 @@ def test_without_a_row_id_no_change_moves_more_than_its_price() -> None:
                 for table in (pair.before, pair.after[::-1]):
                     rows = without_row_id(table, case.plan)
                     with duckdb(rows) as engine:
-                        told = engine.run(exact, SECRETS)
-                        cut += told != engine.run(uncut, SECRETS)
-                    found.append(ours.vectors(told["asked"]).get("None", {}))
+                        text = engine.run(exact, SECRETS)
+                        cut += text != engine.run(uncut, SECRETS)
+                    found.append(ours.vectors(text["asked"]).get("None", {}))
                 if price is None:
                     continue
                 l1, l2_squared = apart(*found)

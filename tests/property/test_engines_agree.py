@@ -38,17 +38,17 @@ def secrets(case: Case) -> Secrets:
 
 @pytest.mark.spec("QRY-13")
 def test_duckdb_over_parquet_agrees(tmp_path: Path) -> None:
-    told = Counter[str]()
+    result = Counter[str]()
     for number in range(examples(50)):
         case = case_of(first_seed() + number)
         want = wanted(case)
         with DuckdbEngine(case.parquet(tmp_path), ONE_THREAD) as engine:
             assert engine.run(case.plan, secrets(case)) == want, case.seed
-        told["some"] += any(want.values())
-        told["capped"] += bool(case.plan.caps) and any(want.values())
-        told["joined"] += len(case.plan.query.tables) > 1 and any(want.values())
-    assert min(told["some"], told["capped"]) > examples(50) // 4, told
-    assert told["joined"] > 0
+        result["some"] += any(want.values())
+        result["capped"] += bool(case.plan.caps) and any(want.values())
+        result["joined"] += len(case.plan.query.tables) > 1 and any(want.values())
+    assert min(result["some"], result["capped"]) > examples(50) // 4, result
+    assert result["joined"] > 0
 
 
 @pytest.mark.parametrize("form", ["csv", "arrow"])

@@ -350,9 +350,9 @@ def test_who_is_left_out_says_why() -> None:
             seen[each.reason] += 1
             allowed = one.allowed([each.request])
             assert allowed == each.verdict.allowed == (each.reason is Reason.UNCOVERED)
-            told = each.verdict.losses
+            result = each.verdict.losses
             single = any(
-                not loss.allowed and loss.rule.stage is Stage.RELEASE for loss in told
+                not loss.allowed and loss.rule.stage is Stage.RELEASE for loss in result
             )
             assert single == (each.reason is Reason.SINGLE)
     assert set(seen) == set(Reason), seen
@@ -421,11 +421,11 @@ def explained(one: Round, found: RoundPlan, after: Balances) -> None:
         if number in out:
             continue
         assert one.allowed([number])
-        told = obstacles(found, number)
-        assert told
+        result = obstacles(found, number)
+        assert result
         if found.round.exact.all():
             blocking = set(decide(after, one.requests[number], one.day).blocking)
-            assert {each.rule for each in told} <= blocking
+            assert {each.rule for each in result} <= blocking
 
 
 def test_all_engines_make_the_same_plan() -> None:

@@ -76,9 +76,9 @@ def test_rounds_on_a_ring_are_planned_as_published() -> None:
     for n in range(counted(200)):
         life = RingLife.drawn(Random(f"{seed()}/ring/{n}"))
         for _ in range(3):
-            problem, world, asks, ranges = life.round(life.rng.randint(0, 7))
+            problem, world, requests, ranges = life.round(life.rng.randint(0, 7))
             contested += agrees(problem, world)
-            life.close(problem, asks, ranges, dpk(problem, NumpyEngine))
+            life.close(problem, requests, ranges, dpk(problem, NumpyEngine))
             rounds += 1
     assert rounds >= 500
     assert contested > rounds / 2

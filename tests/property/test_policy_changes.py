@@ -16,7 +16,7 @@ from modicum.accounting.filters.comparison import no_looser
 from modicum.api.local.explanation.conflicts import conflicts
 from modicum.core.document import from_python
 from modicum.ledger import Balances, RecordedRelease, decide, record_release
-from modicum.ledger.decision.balances import brought
+from modicum.ledger.decision.balances import reserved_releases
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Verdict, differences
 from modicum.policy.changes.rule_comparison import Comparison
@@ -103,7 +103,7 @@ def releases_of(history: list[dict[str, Any]]) -> list[RecordedRelease]:
 def allows(
     policy: CompiledPolicy, past: list[RecordedRelease], release: RecordedRelease
 ) -> bool:
-    return decide(Balances(policy, brought(past)), release).allowed
+    return decide(Balances(policy, reserved_releases(past)), release).allowed
 
 
 # --- decisions ------------------------------------------------------------------------
@@ -115,9 +115,9 @@ def test_one_more_rule_never_allows_more(
     written: list[tuple[str, str]],
     rule: tuple[str, str],
     history: list[dict[str, Any]],
-    asked: dict[str, Any],
+    request: dict[str, Any],
 ) -> None:
-    past, release = releases_of(history), recorded(asked, 99)
+    past, release = releases_of(history), recorded(request, 99)
     if allows(policy_of([*written, rule]), past, release):
         assert allows(policy_of(written), past, release)
 
@@ -126,12 +126,12 @@ def scaled(budget: str, factor: int) -> str:
     """Return a budget with every number but delta and the orders multiplied."""
     if budget == "unlimited":
         return budget
-    words = budget.replace("{", " { ").replace("}", " } ").replace(",", " , ").split()
-    for place, word in enumerate(words):
-        number = place and words[place - 1].endswith(":") and word != "{"
-        if number and words[place - 1] != "delta:":
-            words[place] = str(float(Fraction(word) * factor))
-    return " ".join(words)
+    tokens = budget.replace("{", " { ").replace("}", " } ").replace(",", " , ").split()
+    for place, token in enumerate(tokens):
+        number = place and tokens[place - 1].endswith(":") and token != "{"
+        if number and tokens[place - 1] != "delta:":
+            tokens[place] = str(float(Fraction(token) * factor))
+    return " ".join(tokens)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -141,9 +141,9 @@ def test_a_looser_budget_never_denies_more(
     place: int,
     factor: int,
     history: list[dict[str, Any]],
-    asked: dict[str, Any],
+    request: dict[str, Any],
 ) -> None:
-    past, release = releases_of(history), recorded(asked, 99)
+    past, release = releases_of(history), recorded(request, 99)
     place %= len(written)
     when, budget = written[place]
     looser = [*written[:place], (when, scaled(budget, factor)), *written[place + 1 :]]
@@ -177,19 +177,19 @@ def test_what_loosens_nothing_denies_whatever_was_denied(
     old: list[tuple[str, str]],
     new: list[tuple[str, str]],
     history: list[dict[str, Any]],
-    asked: dict[str, Any],
+    request: dict[str, Any],
 ) -> None:
     """The claim that a reviewer relies on, against decisions."""
     before, after = policy_of(old), policy_of(new)
-    past, release = releases_of(history), recorded(asked, 99)
+    past, release = releases_of(history), recorded(request, 99)
     found = differences(before, after)
-    losses = decide(Balances(before, brought(past)), release).losses
+    losses = decide(Balances(before, reserved_releases(past)), release).losses
     denying = {loss.rule.id for loss in losses if not loss.allowed}
     loosened = {change.old for change in found.rules if change.loosens}
     if denying - loosened:
         assert not allows(after, past, release)
     # Whoever covers a rule denies by itself what that rule denied.
-    verdict = decide(Balances(after, brought(past)), release)
+    verdict = decide(Balances(after, reserved_releases(past)), release)
     for change in found.rules:
         if change.covered_by and change.old in denying:
             assert change.covered_by in verdict.blocking
@@ -260,8 +260,10 @@ def test_a_conflict_denies_what_costs_nothing_until_its_budget_fits(
     written: list[tuple[str, str]], history: list[dict[str, Any]]
 ) -> None:
     policy, past = policy_of(written), releases_of(history)
-    found = {one.rule.id: one for one in conflicts(list(brought(past)), policy)}
-    balances = Balances(policy, brought(past))
+    found = {
+        one.rule.id: one for one in conflicts(list(reserved_releases(past)), policy)
+    }
+    balances = Balances(policy, reserved_releases(past))
     for rule in policy.rules:
         own = policy.filter_of(rule.budget)
         assert (rule.id in found) == (not own.admits(balances.total(rule)))

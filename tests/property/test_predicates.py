@@ -46,7 +46,7 @@ from modicum.policy.predicates import (
     TextTest,
     atoms,
     holds,
-    words,
+    predicate_text,
 )
 from modicum.release import Label, Vocabulary
 
@@ -577,8 +577,8 @@ def parsed(when: str) -> Predicate:
 @given(predicates)
 def test_words_parse_back_to_the_predicate(predicate: Predicate) -> None:
     simple = simplified(predicate)
-    assert simplified(parsed(words(simple))) == simple
-    assert simplified(parsed(words(predicate))) == simple
+    assert simplified(parsed(predicate_text(simple))) == simple
+    assert simplified(parsed(predicate_text(predicate))) == simple
 
 
 awkward = st.text(
@@ -599,7 +599,7 @@ def test_any_text_survives_words(value: str, part: str) -> None:
             TextPasses(RELEASE, "dataset", TextTest.CONTAINS, part),
         )
     )
-    assert parsed(words(predicate)) == predicate
+    assert parsed(predicate_text(predicate)) == predicate
 
 
 LITERALS = st.sampled_from(PIECES).map(lambda text: f'"{text}"')
@@ -734,7 +734,7 @@ def by_cel_python(when: str, facts: Facts) -> bool:
 @given(cel_texts, st.lists(some_facts(), min_size=1, max_size=3))
 def test_a_text_means_what_cel_python_says(when: str, known: list[Facts]) -> None:
     predicate = parsed(when)
-    written = words(predicate)
+    written = predicate_text(predicate)
     for facts in known:
         expected = by_cel_python(when, facts)
         assert holds(predicate, facts) == expected

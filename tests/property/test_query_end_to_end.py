@@ -103,8 +103,8 @@ def test_what_is_described_is_read_and_priced_as_it_is_told() -> None:
             seen["refused"] += 1
             continue
         lowered, heading = found
-        told = lowered.mechanisms()
-        node = from_python({"release": "drawn", **heading, "mechanisms": told})
+        result = lowered.mechanisms()
+        node = from_python({"release": "drawn", **heading, "mechanisms": result})
         if not all(one.bounded for one in lowered.moves.values()):
             # Every unit of a policy is priced; bounds do not always reach all.
             seen["unbounded"] += 1
@@ -112,7 +112,7 @@ def test_what_is_described_is_read_and_priced_as_it_is_told() -> None:
         release = price(parse_release(node, VOCABULARY), VOCABULARY)
         losses = {one.mechanism.name: one.losses for one in release.mechanisms}
         sources = {one.mechanism.name: one.sources for one in release.mechanisms}
-        at = 1 if lowered.asked.noise == "gaussian" else 0
+        at = 1 if lowered.request.noise == "gaussian" else 0
         spent = Fraction(0)
         for line in lowered.lines:
             for unit, loss in computed(lowered, line).items():
@@ -123,14 +123,16 @@ def test_what_is_described_is_read_and_priced_as_it_is_told() -> None:
                     infinite = units == 2**62
                     assert infinite or units >= loss * LOSS_UNIT, (number, unit)
                     seen["computed"] += 1
-                spent += loss if unit == lowered.asked.unit else 0
+                spent += loss if unit == lowered.request.unit else 0
         if lowered.selection is not None:
             for unit, eps in lowered.selection.eps.items():
                 units = losses[lowered.selection.name][unit].coordinates[0]
                 assert units - eps * LOSS_UNIT < 2, (number, unit)
-            spent += lowered.asked.loss * Fraction(1, 3)
+            spent += lowered.request.loss * Fraction(1, 3)
             seen["keys"] += 1
-        assert lowered.asked.loss * Fraction(999, 1000) < spent <= lowered.asked.loss
+        assert (
+            lowered.request.loss * Fraction(999, 1000) < spent <= lowered.request.loss
+        )
         assert derivation(lowered)
         seen["priced"] += 1
     assert seen["priced"] > examples(120) // 4, seen
@@ -240,18 +242,18 @@ def test_without_noise_answers_are_those_of_the_rows() -> None:
         if isinstance(found, InputError) or found[0].groups > 500:
             continue
         lowered, _ = found
-        if not plain(lowered.asked.query.where) or lowered.groups == UNBOUNDED:
+        if not plain(lowered.request.query.where) or lowered.groups == UNBOUNDED:
             continue
         data = rows_of(dice)
         sources = in_memory(data)
         with DuckdbEngine(sources, DuckdbOptions(threads=1)) as engine:
             engine.check(lowered.plan)
             noisy = _Run(lowered, engine, Silence(), Lots()).noisy()
-        told = answers_of(lowered, noisy, Fraction(19, 20))
+        result = answers_of(lowered, noisy, Fraction(19, 20))
         exact = exact_answers(lowered.plan, data, "ab", "cd")
-        assert len(told.rows) == lowered.groups
-        for place, one in enumerate(lowered.asked.query.aggregates):
-            for row in told.rows:
+        assert len(result.rows) == lowered.groups
+        for place, one in enumerate(lowered.request.query.aggregates):
+            for row in result.rows:
                 wanted = value_of(lowered, one.name, exact, row.keys)
                 if wanted is None:
                     continue
@@ -267,7 +269,7 @@ def value_of(
 ) -> Fraction | None:
     """Return what an aggregate is, of counts and sums only."""
     line = next(line for line in lowered.lines if name in line.serves)
-    one = next(one for one in lowered.asked.query.aggregates if one.name == name)
+    one = next(one for one in lowered.request.query.aggregates if one.name == name)
     if one.function not in {"count", "count-distinct", "sum"}:
         return None
     number = Fraction(exact[line.statistic.name].get(group, 0))

@@ -131,15 +131,15 @@ def aggregate(one: Aggregate) -> str | None:
 
 
 def canonical(query: Query) -> str:
-    told = [key(one) for one in query.keys]
-    told += [aggregate(one) or "count(*)" for one in query.aggregates]
+    result = [key(one) for one in query.keys]
+    result += [aggregate(one) or "count(*)" for one in query.aggregates]
     read = f'"{query.tables[0]}"'
     for table in query.tables[1:]:
         mine = f'"{query.tables[0]}"."{query.joined_on}"'
         read += f' JOIN "{table}" ON {mine} = "{table}"."{query.joined_on}"'
     where = condition(query.where) if query.where is not None else "TRUE"
     group = " GROUP BY " + ", ".join(map(key, query.keys)) if query.keys else ""
-    return f"SELECT {', '.join(told)} FROM {read} WHERE {where}{group}"
+    return f"SELECT {', '.join(result)} FROM {read} WHERE {where}{group}"
 
 
 def answer(engine: duckdb.DuckDBPyConnection, sql: str, query: Query) -> object:

@@ -95,10 +95,10 @@ def test_a_policy_is_refused_exactly_if_a_unit_was_another_when_a_loss_was_recor
                 continue
             written, relation = step
             successor = compiled(policy_of(written, relation))
-            weighed = ws.governance.weigh(successor)
-            redefined = sorted(one.message.split("`")[1] for one in weighed.problems)
+            preview = ws.governance.preview_activation(successor)
+            redefined = sorted(one.message.split("`")[1] for one in preview.problems)
             assert redefined == others(written)
-            accept = [one.rule.id for one in weighed.conflicts]
+            accept = [one.rule.id for one in preview.conflicts]
             if redefined:
                 with pytest.raises(InputError) as caught:
                     ws.governance.activate(successor, reason="x", accept=accept)
@@ -110,9 +110,11 @@ def test_a_policy_is_refused_exactly_if_a_unit_was_another_when_a_loss_was_recor
         assert audit(records).understated == ()
         # An earlier version takes up any policy; then the audit tells.
         text = policy_of(last, RELATIONS[0])
-        weighed = ws.governance.weigh(compiled(text))
-        exceeded = [one.rule.id for one in weighed.conflicts]
-        accepted = ws.governance.weigh(compiled(text), accept=exceeded).accepted
+        preview = ws.governance.preview_activation(compiled(text))
+        exceeded = [one.rule.id for one in preview.conflicts]
+        accepted = ws.governance.preview_activation(
+            compiled(text), accept=exceeded
+        ).accepted
         old = as_written_by(4, with_policy(records, text, accepted=accepted))
         assert sorted(one.unit for one in audit(old).understated) == others(last)
 

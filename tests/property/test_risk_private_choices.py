@@ -295,7 +295,7 @@ def test_two_tables_with_the_same_epsilon_tell_the_same(
     script = [0, *[-(10**9)] * 3]
     if stop >= 0:
         script[min(stop, 2) + 1] = 10**9
-    told = []
+    result = []
     for moves in (one, other):
         choices = [
             private_selection(
@@ -314,8 +314,8 @@ def test_two_tables_with_the_same_epsilon_tell_the_same(
                 own_rows_only=True,
             ),
         ]
-        told.append([(choice.to_dict(), repr(choice)) for choice in choices])
-    assert told[0] == told[1]
+        result.append([(choice.to_dict(), repr(choice)) for choice in choices])
+    assert result[0] == result[1]
 
 
 @pytest.mark.spec("RSK-7")

@@ -80,7 +80,7 @@ def test_no_rule_is_ever_violated(solver: str) -> None:
         if world.setting.partitioning:
             assert not any(meter.violates(rule) for rule in world.all_rules), n
         accepted += run.total().accepted
-        rejected += run.total().asked - run.total().accepted
+        rejected += run.total().requested - run.total().accepted
     assert min(accepted, rejected) > examples(15)
 
 

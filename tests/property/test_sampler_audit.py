@@ -49,8 +49,8 @@ def opendp(noise: str, scale: Fraction) -> Mechanism:
     sampler = OpenDpSampler()
 
     def answer(exact: Apart, number: int) -> Outputs:
-        told = sampler.add(noise, scale, list(exact) * number)
-        return np.array(told, dtype=np.int64).reshape(number, len(exact))
+        result = sampler.add(noise, scale, list(exact) * number)
+        return np.array(result, dtype=np.int64).reshape(number, len(exact))
 
     return answer
 
@@ -111,14 +111,14 @@ def test_draws_follow_the_law_term_by_term(noise: str, scale: Fraction) -> None:
 def test_keys_of_one_id_are_told_as_rarely_as_is_priced() -> None:
     # Fewer draws could not tell the thresholds apart every time.
     scale, threshold, number = Fraction(2), 5, counted(20_000)
-    told = sum(
+    result = sum(
         one >= threshold for one in OpenDpSampler().add("laplace", scale, [1] * number)
     )
     chance = float(tail(scale, threshold - 1))
-    assert binomial_bound(told, number, LUCK / 100, upper=False) <= chance
+    assert binomial_bound(result, number, LUCK / 100, upper=False) <= chance
     # One that forgets the threshold itself is another by more than the bounds leave.
     less = float(tail(scale, threshold))
-    assert binomial_bound(told, number, LUCK / 100, upper=False) > less
+    assert binomial_bound(result, number, LUCK / 100, upper=False) > less
 
 
 # --- faults ---------------------------------------------------------------------------

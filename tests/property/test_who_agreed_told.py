@@ -84,7 +84,7 @@ def told(store: TrialStore) -> tuple[Timeline, AskedAbout]:
     """Return what a statement tells of a log that holds, and what a slow look does."""
     story = Timeline()
     audit(story.passing(store.read(0)))
-    story.matters.count_pending()
+    story.approval_cases.count_pending()
     rows = [(json.loads(one.payload)["event"], one.hash) for one in store.read(0)]
     return story, AskedAbout(rows)
 
@@ -101,8 +101,10 @@ def test_a_statement_tells_who_agreed_as_a_slow_look_at_the_log_does(
         done(store, step, f"because {number}")
     story, found = told(store)
     assert found.people.mistakes == []
-    assert [vote_to_dict(one) for one in story.matters.words] == found.words
-    shown: list[dict[str, Any]] = [case_to_dict(one) for one in story.matters.every]
+    assert [vote_to_dict(one) for one in story.approval_cases.votes] == found.votes
+    shown: list[dict[str, Any]] = [
+        case_to_dict(one) for one in story.approval_cases.in_order
+    ]
     for one in shown:
         needs = one.pop("needs")
         if one["state"] == "pending":
@@ -110,9 +112,11 @@ def test_a_statement_tells_who_agreed_as_a_slow_look_at_the_log_does(
             assert all(need["given"] for need in needs) == found.enough(one)
         else:
             assert needs == []
-    assert shown == found.matters()
+    assert shown == found.approval_cases()
     waiting = [one for one in shown if one["state"] in ("pending", "outdated")]
-    assert [one.id for one in story.matters.waiting] == [one["id"] for one in waiting]
+    assert [one.id for one in story.approval_cases.waiting] == [
+        one["id"] for one in waiting
+    ]
 
 
 #: A way to each place where something that people are asked about can stand.
@@ -162,6 +166,6 @@ def test_each_place_where_a_matter_can_stand_is_told(way: str) -> None:
     for step in WAYS[way]:
         done(store, step, "because")
     story, found = told(store)
-    assert state in [one.state for one in story.matters.every]
-    assert state in [one["state"] for one in found.matters()]
+    assert state in [one.state for one in story.approval_cases.in_order]
+    assert state in [one["state"] for one in found.approval_cases()]
     assert len(list(store.read(0))) == 1 + len(WAYS[way]), "each step is taken"

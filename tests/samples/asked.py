@@ -78,7 +78,7 @@ def document(
     **query: Any,
 ) -> dict[str, Any]:
     """Return a query file as plain data."""
-    asked = {
+    request = {
         "tables": "tables.yaml",
         "sql": sql,
         "bounds": {"user-day": 10, "user-month": 70},
@@ -86,7 +86,7 @@ def document(
         "loss": {"user-day": {"rho": Fraction("0.03")}},
         **query,
     }
-    kept = {name: value for name, value in asked.items() if value is not None}
+    kept = {name: value for name, value in request.items() if value is not None}
     return {"release": release, "periods": periods, **(heading or {}), "query": kept}
 
 

@@ -83,15 +83,15 @@ def bodies() -> list[Body]:
     digest, wider = compiled(ASKING).policy.digest, compiled(WIDER).policy.digest
     huge = priced("huge", rho="3")
     denial = decide(Balances(compiled(ASKING)), huge, 1).blocking
-    asked = priced("r-1", rho="0.004", purpose="press")
+    request = priced("r-1", rho="0.004", purpose="press")
     past = priced("old", rho="0.004", released_on="2024-03-02", purpose=HOSTILE)
     return [
         activated(ASKING),
         PastRecorded(past, digest, (f"the noise was Gaussian {HOSTILE}",)),
         ApprovalGiven(
-            "release", "r-1", asked.content, True, ("privacy-officer",), HOSTILE
+            "release", "r-1", request.content, True, ("privacy-officer",), HOSTILE
         ),
-        ReleaseReserved(asked, digest, LATER, ("olga",)),
+        ReleaseReserved(request, digest, LATER, ("olga",)),
         ReleaseStarted("r-1"),
         ReleasePosted("r-1"),
         ReleaseReserved(priced("r-2", rho="0.002"), digest, LATER),
@@ -114,8 +114,8 @@ def sealed(happened: Iterable[Body]) -> list[Record]:
     for seq, body in enumerate(happened, 1):
         event = Event(at(seq), "ana", body)
         if isinstance(body, ApprovalGiven):
-            looked = body if body.head else replace(body, head=previous)
-            event = Event(at(seq), "olga", looked)
+            review = body if body.head else replace(body, head=previous)
+            event = Event(at(seq), "olga", review)
         rows.append(seal(event, seq, previous))
         previous = rows[-1].hash
     return rows

@@ -63,9 +63,9 @@ class Desk:
         assert job["result"]["denied"] is None
         assert job["result"]["contract"]["results"] == list(results)
 
-    def finished(self, who: str, begun: Answer) -> dict[str, Any]:
+    def finished(self, who: str, started: Answer) -> dict[str, Any]:
         """Return a job, once it is over."""
-        place = done(begun, 202).headers["location"].removeprefix("/api/v1")
+        place = done(started, 202).headers["location"].removeprefix("/api/v1")
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             job: dict[str, Any] = self.told(who, "GET", place)
@@ -81,29 +81,33 @@ class Desk:
     def sign(self, name: str) -> dict[str, Any]:
         """Return olga's agreement, with her signature of what the server states."""
         path, public = f"/escrow/contracts/{name}/statement", OLGA.public.hex()
-        asked = {"reason": "as agreed", "key": public}
-        stated = done(self.ask("olga", "GET", path, **asked)).json()
-        said = json.loads(stated["statement"])
-        assert (said["by"], said["id"], said["approves"]) == ("olga", name, True)
+        request = {"reason": "as agreed", "key": public}
+        stated = done(self.ask("olga", "GET", path, **request)).json()
+        document = json.loads(stated["statement"])
+        assert (document["by"], document["id"], document["approves"]) == (
+            "olga",
+            name,
+            True,
+        )
         signature = OLGA.signature_of(stated["statement"].encode()).hex()
         return {"head": stated["head"], "key": public, "signature": signature}
 
     def agree(self, name: str, step: str) -> None:
         """Let both owners agree; before that, not even one of them is enough."""
         path = f"/escrow/contracts/{name}"
-        word: dict[str, Any] = {"approves": True, "reason": "as agreed"}
+        vote: dict[str, Any] = {"approves": True, "reason": "as agreed"}
         for who in ("olga", "pavel"):
             self.not_now(step, name)
             tag = done(self.ask(who, "GET", path)).headers["etag"]
             if who == "olga":
-                unsigned = self.ask(who, "POST", f"{path}/approvals", word, tag)
+                unsigned = self.ask(who, "POST", f"{path}/approvals", vote, tag)
                 refused(unsigned, 403, "MOD607")
-                word |= self.sign(name)
-            done(self.ask(who, "POST", f"{path}/approvals", word, tag))
-            word = {"approves": True, "reason": "as agreed"}
-        looked = self.told("pavel", "GET", f"{path}/approvals")
-        assert looked["consent"]["given"] is True
-        assert [(one["by"], one["key"]) for one in looked["words"]] == [
+                vote |= self.sign(name)
+            done(self.ask(who, "POST", f"{path}/approvals", vote, tag))
+            vote = {"approves": True, "reason": "as agreed"}
+        review = self.told("pavel", "GET", f"{path}/approvals")
+        assert review["consent"]["given"] is True
+        assert [(one["by"], one["key"]) for one in review["words"]] == [
             ("olga", OLGA.public.hex()),
             ("pavel", None),
         ]

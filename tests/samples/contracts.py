@@ -364,15 +364,15 @@ class Drawer:
             run = flow.runs + 1 if self._luck(0.95) else 1
             terms = flow.contract.terms
             assert isinstance(terms, QueryTerms | TaskTerms)
-            begun: list[tuple[str, Body]] = [("platform", FlowBegun(digest, run))]
+            started: list[tuple[str, Body]] = [("platform", FlowBegun(digest, run))]
             said = self.said(flow.contract.digest)
             may = self.escrow.consents(flow, said).given or self._luck(0.05)
             for one in terms.charges if may and self._luck(0.95) else ():
                 by = "platform" if self._luck(0.97) else "amir"
-                begun.append((by, ReleaseStarted(one.release)))
+                started.append((by, ReleaseStarted(one.release)))
             if self._luck(0.03):
-                begun.insert(1, self._charge())
-            self.ahead = begun
+                started.insert(1, self._charge())
+            self.ahead = started
             return self.ahead.pop()
         raw = isinstance(flow.contract.terms, RawSignalTerms)
         if raw and digest not in self.told and self._luck(0.8):

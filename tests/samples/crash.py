@@ -90,13 +90,13 @@ class Worker:
         number = 0
         while True:
             number += 1
-            asked = release(self._rng, f"{self._name}-{number}")
-            self._live(asked, publish=self._rng.random() < 0.3)
+            request = release(self._rng, f"{self._name}-{number}")
+            self._live(request, publish=self._rng.random() < 0.3)
 
-    def _live(self, asked: Written, *, publish: bool) -> None:
-        name = str(asked["release"])
-        word = self._ask(name, lambda ws: ws.submit(asked, publish=publish).status)
-        if word != "reserved":
+    def _live(self, request: Written, *, publish: bool) -> None:
+        name = str(request["release"])
+        token = self._ask(name, lambda ws: ws.submit(request, publish=publish).status)
+        if token != "reserved":
             return
         if self._rng.random() < 0.3:
             self._ask(name, lambda ws: ws.cancel(name, reason="test").status.value)
@@ -105,13 +105,13 @@ class Worker:
         if self._rng.random() < 0.5:
             self._ask(name, lambda ws: ws.publish(name).status.value)
         elif self._rng.random() < 0.5:
-            self._ask(name, lambda ws: ws.submit(asked).status)
+            self._ask(name, lambda ws: ws.submit(request).status)
 
     def _ask(self, name: str, question: Callable[[Workspace], str]) -> str:
         """Ask until there is an answer, and note it."""
         while True:
             try:
-                word = question(self._workspace)
+                token = question(self._workspace)
             except UnavailableError:
                 self._note(UNAVAILABLE, name)
                 time.sleep(0.02)
@@ -119,12 +119,12 @@ class Worker:
                 # It was done in the turn whose outcome was unknown.
                 return self._note("", name)
             else:
-                return self._note(word, name)
+                return self._note(token, name)
 
-    def _note(self, word: str, name: str) -> str:
-        if word:  # One call of the system: a kill leaves no half of it.
-            os.write(self._notes, f"{word} {name}\n".encode())
-        return word
+    def _note(self, token: str, name: str) -> str:
+        if token:  # One call of the system: a kill leaves no half of it.
+            os.write(self._notes, f"{token} {name}\n".encode())
+        return token
 
 
 def work_without_end(ledger: str, name: str, notes: Path) -> None:
@@ -197,11 +197,11 @@ def live_and_be_struck(
         "published": lambda: ws.publish("r-1"),
         "closed": store.close,
     }
-    with (folder / "told").open("a", encoding="utf-8") as told:
-        for word, step in steps.items():
+    with (folder / "told").open("a", encoding="utf-8") as result:
+        for token, step in steps.items():
             _until_available(step)
-            told.write(f"{word}\n")
-            told.flush()
+            result.write(f"{token}\n")
+            result.flush()
     os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
 
 
@@ -219,23 +219,23 @@ def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
     StruckConnection.left, StruckConnection.how = statement, how
     vars(sqlite3)["connect"] = partial(sqlite3.connect, factory=StruckConnection)
     store = open_store(folder / "ledger.db", keep_open=True)
-    told = (folder / "told").open("a", encoding="utf-8")
+    result = (folder / "told").open("a", encoding="utf-8")
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
-        asked: dict[str, Callable[[IdempotencyKey], object]] = {
+        request: dict[str, Callable[[IdempotencyKey], object]] = {
             "reserved": lambda once: decider.submit(counts("r-1"), once=once),
             "started": lambda once: decider.start("r-1", once=once),
             "published": lambda once: decider.publish("r-1", once=once),
         }
-        for word, ask in asked.items():
-            _until_told(partial(ask, once_for(word)))
-            told.write(f"{word}\n")
-            told.flush()
+        for token, ask in request.items():
+            _until_told(partial(ask, once_for(token)))
+            result.write(f"{token}\n")
+            result.flush()
     os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
 
 
-def once_for(word: str) -> IdempotencyKey:
+def once_for(token: str) -> IdempotencyKey:
     """Return what makes asking for something one that is done once."""
-    return IdempotencyKey(word, "0" * 64, lambda answer: word.encode())
+    return IdempotencyKey(token, "0" * 64, lambda answer: token.encode())
 
 
 def _until_told(ask: Callable[[], object]) -> None:

@@ -78,7 +78,7 @@ class Client:
         while True:
             began = time.perf_counter()
             try:
-                status, told = await asyncio.wait_for(
+                status, result = await asyncio.wait_for(
                     self._asked(body, name), PATIENCE_SECONDS
                 )
             except (OSError, EOFError, TimeoutError):
@@ -91,9 +91,9 @@ class Client:
             if status in BACK_PRESSURE:
                 await asyncio.sleep(0.5 + self._rng.random())
                 continue
-            answer = json.loads(told)
+            answer = json.loads(result)
             if status != 200 or answer["status"] != "reserved":
-                self._noted.unexpected.append(f"{status} {told[:300]!r}")
+                self._noted.unexpected.append(f"{status} {result[:300]!r}")
             else:
                 self._noted.reserved.add(name)
             return
@@ -114,15 +114,15 @@ class Client:
         head = head.replace("Host: 127.0.0.1", f"Host: 127.0.0.1:{port}")
         self._writer.write(head.encode() + body)
         await self._writer.drain()
-        said = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        text = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         fields = {
             name.lower(): value.strip()
-            for name, _, value in (line.partition(":") for line in said[1:])
+            for name, _, value in (line.partition(":") for line in text[1:])
         }
-        told = await self._reader.readexactly(int(fields["content-length"]))
+        result = await self._reader.readexactly(int(fields["content-length"]))
         if fields.get("connection", "").lower() == "close":
             self.close()
-        return int(said[0].split()[1]), told
+        return int(text[0].split()[1]), result
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -254,16 +254,16 @@ class Here:
         one, answer = scorer, cast("float | None", run)
         while True:
             try:
-                asked = self.work.send(answer)
+                request = self.work.send(answer)
             except StopIteration as end:
                 return dict(end.value)
             assert one is not None
-            if asked is None:
+            if request is None:
                 one.leave()
                 continue
-            assert one.program == asked.program
+            assert one.program == request.program
             answer = one.turn.score(
-                one.program, asked.tables, asked.reference, one.limits
+                one.program, request.tables, request.reference, one.limits
             )
 
 

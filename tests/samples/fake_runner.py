@@ -23,71 +23,71 @@ def versions() -> dict[str, str]:
 
 def prepare(job: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     """Do what a job says, if it says something about this."""
-    told = job.get("prepare")
-    return told and _done(told, scratch, stage)
+    reply = job.get("prepare")
+    return reply and _done(reply, scratch, stage)
 
 
 def run(job: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     """Do what a job says, or a script that stands in its place."""
-    told = job.get("run")
-    if told is None:
+    reply = job.get("run")
+    if reply is None:
         names: dict[str, Any] = {"scratch": scratch, "job": job}
         exec(job["script"]["text"], names)
         return names["answer"]
-    return _done(told, scratch, stage)
+    return _done(reply, scratch, stage)
 
 
-def _done(told: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
+def _done(reply: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     stage("rows")
     print(SECRET, flush=True)
     print(SECRET, file=sys.stderr, flush=True)
     os.system(f"echo {SECRET}; echo {SECRET} >&2")
-    return _VERBS[told["do"]](told, scratch)
+    return _VERBS[reply["do"]](reply, scratch)
 
 
-def _echo(told: Mapping[str, Any], scratch: Path) -> Any:
+def _echo(reply: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    return told["back"]
+    return reply["back"]
 
 
-def _long(told: Mapping[str, Any], scratch: Path) -> Any:
+def _long(reply: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    return "x" * told["length"]
+    return "x" * reply["length"]
 
 
-def _raise(told: Mapping[str, Any], scratch: Path) -> Any:
+def _raise(reply: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
     kinds: dict[str, type[BaseException]] = {
         "ValueError": ValueError,
         "SystemExit": SystemExit,
         "KeyboardInterrupt": KeyboardInterrupt,
     }
-    raise kinds.get(told["kind"]) or type(told["kind"], (Exception,), {})(SECRET)
+    raise kinds.get(reply["kind"]) or type(reply["kind"], (Exception,), {})(SECRET)
 
 
-def _die(told: Mapping[str, Any], scratch: Path) -> Any:
+def _die(reply: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    os.kill(os.getpid(), told["signal"])
+    os.kill(os.getpid(), reply["signal"])
 
 
-def _exit(told: Mapping[str, Any], scratch: Path) -> Any:
+def _exit(reply: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    os._exit(told["code"])
+    os._exit(reply["code"])
 
 
-def _hang(told: Mapping[str, Any], scratch: Path) -> Any:
+def _hang(reply: Mapping[str, Any], scratch: Path) -> Any:
     """Start a program, write down who runs, and never come back."""
     child = subprocess.Popen(["sleep", "1000"])
-    note = Path(told["note"])
+    note = Path(reply["note"])
     note.with_suffix(".part").write_text(f"{os.getpid()} {child.pid} {scratch}")
     note.with_suffix(".part").rename(note)
     while True:
         time.sleep(1000)
 
 
-def _tell(told: Mapping[str, Any], scratch: Path) -> Any:
+def _tell(reply: Mapping[str, Any], scratch: Path) -> Any:
     """Return what a process can see of how it was started."""
-    del told
+    del reply
     arguments = Path("/proc/self/cmdline").read_bytes().decode().split("\0")
     return {
         "variables": dict(os.environ),

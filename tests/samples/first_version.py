@@ -45,8 +45,10 @@ def strange_log(many: int, kind: str = "pld") -> list[Record]:
         kind: What they call their mechanisms.
     """
     past = compiled(ASKING).policy.digest
-    strange = (described(priced(f"r-{n}"), kind=kind) for n in range(many))
-    return sealed_first([activated(ASKING), *(PastRecorded(s, past) for s in strange)])
+    unexpected = (described(priced(f"r-{n}"), kind=kind) for n in range(many))
+    return sealed_first(
+        [activated(ASKING), *(PastRecorded(s, past) for s in unexpected)]
+    )
 
 
 def described(release: RecordedRelease, **changes: Any) -> RecordedRelease:

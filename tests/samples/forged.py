@@ -106,8 +106,8 @@ def chained(events: Sequence[Plain]) -> list[Record]:
     """
     rows, head = list[Record](), GENESIS
     for seq, event in enumerate(events, 1):
-        spoken = event["kind"] == "approval-given"
-        here = _said_at(event, head) if spoken else event
+        votes = event["kind"] == "approval-given"
+        here = _said_at(event, head) if votes else event
         record = {"seq": seq, "prev": head, "event": here}
         text = json.dumps(
             record, sort_keys=True, separators=(",", ":"), ensure_ascii=False

@@ -102,12 +102,14 @@ class EscrowScene:
     def _asked(self, _: random.Random, __: Told) -> Filled:
         return self._at(self._ask(self._form("query")), who=ANALYST)
 
-    def _asked_by_all(self, rng: random.Random, told: Told) -> Filled:
-        return Filled(path=self._asked(rng, told).path, who=rng.choice((OWNER, "olga")))
+    def _asked_by_all(self, rng: random.Random, result: Told) -> Filled:
+        return Filled(
+            path=self._asked(rng, result).path, who=rng.choice((OWNER, "olga"))
+        )
 
-    def _statement(self, rng: random.Random, told: Told) -> Filled:
-        asked = {"approves": "true", "reason": "x", "key": "0" * 64}
-        return Filled(path=self._asked(rng, told).path, query=asked, who=OWNER)
+    def _statement(self, rng: random.Random, result: Told) -> Filled:
+        request = {"approves": "true", "reason": "x", "key": "0" * 64}
+        return Filled(path=self._asked(rng, result).path, query=request, who=OWNER)
 
     def _word(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form("query"))
@@ -126,10 +128,10 @@ class EscrowScene:
 
     def _weighed(self, rng: random.Random, _: Told) -> Filled:
         form = self._form("query")
-        asked = {"tau": rng.choice((0.5, "0.9")), "delta": "0.000001"}
+        request = {"tau": rng.choice((0.5, "0.9")), "delta": "0.000001"}
         if rng.random() < 0.5:
-            return Filled({"file": form["queries"][0], **asked}, who=OWNER)
-        return Filled({"contract": self._ask(form), **asked}, who=OWNER)
+            return Filled({"file": form["queries"][0], **request}, who=OWNER)
+        return Filled({"contract": self._ask(form), **request}, who=OWNER)
 
     def _going_out(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form(rng.choice(("output", "signal", "raw-signal"))))
@@ -176,14 +178,14 @@ class EscrowScene:
     def _agree(self, name: str) -> None:
         path = f"/escrow/contracts/{name}"
         tag = {"If-Match": self._server.get(OWNER, path).headers["etag"]}
-        word = {"approves": True, "reason": "x"}
-        self._done(OWNER, f"{path}/approvals", word, headers=tag)
+        vote = {"approves": True, "reason": "x"}
+        self._done(OWNER, f"{path}/approvals", vote, headers=tag)
 
     def _ran(self, flow: str) -> str:
         name = self._ask(self._form(flow))
         self._agree(name)
-        begun = self._server.post(ANALYST, f"/escrow/contracts/{name}:run")
-        job = finished(self._server, ANALYST, begun)
+        started = self._server.post(ANALYST, f"/escrow/contracts/{name}:run")
+        job = finished(self._server, ANALYST, started)
         assert job["state"] == "done", job
         return name
 

@@ -119,14 +119,14 @@ class Fuzzer:
         url: Where the server is.
         who: Who asks, each as often as they stand here.
         stories: As for `Stories`.
-        heard: Takes what was answered.
+        received: Takes what was answered.
 
     Attributes:
         told: What answers told.
     """
 
     def __init__(
-        self, url: str, who: tuple[str, ...], stories: Stories, heard: Heard
+        self, url: str, who: tuple[str, ...], stories: Stories, received: Heard
     ) -> None:
         load_all_checks()
         config = SchemathesisConfig.from_dict(_CONFIG)
@@ -134,7 +134,7 @@ class Fuzzer:
             f"{url}{PREFIX}/openapi.json", timeout=60
         ).json()
         self.schema = openapi.from_dict(deepcopy(self._description), config=config)
-        self._heard = heard
+        self._heard = received
         self.told = Told()
         self._url = url
         self._who = who

@@ -234,21 +234,21 @@ class Desk:
         """Ask until there is an answer; note it before anybody hears of it."""
         while True:
             try:
-                word = question(self._decider)
+                token = question(self._decider)
             except UnavailableError:  # The same id is one release: ask again.
                 with self._noting:
                     self.failures += 1
                 time.sleep(0.05)
                 continue
             with self._noting:
-                self._notes.write(f"{word} {name}\n")
+                self._notes.write(f"{token} {name}\n")
                 self._notes.flush()
-            return word
+            return token
 
-    def look(self, asked: Written) -> None:
+    def read_view(self, request: Written) -> None:
         """Ask what would be answered now; nothing of it is noted."""
         with suppress(ConflictError):
-            self._decider.check(asked)
+            self._decider.check(request)
 
 
 class Client:
@@ -282,14 +282,14 @@ class Client:
         elif dice < 0.23 and self._started:
             self._step("published", self._take(self._started))
         elif dice < 0.26 and self._looks:
-            self._desk.look(self._new(number))
+            self._desk.read_view(self._new(number))
         else:
-            asked = self._new(number)
-            self._asked.append(asked)
+            request = self._new(number)
+            self._asked.append(request)
             if self._rng.random() < 0.002:
-                self._ask_for(asked, lambda decider: decider.backfill(asked).status)
+                self._ask_for(request, lambda decider: decider.backfill(request).status)
             else:
-                self._submit(asked)
+                self._submit(request)
 
     def _new(self, number: int) -> Written:
         return release(self._rng, f"{self._name}-{number}", self._sizes)
@@ -297,14 +297,14 @@ class Client:
     def _take(self, names: list[str]) -> str:
         return names.pop(self._rng.randrange(len(names)))
 
-    def _submit(self, asked: Written) -> None:
+    def _submit(self, request: Written) -> None:
         publish = self._rng.random() < 0.3
         seconds = self._rng.choice([1, 1, 3600, 3600, 3600])
-        name = str(asked["release"])
+        name = str(request["release"])
         status = self._ask_for(
-            asked,
+            request,
             lambda decider: (
-                decider.submit(asked, publish=publish, reserve_seconds=seconds).status
+                decider.submit(request, publish=publish, reserve_seconds=seconds).status
             ),
         )
         if status == "reserved" and name not in self._reserved:
@@ -312,20 +312,20 @@ class Client:
         elif name in self._reserved and status != "reserved":
             self._reserved.remove(name)
 
-    def _ask_for(self, asked: Written, question: Callable[[Decider], str]) -> str:
+    def _ask_for(self, request: Written, question: Callable[[Decider], str]) -> str:
         try:
-            return self._desk.ask(str(asked["release"]), question)
+            return self._desk.ask(str(request["release"]), question)
         except ConflictError:  # It was given up, or ran out, before it was asked again.
             return "gone"
 
-    def _step(self, word: str, name: str) -> bool:
+    def _step(self, token: str, name: str) -> bool:
         def taken(decider: Decider) -> str:
-            if word == "canceled":
+            if token == "canceled":
                 return decider.cancel(name, reason="not needed").status.value
-            step = decider.start if word == "started" else decider.publish
+            step = decider.start if token == "started" else decider.publish
             return step(name).status.value
 
         try:
-            return self._desk.ask(name, taken) == word
+            return self._desk.ask(name, taken) == token
         except (ConflictError, InputError):  # Its reservation ran out.
             return False

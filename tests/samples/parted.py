@@ -121,12 +121,14 @@ def priced(written: Written, compiled: CompiledPolicy) -> RecordedRelease:
     return price_release(written, compiled)
 
 
-def look(compiled: CompiledPolicy, history: Iterable[RecordedRelease] = ()) -> HeadView:
+def head_view(
+    compiled: CompiledPolicy, history: Iterable[RecordedRelease] = ()
+) -> HeadView:
     """Return a ledger in memory with these releases in it."""
-    brought = [ReservedRelease(one, TODAY) for one in history]
-    seq = len(brought)
+    reserved = [ReservedRelease(one, TODAY) for one in history]
+    seq = len(reserved)
     return HeadView(
-        Balances(compiled, brought), TODAY, seq, "0" * 64, brought, _unknown
+        Balances(compiled, reserved), TODAY, seq, "0" * 64, reserved, _unknown
     )
 
 
@@ -138,7 +140,9 @@ def trials(
     written: Written, compiled: CompiledPolicy, history: Iterable[Written] = ()
 ) -> Trials:
     """Return trials of a release, after a history."""
-    return Trials(look(compiled, [priced(one, compiled) for one in history]), written)
+    return Trials(
+        head_view(compiled, [priced(one, compiled) for one in history]), written
+    )
 
 
 def filled(rng: random.Random, compiled: CompiledPolicy) -> list[RecordedRelease]:

@@ -96,7 +96,7 @@ class RingLife:
         """Return a round of random requests."""
         rng, life = self.rng, self.oracle
         spans = [self._range() for _ in range(requests)]
-        asks = [
+        demands = [
             Ask(some_weight(rng), some_cost(rng, life.budget), life.elements(*span))
             for span in spans
         ]
@@ -104,12 +104,12 @@ class RingLife:
         ranges = Ranges(life.size, start, width)
         problem = ring_problem(
             ranges,
-            integers([ask.cost for ask in asks], requests, len(life.budget)),
-            integers([ask.weight for ask in asks], requests),
+            integers([ask.cost for ask in demands], requests, len(life.budget)),
+            integers([ask.weight for ask in demands], requests),
             self.caps,
             self.history,
         )
-        return problem, life.world(asks), asks, ranges
+        return problem, life.world(demands), demands, ranges
 
     def _range(self) -> tuple[int, int]:
         size = self.oracle.size
@@ -117,13 +117,13 @@ class RingLife:
         return self.rng.randrange(size), width
 
     def close(
-        self, problem: Problem, asks: list[Ask], ranges: Ranges, accepted: Booleans
+        self, problem: Problem, demands: list[Ask], ranges: Ranges, accepted: Booleans
     ) -> None:
         """Charge what was accepted, here and there."""
         most = integers(self.oracle.budget) + 1
         spent = spent_on(ranges, np.minimum(problem.costs, most), accepted)
         self.history.add(spent, self.oracle.rounds - 1)
-        self.oracle.close(asks, numbers(accepted))
+        self.oracle.close(demands, numbers(accepted))
 
 
 # --- rounds of any shape --------------------------------------------------------------

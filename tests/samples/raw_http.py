@@ -62,8 +62,8 @@ def heard(own: socket.socket) -> bytes:
     """Return all that comes until the server closes the connection."""
     found = bytearray()
     try:
-        while told := own.recv(65536):
-            found += told
+        while result := own.recv(65536):
+            found += result
     except ConnectionResetError:
         pass
     return bytes(found)
@@ -72,8 +72,8 @@ def heard(own: socket.socket) -> bytes:
 def heard_until(own: socket.socket, end: bytes) -> bytes:
     """Return what comes until something was heard; all of it, if it never comes."""
     found = bytearray()
-    while end not in found and (told := own.recv(65536)):
-        found += told
+    while end not in found and (result := own.recv(65536)):
+        found += result
     return bytes(found)
 
 

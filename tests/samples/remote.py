@@ -172,7 +172,7 @@ def saying(
 ) -> Iterator[list[bytes]]:
     """Answer whoever asks; yield the port, and then what was asked."""
     listening = socket.create_server(("127.0.0.1", 0))
-    heard: list[bytes] = [str(listening.getsockname()[1]).encode()]
+    received: list[bytes] = [str(listening.getsockname()[1]).encode()]
 
     def serve() -> None:
         while True:
@@ -181,7 +181,7 @@ def saying(
                 if context is not None:
                     client = context.wrap_socket(client, server_side=True)
                 with client:
-                    heard.append(client.recv(65536))
+                    received.append(client.recv(65536))
                     client.sendall(answer)
             except ssl.SSLError:
                 continue
@@ -192,7 +192,7 @@ def saying(
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
-        yield heard
+        yield received
     finally:
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()

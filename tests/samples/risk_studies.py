@@ -76,8 +76,8 @@ def study(
 def public(epsilons: Sequence[Fraction] = PUBLISHED) -> Study:
     """Return what holds in every table."""
     choice = data_independent(COUNT, tau=TAU, candidates=epsilons)
-    asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", COUNT)
-    return Study(asked, choice, of_any_table(choice), wanted=Target(TAU))
+    query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", COUNT)
+    return Study(query, choice, of_any_table(choice), wanted=Target(TAU))
 
 
 def extreme() -> Study:
@@ -88,7 +88,7 @@ def extreme() -> Study:
     candidates = zip(FOUR, widths, every, every, strict=True)
     usual = study(COUNTED)
     return Study(
-        usual.asked,
+        usual.query,
         usual.choice,
         tuple(Candidate(e, w, s, own) for e, w, s, own in candidates),
         Observed(7),
@@ -127,6 +127,6 @@ STUDIES = {
     "public": public(),
     "public, none": public([Fraction(10)]),
     "public, no candidates": Study(
-        public().asked, data_independent(COUNT, tau=1), (), wanted=Target(Fraction(1))
+        public().query, data_independent(COUNT, tau=1), (), wanted=Target(Fraction(1))
     ),
 }

@@ -22,7 +22,7 @@ from modicum.core.errors import UnavailableError
 from modicum.escrow.programs import Program, Range
 from modicum.sandbox.bubblewrap import Bubblewrap
 from modicum.sandbox.fixed_time import Run, at_fixed_time
-from modicum.sandbox.slots import Slots, held_slot
+from modicum.sandbox.slots import Slots, slot_lease
 from samples.escapes import Attempt
 
 PROJECT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def sandbox(at_a_time: int = 1) -> Bubblewrap:
 
 def told_in(places: Slots, limits: Limits, run: Run) -> float | None:
     """Return what a run tells that has a place for itself."""
-    with held_slot(places) as stay:
+    with slot_lease(places) as stay:
         return at_fixed_time(stay, limits, run)
 
 

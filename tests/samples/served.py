@@ -128,7 +128,7 @@ def served(
         rates or Rates(),
         watch or TelemetryContext(),
         own or Equipment(),
-        strangers=strangers or rates or Rates(),
+        anonymous_rates=strangers or rates or Rates(),
     )
     try:
         with (

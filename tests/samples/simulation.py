@@ -239,8 +239,8 @@ class Simulation:
     def _come_between(self) -> None:
         if self._rng.random() < 0.1:
             self.faults["somebody else came first"] += 1
-            asked = self._new()
-            self._tell(asked["release"], self._foreigner.submit(asked).status)
+            request = self._new()
+            self._tell(request["release"], self._foreigner.submit(request).status)
 
     # --- what people do ---
 
@@ -269,27 +269,27 @@ class Simulation:
         batch = [self._new() for _ in range(self._rng.randint(2, 5))]
         batch.append(self._rng.choice(self._asked))  # Perhaps one of these again.
         answers = desk.submit_many([desk.prepare(one) for one in batch])
-        for asked, answer in zip(batch, answers, strict=True):
+        for request, answer in zip(batch, answers, strict=True):
             if isinstance(answer, Decision):
-                self._tell(asked["release"], answer.status)
+                self._tell(request["release"], answer.status)
 
     def _again(self, desk: Workspace) -> None:
         if self._asked:
             self._bring_in(desk, self._rng.choice(self._asked))
 
-    def _bring_in(self, desk: Workspace, asked: Written) -> None:
+    def _bring_in(self, desk: Workspace, request: Written) -> None:
         publish = self._rng.random() < 0.3
         seconds = self._rng.choice([60, 5000, 10**6])
-        decision = desk.submit(asked, publish=publish, reserve_seconds=seconds)
-        self._tell(asked["release"], decision.status)
+        decision = desk.submit(request, publish=publish, reserve_seconds=seconds)
+        self._tell(request["release"], decision.status)
 
     def _record(self, desk: Workspace) -> None:
         if self._rng.random() < 0.3:
-            asked = self._new()
+            request = self._new()
             if self._rng.random() < 0.7:
                 day = DAWN - timedelta(days=self._rng.randrange(60))
-                asked["released_on"] = day.isoformat()
-            self._tell(asked["release"], desk.backfill(asked).status)
+                request["released_on"] = day.isoformat()
+            self._tell(request["release"], desk.backfill(request).status)
 
     def _look(self, desk: Workspace) -> None:
         desk.check(self._new())
@@ -308,8 +308,8 @@ class Simulation:
             name = self._rng.choice(self._asked[-6:])["release"]
             self._tell(name, step(name).status.value)
 
-    def _tell(self, name: str, word: str) -> None:
-        self.told.append((word, name))
+    def _tell(self, name: str, token: str) -> None:
+        self.told.append((token, name))
 
     def _new(self) -> Written:
         rng = self._rng
@@ -325,7 +325,7 @@ class Simulation:
                 "from": day.isoformat(),
                 "to": (day + timedelta(days=rng.randrange(10))).isoformat(),
             }
-        asked: Written = {
+        request: Written = {
             "release": f"r-{len(self._asked)}",
             "mechanisms": [
                 {
@@ -344,5 +344,5 @@ class Simulation:
                 for number in range(rng.choice([1, 1, 2]))
             ],
         }
-        self._asked.append(asked)
-        return asked
+        self._asked.append(request)
+        return request

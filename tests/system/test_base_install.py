@@ -266,13 +266,13 @@ def test_a_route_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_every_library_has_an_extra_that_brings_it() -> None:
-    brought = packages_distributions()
+    reserved = packages_distributions()
     for library, extra in EXTRAS.items():
         needed = {
             canonicalize_name(one.metadata["Name"])
             for one in libraries(f"modicum[{extra}]")
         } - {canonicalize_name(one.metadata["Name"]) for one in libraries("modicum")}
-        assert set(map(canonicalize_name, brought[library])) <= needed, library
+        assert set(map(canonicalize_name, reserved[library])) <= needed, library
 
 
 def test_every_library_that_is_imported_is_needed_or_of_an_extra() -> None:
@@ -287,9 +287,9 @@ def test_every_library_that_is_imported_is_needed_or_of_an_extra() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found.add((node.module.partition(".")[0], path))
     base = {canonicalize_name(one.metadata["Name"]) for one in libraries("modicum")}
-    brought = packages_distributions()
+    reserved = packages_distributions()
     known = EXTRAS.keys() | sys.stdlib_module_names | {"modicum"}
     for library, path in found:
-        named = set(map(canonicalize_name, brought.get(library, [])))
+        named = set(map(canonicalize_name, reserved.get(library, [])))
         is_brought = library in known or extra_of(library) or named & base
         assert is_brought, f"{path} imports {library}"

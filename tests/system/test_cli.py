@@ -140,10 +140,10 @@ def test_checking_writes_nothing(folder: Path) -> None:
 
 
 def test_a_missing_ledger_is_an_error_unless_a_policy_begins_one(folder: Path) -> None:
-    asked = document("release", "check", "one.yaml", exit_code=2)
-    assert asked["error"]["code"] == "MOD701"
-    begun = document("release", "check", "one.yaml", "--policy", "policy.yaml")
-    assert any("is empty" in notice for notice in begun["notices"])
+    release = document("release", "check", "one.yaml", exit_code=2)
+    assert release["error"]["code"] == "MOD701"
+    started = document("release", "check", "one.yaml", "--policy", "policy.yaml")
+    assert any("is empty" in notice for notice in started["notices"])
     for args in (("status",), ("ledger", "list"), ("ledger", "verify")):
         assert document(*args, exit_code=2)["error"]["code"] == "MOD701"
     assert not (folder / "ledger.db").exists()
@@ -224,9 +224,9 @@ def test_the_past_from_a_list(folder: Path) -> None:
     past = json.dumps([counts("old-1"), counts("old-2", rho="0.5")])
     (folder / "past.json").write_text(past)
     run("init")
-    told = run("release", "backfill", "past.json")
-    assert "old-1: recorded\n" in told
-    assert "old-2: recorded; " in told
+    output = run("release", "backfill", "past.json")
+    assert "old-1: recorded\n" in output
+    assert "old-2: recorded; " in output
     assert document("status")["releases"] == 2
 
 
@@ -252,7 +252,7 @@ def test_the_compiled_policy_as_a_document(folder: Path) -> None:
 
 def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = run("demo", "--dir", "acme")
+    output = run("demo", "--dir", "acme")
     for part in (
         "base rules",
         "40 releases recorded",
@@ -261,7 +261,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "DENY cohort-diagnosis",
         "Next steps",
     ):
-        assert part in told
+        assert part in output
     assert (tmp_path / "acme" / "policy.yaml").exists()
     assert (tmp_path / "acme" / "ledger.db").exists()
     assert len(list((tmp_path / "acme" / "releases").glob("*.yaml"))) == 6
@@ -274,7 +274,7 @@ def test_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("demo", "--dir", "acme", exit_code=2)  # Nothing is overwritten.
     run("demo", "nowhere", exit_code=4)
     again = run("demo", "--dir", "acme2").replace("acme2", "acme")
-    same = [line for line in told.splitlines() if "head" not in line]
+    same = [line for line in output.splitlines() if "head" not in line]
     assert same == [line for line in again.splitlines() if "head" not in line]
     past = [
         (tmp_path / d / "past-releases.yaml").read_bytes() for d in ("acme", "acme2")
@@ -401,8 +401,8 @@ def test_an_unknown_command_is_looked_for_among_all(typed: str, meant: str) -> N
     found = RUNNER.invoke(app, typed.split())
     assert found.exit_code == 2
     last = typed.rsplit(maxsplit=1)[-1]
-    said = f"No such command '{last}'. Did you mean {meant}"
-    assert said in " ".join(found.output.split())
+    text = f"No such command '{last}'. Did you mean {meant}"
+    assert text in " ".join(found.output.split())
 
 
 @pytest.mark.parametrize(

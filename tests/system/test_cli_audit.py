@@ -81,11 +81,11 @@ def test_an_auditor_needs_a_bundle_and_a_public_key(
         raise AssertionError
 
     monkeypatch.setattr(socket, "socket", refuse)
-    asked = ("audit", "verify", "acme.modicum-audit", "--public-key", "key.pem.pub")
-    said = run(*asked, "--checkpoint", "kept.json", "--require-checkpoint")
-    assert "chain ok, 13 entries, 6 decisions replayed, all match" in said
-    assert "all 13 entries are signed by trusted keys" in said
-    found = document(*asked)
+    request = ("audit", "verify", "acme.modicum-audit", "--public-key", "key.pem.pub")
+    output = run(*request, "--checkpoint", "kept.json", "--require-checkpoint")
+    assert "chain ok, 13 entries, 6 decisions replayed, all match" in output
+    assert "all 13 entries are signed by trusted keys" in output
+    found = document(*request)
     assert found["head"] == HEAD
     assert found["pinned"] == 13
     assert found["signed"][0]["trusted"]
@@ -98,9 +98,9 @@ def test_an_auditor_needs_a_bundle_and_a_public_key(
 
 def test_what_a_key_that_nobody_named_signed_is_not_relied_on(folder: Path) -> None:
     run("audit", "export", "-o", "bundle", "--key", "key.pem")
-    said = run("audit", "verify", "bundle")
-    assert "an untrusted key" in said
-    assert "no entry is signed by a trusted key" in said
+    output = run("audit", "verify", "bundle")
+    assert "an untrusted key" in output
+    assert "no entry is signed by a trusted key" in output
     error = document("audit", "verify", "bundle", "--require-checkpoint", exit_code=6)
     assert error["error"]["code"] == "MOD702"
     run("ledger", "key", "new", "other.pem")
@@ -116,8 +116,8 @@ def test_the_checkpoint_that_was_kept_finds_a_ledger_that_was_cut(
     run("ledger", "verify", "--checkpoint", "kept.json")
     (folder / "short").write_bytes(bundle(log()[:3]))
     run("audit", "verify", "short")
-    said = run("audit", "verify", "short", "--checkpoint", "kept.json", exit_code=6)
-    assert "another ledger" in said
+    output = run("audit", "verify", "short", "--checkpoint", "kept.json", exit_code=6)
+    assert "another ledger" in output
     (folder / "ledger.db").unlink()
     run("ledger", "verify", "--checkpoint", "kept.json", exit_code=2)
 
@@ -129,14 +129,14 @@ def test_the_ledger_checks_what_was_signed_about_it(folder: Path) -> None:
     assert json.loads(line)["claim"]["head"] == HEAD
     (folder / "kept.json").write_text(line)
     named = ("--public-key", "key.pem.pub")
-    said = run("ledger", "verify", *named, "--require-checkpoint")
-    assert "all 13 entries" in said
+    output = run("ledger", "verify", *named, "--require-checkpoint")
+    assert "all 13 entries" in output
     found = document("ledger", "verify", *named, "--checkpoint", "kept.json")
     assert [one["source"] for one in found["signed"]] == ["kept.json", "the ledger"]
     receipt = run("ledger", "receipt", "denied", "--key", "key.pem")
     (folder / "receipt.json").write_text(receipt)
-    said = run("ledger", "verify", "--checkpoint", "receipt.json")
-    assert "receipt for denied (deny)" in said
+    output = run("ledger", "verify", "--checkpoint", "receipt.json")
+    assert "receipt for denied (deny)" in output
     done = document(
         "ledger", "receipt", "posted", "--key", "key.pem", "-o", "second.json"
     )
@@ -148,9 +148,9 @@ def test_what_a_receipt_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
     digest = compiled().policy.digest
     hostile = described_anew(replace(priced("r-1", POLICY), id="r\x1b[2J"))
     rows = sealed([activated(POLICY), PastRecorded(hostile, digest)])
-    said = receipt_of(rows[1], ledger=rows[0].hash, at=at(0), key=key().id)
-    assert said is not None
-    (folder / "receipt.json").write_bytes(signed_bytes(key().sign(said)))
+    output = receipt_of(rows[1], ledger=rows[0].hash, at=at(0), key=key().id)
+    assert output is not None
+    (folder / "receipt.json").write_bytes(signed_bytes(key().sign(output)))
     (folder / "hostile").write_bytes(bundle(rows))
     shown = run("audit", "verify", "hostile", "--checkpoint", "receipt.json")
     assert "receipt for r\\x1b[2J (recorded)" in shown
@@ -161,8 +161,8 @@ def test_what_a_receipt_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
 def test_a_named_key_that_signed_nothing_is_told(folder: Path) -> None:
     run("audit", "export", "-o", "bundle")
     assert "vouched" not in run("audit", "verify", "bundle")
-    said = run("audit", "verify", "bundle", "--public-key", "key.pem.pub")
-    assert "no entry is signed by a trusted key" in said
+    output = run("audit", "verify", "bundle", "--public-key", "key.pem.pub")
+    assert "no entry is signed by a trusted key" in output
 
 
 def tampered(folder: Path) -> None:
@@ -185,8 +185,8 @@ def test_nothing_is_signed_about_a_ledger_that_does_not_hold(folder: Path) -> No
         ("ledger", "receipt", "posted"),
         ("audit", "export", "-o", "bundle"),
     ):
-        said = run(*command, "--key", "key.pem", exit_code=6)
-        assert "entry 4" in said
+        output = run(*command, "--key", "key.pem", exit_code=6)
+        assert "entry 4" in output
     assert not (folder / "bundle").exists()
     assert SqliteStore(folder / "ledger.db").checkpoints() == []
 
@@ -246,9 +246,9 @@ def test_nothing_is_written_over_a_ledger(
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE notes (note TEXT)")
     before = (folder / "other.db").read_bytes()
-    said = document(*command, "-o", name, exit_code=2)["error"]
-    assert said["code"] == "MOD708"
-    assert said["help"] == "choose another name"
+    output = document(*command, "-o", name, exit_code=2)["error"]
+    assert output["code"] == "MOD708"
+    assert output["help"] == "choose another name"
     assert (folder / "other.db").read_bytes() == before
     assert (folder / "link").is_symlink()
     run("ledger", "verify")
@@ -263,8 +263,8 @@ def test_what_is_no_database_is_written_over(folder: Path) -> None:
 
 def test_a_statement_is_written_about_a_ledger_or_a_bundle(folder: Path) -> None:
     run("audit", "export", "-o", "bundle")
-    said = run("audit", "report", "bundle", "-o", "statement.html")
-    assert "13 entries verified, 6 releases" in said
+    output = run("audit", "report", "bundle", "-o", "statement.html")
+    assert "13 entries verified, 6 releases" in output
     run("audit", "report", "--ledger", "ledger.db", "-o", "other.html")
     page = (folder / "statement.html").read_text()
     assert page.replace("bundle,", "ledger.db,") == (folder / "other.html").read_text()
@@ -275,8 +275,8 @@ def test_a_statement_is_written_about_a_ledger_or_a_bundle(folder: Path) -> None
 
 
 def test_the_registry_gets_what_is_out(folder: Path) -> None:
-    said = run("audit", "registry", "-o", "releases.yaml")
-    assert "2 records" in said
+    output = run("audit", "registry", "-o", "releases.yaml")
+    assert "2 records" in output
     assert "url_slug: posted" in (folder / "releases.yaml").read_text()
     found = document("audit", "registry")
     assert [one["url_slug"] for one in found["records"]] == ["posted", "past"]
@@ -320,8 +320,8 @@ def test_without_a_terminal_nobody_is_asked(command: tuple[str, ...]) -> None:
     )
     assert found.returncode == 2
     assert "--passphrase-file" in found.stderr
-    for word in ("GetPassWarning", "Aborted", "getpass.py"):
-        assert word not in found.stderr
+    for token in ("GetPassWarning", "Aborted", "getpass.py"):
+        assert token not in found.stderr
     assert not Path("another.pem").exists()
 
 
@@ -330,28 +330,28 @@ def test_another_key_than_the_one_that_signed_is_named(folder: Path) -> None:
     run("ledger", "key", "new", "other.pem")
     named = ("ledger", "verify", "--public-key", "other.pem.pub")
     signed_by = json.loads((folder / "kept.json").read_text())["claim"]["key"][:12]
-    said = run(*named, "--checkpoint", "kept.json", exit_code=6)
-    assert "perhaps you gave another key" in said
-    assert "keep both" not in said
-    said = run(*named, "--require-checkpoint", exit_code=6)
-    assert f"were signed by {signed_by}…" in said
-    assert "name the key with" not in said
-    said = run("ledger", "verify", "--require-checkpoint", exit_code=6)
-    assert "give the key with  --public-key" in said
+    output = run(*named, "--checkpoint", "kept.json", exit_code=6)
+    assert "perhaps you gave another key" in output
+    assert "keep both" not in output
+    output = run(*named, "--require-checkpoint", exit_code=6)
+    assert f"were signed by {signed_by}…" in output
+    assert "name the key with" not in output
+    output = run("ledger", "verify", "--require-checkpoint", exit_code=6)
+    assert "give the key with  --public-key" in output
 
 
 def test_a_bundle_is_not_a_ledger_and_not_read_beside_one(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("audit", "export", "-o", "bundle")
-    said = run("ledger", "verify", "--ledger", "bundle", exit_code=2)
-    assert "modicum audit verify bundle" in said
+    output = run("ledger", "verify", "--ledger", "bundle", exit_code=2)
+    assert "modicum audit verify bundle" in output
     for command in ("report", "registry"):
-        asked = ("audit", command, "bundle", "-o", "out")
-        run(*asked, "--ledger", "ledger.db", exit_code=2)
+        request = ("audit", command, "bundle", "-o", "out")
+        run(*request, "--ledger", "ledger.db", exit_code=2)
         assert not (folder / "out").exists()
         monkeypatch.setenv("MODICUM_LEDGER", "elsewhere.db")
-        run(*asked)
+        run(*request)
         monkeypatch.delenv("MODICUM_LEDGER")
         (folder / "out").unlink()
 
@@ -421,9 +421,9 @@ def test_every_key_that_is_printed_is_described(folder: Path) -> None:
 
 def test_nothing_but_signatures_needs_the_library_for_them(folder: Path) -> None:
     run("audit", "export", "-o", "bundle")
-    for asked in (["audit", "verify", "bundle"], ["ledger", "verify"]):
+    for request in (["audit", "verify", "bundle"], ["ledger", "verify"]):
         script = (
-            f"import sys; sys.argv = {['modicum', *asked]!r}\n"
+            f"import sys; sys.argv = {['modicum', *request]!r}\n"
             "from modicum.cli.main import app\n"
             "app(standalone_mode=False)\n"
             "assert 'cryptography' not in sys.modules\n"

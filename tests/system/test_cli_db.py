@@ -29,12 +29,12 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return kept_ledger("ledger.db", tmp_path)
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["db", *words])
+def run(*texts: str) -> Result:
+    return CliRunner().invoke(app, ["db", *texts])
 
 
-def told(*words: str) -> dict[str, Any]:
-    result = run(*words, "--json")
+def told(*texts: str) -> dict[str, Any]:
+    result = run(*texts, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -48,8 +48,8 @@ def test_a_backup_and_what_was_restored_from_it_are_told(head: str) -> None:
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert result.stdout.startswith(f"r.db: restored, {LAST} entries, ")
-    for words in (f"head {head}", f"that of entry {LAST}", "backfill"):
-        assert words in result.stdout
+    for texts in (f"head {head}", f"that of entry {LAST}", "backfill"):
+        assert texts in result.stdout
     assert rows_of(Path("r.db")) == rows_of(Path("b.db")) == rows_of(Path("ledger.db"))
 
 
@@ -144,8 +144,8 @@ def test_a_ledger_moves_to_a_server_and_no_password_is_shown(
 ) -> None:
     url = postgres.new_ledger().replace("postgres@", "postgres:s3cret@")
     run("backup", "b.db")
-    said = run("restore", "b.db", "--ledger", url, "--head", head)
-    assert said.exit_code == 0, said.output
+    output = run("restore", "b.db", "--ledger", url, "--head", head)
+    assert output.exit_code == 0, output.output
     again = run("restore", "b.db", "--ledger", url)
     assert again.exit_code == Exit.USAGE
     up = run("upgrade", "--ledger", url, "--check")
@@ -153,4 +153,4 @@ def test_a_ledger_moves_to_a_server_and_no_password_is_shown(
     back = run("backup", "b2.db", "--ledger", url)
     assert back.exit_code == 0
     assert rows_of(Path("b2.db")) == rows_of(Path("ledger.db"))
-    assert "s3cret" not in "".join(one.output for one in (said, again, up, back))
+    assert "s3cret" not in "".join(one.output for one in (output, again, up, back))

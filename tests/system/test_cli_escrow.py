@@ -20,17 +20,21 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 def test_a_query_is_agreed_to_run_and_let_go(desk: Desk) -> None:
     desk.register()
-    asked = desk.told("amir", "submit", "query", "q", "q.yaml", *WHY)
-    assert (asked["flow"], asked["analyst"], asked["uses"]) == ("query", "amir", 1)
-    assert asked["consent"]["given"] is False
+    request = desk.told("amir", "submit", "query", "q", "q.yaml", *WHY)
+    assert (request["flow"], request["analyst"], request["uses"]) == (
+        "query",
+        "amir",
+        1,
+    )
+    assert request["consent"]["given"] is False
     # Nothing runs before both owners agree.
     assert desk.error("amir", "run", "q") == "MOD865"
     first = desk.escrow("olga", "approve", "q", *WHY)
     assert "missing 1 of pavel" in first
     assert "next:" not in first
     assert desk.error("amir", "run", "q") == "MOD865"
-    said = desk.told("pavel", "approve", "q", *WHY)
-    assert (said["by"], said["approves"], said["consent"]["given"]) == (
+    vote = desk.told("pavel", "approve", "q", *WHY)
+    assert (vote["by"], vote["approves"], vote["consent"]["given"]) == (
         "pavel",
         True,
         True,
@@ -67,8 +71,8 @@ def test_scores_go_out_privately_and_else_loudly(desk: Desk) -> None:
     shown = desk.escrow("pavel", "show", "raw")
     assert "one of 20 bins, of EXACT answers: at most 5 bits" in shown
     assert "WARNING     this is NOT differentially private" in shown
-    told = desk.escrow("amir", "receive", "raw")
-    assert told == "raw: score from 0.5 to 0.55  (NOT differentially private)\n"
+    result = desk.escrow("amir", "receive", "raw")
+    assert result == "raw: score from 0.5 to 0.55  (NOT differentially private)\n"
     found = desk.told("amir", "receive", "raw")
     assert found["differentially_private"] is False
     assert found["bin"] == {"low": "0.5", "high": "0.55"}
@@ -196,9 +200,9 @@ def test_an_owner_takes_an_agreement_back_and_an_analyst_a_contract(desk: Desk) 
     desk.queried()
     desk.escrow("amir", "submit", "output", "out", "q", *WHY)
     desk.agree("out")
-    said = desk.escrow("pavel", "reject", "out", *WHY)
-    assert "refused by pavel" in said
-    assert "next:" not in said
+    vote = desk.escrow("pavel", "reject", "out", *WHY)
+    assert "refused by pavel" in vote
+    assert "next:" not in vote
     assert desk.error("amir", "receive", "out") == "MOD865"
     assert desk.told("pavel", "approve", "out", *WHY)["consent"]["given"] is True
     assert desk.told("pavel", "approve", "out", *WHY)["repeated"] is True

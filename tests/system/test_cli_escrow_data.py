@@ -70,16 +70,16 @@ def test_new_rows_wait_until_another_owner_agrees(desk: Desk) -> None:
     assert "when its owners agree" in desk.escrow("pavel", *GIVEN)
     listed = desk.escrow("olga", "list", "--data")
     assert "version 2: csv, entry 3, waiting for its owners" in listed
-    told: Any = data(desk)
-    digest = told[0]["versions"][1]["digest"]
+    result: Any = data(desk)
+    digest = result[0]["versions"][1]["digest"]
     approves = f"escrow approve people --version 2 --content {digest}"
     assert approves in listed
-    said = desk.told("olga", "reject", "people", "--version", "2", *WHY)
-    assert said["consent"]["rejected_by"] == ["olga"]
+    vote = desk.told("olga", "reject", "people", "--version", "2", *WHY)
+    assert vote["consent"]["rejected_by"] == ["olga"]
     words = approves.split()[1:]
     assert "ok       2 of the owners" in desk.escrow("olga", *words, *WHY)
-    told = data(desk)
-    assert told[0]["versions"][1]["agreed"]
+    result = data(desk)
+    assert result[0]["versions"][1]["agreed"]
     assert desk.error("pavel", "reject", "people", "--version", "2", *WHY) == "MOD867"
 
 
@@ -143,8 +143,8 @@ def test_with_a_key_only_what_it_signs_is_an_agreement(desk: Desk) -> None:
     desk.escrow("amir", "submit", "query", "q", "q.yaml", *WHY)
     assert desk.error("olga", "approve", "q", *WHY, code=5) == "MOD607"
     desk.error("olga", "approve", "q", "--key", "other", *WHY, code=5)
-    said = desk.escrow("olga", "approve", "q", "--key", "key", *WHY)
-    assert f"signed with {public[:12]}" in said
+    vote = desk.escrow("olga", "approve", "q", "--key", "key", *WHY)
+    assert f"signed with {public[:12]}" in vote
     assert desk.told("amir", "run", "q")["results"] == ["private"]
 
 

@@ -28,14 +28,14 @@ transit:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    told = run(tmp_path, "init")
-    assert told["key"]
+    output = run(tmp_path, "init")
+    assert output["key"]
     return tmp_path
 
 
-def run(place: Path, *words: str, code: int = 0) -> Any:
+def run(place: Path, *texts: str, code: int = 0) -> Any:
     where = ["--vault", str(place / "vault"), "--vault-keys", str(place / "keys.json")]
-    done = CliRunner().invoke(app, ["escrow", *words, *where, "--json"])
+    done = CliRunner().invoke(app, ["escrow", *texts, *where, "--json"])
     assert done.exit_code == code, done.output
     return json.loads(done.stdout) if done.stdout else json.loads(done.stderr)
 
@@ -71,26 +71,26 @@ def test_a_key_in_use_is_not_retired(place: Path) -> None:
     vault.seal("x", b"x")
     newest = run(place, "keys", "show")["current"]
     run(place, "keys", "rotate")
-    words = ("keys", "retire", newest)
-    run(place, *words, "--other-vault", str(other), code=2)
+    texts = ("keys", "retire", newest)
+    run(place, *texts, "--other-vault", str(other), code=2)
     assert vault.find("x") is not None
 
 
 def test_what_is_said_for_people(place: Path) -> None:
     sealed(place, "one")
     where = ["--vault", str(place / "vault"), "--vault-keys", str(place / "keys.json")]
-    for words, said in (
+    for texts, said in (
         (["show"], "wraps 1 data keys  (current)"),
         (["rotate"], "now wraps 1 more data keys"),
     ):
-        done = CliRunner().invoke(app, ["escrow", "keys", *words, *where])
+        done = CliRunner().invoke(app, ["escrow", "keys", *texts, *where])
         assert (done.exit_code, said in done.stdout) == (0, True), done.output
 
 
 def test_without_a_vault_there_are_none(tmp_path: Path) -> None:
     (tmp_path / "keys.json").touch(mode=0o600)
-    told = run(tmp_path, "keys", "show", code=1)
-    assert told["error"]["code"] == "MOD852"  # The file holds no keys.
+    output = run(tmp_path, "keys", "show", code=1)
+    assert output["error"]["code"] == "MOD852"  # The file holds no keys.
     new_key_file(tmp_path / "others.json")
     (tmp_path / "others.json").replace(tmp_path / "keys.json")
     assert "no vault" in run(tmp_path, "keys", "show", code=2)["error"]["message"]
@@ -138,6 +138,6 @@ def test_other_files_are_refused_and_secrets_not_quoted(
     file.chmod(0o600)
     with pytest.raises(ModicumError) as caught:
         named_keys(file)
-    told = "".join(one.render() for one in caught.value.problems)
-    assert any(one in told for one in said.split("|")), told
-    assert "SECRET" not in told
+    output = "".join(one.render() for one in caught.value.problems)
+    assert any(one in output for one in said.split("|")), output
+    assert "SECRET" not in output

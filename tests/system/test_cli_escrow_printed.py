@@ -66,10 +66,14 @@ def test_all_of_an_own_program_is_shown_with_remarks(desk: Desk) -> None:
     for number, line in enumerate(lines, start=1):
         assert f"\n{number:5} | {line}\n" in shown
     assert f"\n{len(lines) + 1:5} |" not in shown
-    told = desk.told("olga", "show", "t")["program"]
-    assert (told["text"], told["range"]) == (OWN, ["-1", "5/2"])
-    assert {one["kind"] for one in told["remarks"]} == {"cell"}
-    assert (told["seconds"], told["compares"], told["catalogue"]) == (7, False, None)
+    result = desk.told("olga", "show", "t")["program"]
+    assert (result["text"], result["range"]) == (OWN, ["-1", "5/2"])
+    assert {one["kind"] for one in result["remarks"]} == {"cell"}
+    assert (result["seconds"], result["compares"], result["catalogue"]) == (
+        7,
+        False,
+        None,
+    )
 
 
 def test_of_a_catalogue_program_the_arguments_are_shown_and_the_text_if_asked(
@@ -83,9 +87,9 @@ def test_of_a_catalogue_program_the_arguments_are_shown_and_the_text_if_asked(
     assert "answers are compared with 2 numbers of the analyst, which is few" in shown
     assert "def score(" not in shown
     assert "    1 | " in desk.escrow("olga", "show", "t", "--code")
-    told = desk.told("olga", "show", "t")["program"]
-    assert told["catalogue"] == "rank_correlation@1"
-    assert "def score(" in told["text"]
+    result = desk.told("olga", "show", "t")["program"]
+    assert result["catalogue"] == "rank_correlation@1"
+    assert "def score(" in result["text"]
 
 
 def test_without_the_vault_it_says_where_the_program_lies(
@@ -117,18 +121,18 @@ def test_a_query_is_shown_below_its_contract(desk: Desk) -> None:
 
 
 def test_who_asks_is_told_what_is_next(desk: Desk) -> None:
-    asked = desk.escrow("amir", "submit", "output", "out", "q", *WHY)
-    assert asked.endswith("next: its owners review it:  modicum escrow show out\n")
+    request = desk.escrow("amir", "submit", "output", "out", "q", *WHY)
+    assert request.endswith("next: its owners review it:  modicum escrow show out\n")
     desk.escrow("olga", "approve", "out", *WHY)
-    said = desk.escrow("pavel", "approve", "out", *WHY)
-    assert said.endswith("next:  modicum escrow receive out\n")
+    vote = desk.escrow("pavel", "approve", "out", *WHY)
+    assert vote.endswith("next:  modicum escrow receive out\n")
 
 
 def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
     given = ("--code", "own.wasm", "--blocks", "20", "--loss", "0.5")
     desk.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
     printed = desk.escrow("olga", "show", "t")
-    for words in (
+    for texts in (
         "score t:",
         "number: 20",
         "eps: 0.5",
@@ -136,8 +140,8 @@ def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
         "moves the mean by at most 0.05; laplace noise of scale 0.1 ",
         "program, on exact answers about each of 20 blocks",
     ):
-        assert words in printed
-    (told,) = desk.told("olga", "show", "t")["queries"]
-    assert told["release"] == "t"
-    assert told["problem"] is None
-    assert told["decision"]["decision"] == "allow"
+        assert texts in printed
+    (result,) = desk.told("olga", "show", "t")["queries"]
+    assert result["release"] == "t"
+    assert result["problem"] is None
+    assert result["decision"]["decision"] == "allow"

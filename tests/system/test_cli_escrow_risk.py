@@ -50,9 +50,9 @@ def run(*command: str, who: str = "olga", code: int = Exit.OK) -> str:
 
 
 def test_everybody_sees_the_same_public_choice() -> None:
-    told = {run("q", *TAU, who=who) for who in ("olga", "amir", "zoe")}
-    assert len(told) == 1
-    (text,) = told
+    output = {run("q", *TAU, who=who) for who in ("olga", "amir", "zoe")}
+    assert len(output) == 1
+    (text,) = output
     assert "epsilon    0.6\n" in text
     assert "claim      dp: no row was read" in text
     assert "it meets the target: its loss is at most  loss: {user: {eps: 0.6}}" in text
@@ -72,13 +72,13 @@ def test_what_does_not_fit_is_told_with_what_would() -> None:
 def test_a_query_file_is_looked_at_before_it_is_submitted() -> None:
     text = run("--file", "query.yaml", *TAU, who="amir")
     assert text == run("q", *TAU).replace(" of the contract `q`", "")
-    told = json.loads(run("--file", "query.yaml", *TAU, "--json", who="amir"))
-    assert told["contract"] is None
-    assert told["loss"] == "0.6"
-    assert told["asked"] == "0.5"
-    assert told["fits"] is True
-    assert told["claim"] == "dp"
-    assert "owners_only" not in told
+    output = json.loads(run("--file", "query.yaml", *TAU, "--json", who="amir"))
+    assert output["contract"] is None
+    assert output["loss"] == "0.6"
+    assert output["asked"] == "0.5"
+    assert output["fits"] is True
+    assert output["claim"] == "dp"
+    assert "owners_only" not in output
 
 
 def test_an_owner_sees_rows_under_a_warning_and_writes_nothing() -> None:
@@ -90,11 +90,11 @@ def test_an_owner_sees_rows_under_a_warning_and_writes_nothing() -> None:
     assert "25 people" in own
     assert "claim: controller-only advice" in own
     assert "A release file" not in own
-    told = json.loads(run("q", *TAU, *OWN, "--json"))
-    assert told["owners_only"]["people"] == 25
-    assert told["owners_only"]["claim"] == "controller-only advice"
-    assert told["owners_only"]["warning"].startswith("For the owners")
-    assert told["claim"] == "dp"
+    output = json.loads(run("q", *TAU, *OWN, "--json"))
+    assert output["owners_only"]["people"] == 25
+    assert output["owners_only"]["claim"] == "controller-only advice"
+    assert output["owners_only"]["warning"].startswith("For the owners")
+    assert output["claim"] == "dp"
     assert Path("ledger.db").read_bytes() == before
 
 

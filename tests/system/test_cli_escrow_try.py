@@ -114,10 +114,10 @@ def test_it_runs_in_the_real_sandbox(desk: Desk) -> None:
     uid = users()
     given = () if uid is None else ("--sandbox-uid", str(uid))
     limits = ("--seconds", "2", "--memory-mib", "512")
-    told = desk.told("amir", "try", "q.yaml", "--code", "own.py", *limits, *given)
+    result = desk.told("amir", "try", "q.yaml", "--code", "own.py", *limits, *given)
     free = desk.told("amir", "try", "q.yaml", *OPEN)
     for name in ("exact", "private"):
-        held, loose = (one["runs"][name]["score"] for one in (told, free))
+        held, loose = (one["runs"][name]["score"] for one in (result, free))
         assert abs(held - loose) < 1e-8
     Path("own.py").write_text("def score(tables, arguments, reference):\n    none\n")
     shown = desk.escrow("amir", "try", "q.yaml", "--code", "own.py", *limits, *given)

@@ -58,8 +58,8 @@ def test_people_agree_and_the_release_goes_on() -> None:
     assert listed["approvals"][0]["left"] == ["olga", "pavel"]
     approve = ("release", "approve", "public.yaml", "--reason", "fine")
     run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
-    (said,) = document(*approve, "--actor", "olga")["votes"]
-    assert (said["by"], said["approves"], said["id"]) == ("olga", True, "r-1")
+    (vote,) = document(*approve, "--actor", "olga")["votes"]
+    assert (vote["by"], vote["approves"], vote["id"]) == ("olga", True, "r-1")
     reject = ("release", "reject", "r-1", "--reason", "no", "--actor", "pavel")
     assert "rejected by pavel" in run(*reject)
     run(*submit, code=Exit.NEEDS_APPROVAL)
@@ -75,9 +75,9 @@ def test_people_agree_and_the_release_goes_on() -> None:
     run("policy", "activate", "more.yaml", *agree, "ann")
     run("release", "reject", "public.yaml", *agree, "pavel", code=Exit.INVALID)
     for named in ("r-1", "public.yaml"):
-        told = run("release", "approvals", named)
-        assert told.startswith("r-1 is reserved (entry ")
-        assert "no approval is pending" in told
+        printed = run("release", "approvals", named)
+        assert printed.startswith("r-1 is reserved (entry ")
+        assert "no approval is pending" in printed
     (entry,) = [
         one
         for one in document("ledger", "list")["entries"]
@@ -140,10 +140,13 @@ def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
     approve = ("policy", "approve", "tight.yaml", "--reason", "yes", "--actor", "olga")
     assert conflict in run(*approve)
     listed = len(document("ledger", "list")["entries"])
-    told = document(*approve)
-    assert (told["votes"][0]["repeated"], told["votes"][0]["entry"]) == (True, listed)
+    printed = document(*approve)
+    assert (printed["votes"][0]["repeated"], printed["votes"][0]["entry"]) == (
+        True,
+        listed,
+    )
     assert [
-        (one["rule"], one["made"], one["accepted"]) for one in told["conflicts"]
+        (one["rule"], one["made"], one["accepted"]) for one in printed["conflicts"]
     ] == [
         ("global @standard", True, False),
         ("global @black-box", True, False),
@@ -168,16 +171,16 @@ def test_words_under_an_earlier_policy_are_shown_as_such() -> None:
     activate = ("policy", "activate", "later.yaml", "--reason", "so", "--actor", "ann")
     assert "  ok       approval by 1 of officer" in run(*activate)
     # It is active: nobody is asked about it any more.
-    told = run("policy", "approvals", "later.yaml")
-    assert told.startswith("no approval is needed\n")
+    printed = run("policy", "approvals", "later.yaml")
+    assert printed.startswith("no approval is needed\n")
     assert document("policy", "approvals", "later.yaml")["approvals"] == []
     # What was said of another one before does not count for the next change.
-    asked = ("policy", "approvals", "policy.yaml")
-    told = run(*asked, code=Exit.NEEDS_APPROVAL)
-    assert "MISSING" in told
-    assert "olga approved (under an earlier policy) as officer: yes" in told
+    request = ("policy", "approvals", "policy.yaml")
+    printed = run(*request, code=Exit.NEEDS_APPROVAL)
+    assert "MISSING" in printed
+    assert "olga approved (under an earlier policy) as officer: yes" in printed
     run("policy", "approve", "policy.yaml", *why)
-    found = document(*asked)
+    found = document(*request)
     assert [one["current"] for one in found["spoken"]] == [False, True]
     assert found["approvals"][0]["approved_by"] == ["olga"]
 
@@ -189,9 +192,9 @@ def test_what_can_be_no_path_is_an_id(identifier: str) -> None:
     who = ("--reason", "yes", "--actor", "olga")
     for command in (("approve", *who), ("reject", *who), ("approvals",)):
         name, *rest = command
-        told = run("release", name, identifier, *rest, code=Exit.INVALID)
+        printed = run("release", name, identifier, *rest, code=Exit.INVALID)
         verb = "has requested" if name == "approve" else "has voted on"
-        assert f"nobody {verb} a release" in told
+        assert f"nobody {verb} a release" in printed
 
 
 @pytest.mark.usefixtures("folder")
@@ -220,23 +223,23 @@ def test_what_recording_would_do_is_said_without_a_byte(folder: Path) -> None:
     Path("past.yaml").write_text(json.dumps([*past, past[0]]))
     record = ("release", "backfill", "past.yaml")
     before = {one.name: one.read_bytes() for one in folder.iterdir()}
-    told = document(*record, "--dry-run")
-    said = run(*record, "--dry-run")
+    printed = document(*record, "--dry-run")
+    vote = run(*record, "--dry-run")
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
-    assert told.pop("dry_run") is True
-    assert "old-0: would be recorded" in said
+    assert printed.pop("dry_run") is True
+    assert "old-0: would be recorded" in vote
     assert (
         "4 releases would be recorded; 1 already existed; over their limit then: "
-        in said
+        in vote
     )
-    assert ": recorded" not in said
+    assert ": recorded" not in vote
     done = document(*record)
     assert done.pop("dry_run") is False
-    assert any(one["over_limit"] for one in told["releases"])
-    assert len({len(one["over_limit"]) for one in told["releases"]}) > 1
-    for one in (*told["releases"], *done["releases"]):
+    assert any(one["over_limit"] for one in printed["releases"])
+    assert len({len(one["over_limit"]) for one in printed["releases"]}) > 1
+    for one in (*printed["releases"], *done["releases"]):
         del one["ledger"]["head"]  # Entries have other times.
-    assert told == done
+    assert printed == done
     # A mistake is a mistake: of a file, of an id that stands, of another policy.
     Path("past.yaml").write_text(json.dumps(counts("old-0", ml="none", rho="0.03")))
     run(*record, "--dry-run", code=Exit.INVALID)
@@ -317,8 +320,8 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
     assert "it does not name a `requester`" in run(
         "release", "approve", "public.yaml", *agree
     )
-    asked = counts("r-2", audience="public", requester="ann")
-    Path("asked.yaml").write_text(json.dumps(asked))
+    request = counts("r-2", audience="public", requester="ann")
+    Path("asked.yaml").write_text(json.dumps(request))
     for again in (
         run("release", "approve", "asked.yaml", *agree),
         run("release", "reject", "public.yaml", *agree),
@@ -326,10 +329,10 @@ def test_who_agrees_is_told_that_nobody_asks() -> None:
     ):
         assert "`requester`" not in again
     nobody = [counts(f"r-{n}", audience="public") for n in (3, 4)]
-    Path("several.yaml").write_text(json.dumps([*nobody, asked]))
-    said = run("release", "approve", "several.yaml", *agree)
-    assert "note: 2 of these do not name a `requester`" in said
-    assert said.count("note:") == 1
+    Path("several.yaml").write_text(json.dumps([*nobody, request]))
+    vote = run("release", "approve", "several.yaml", *agree)
+    assert "note: 2 of these do not name a `requester`" in vote
+    assert vote.count("note:") == 1
 
 
 # --- what waits for people ------------------------------------------------------------
@@ -340,11 +343,11 @@ def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     assert run("request", "list") == "there are no requests\n"
     submit = ("release", "submit", "public.yaml", "--actor", "ann")
-    asked = (*submit, "--request", "for the report")
-    told = run(*asked, code=Exit.NEEDS_APPROVAL)
-    assert "release `r-1` is requested by ann since " in told
-    assert "MISSING  approval by 1 of officer" in told
-    again = document(*asked, code=Exit.NEEDS_APPROVAL)
+    request = (*submit, "--request", "for the report")
+    printed = run(*request, code=Exit.NEEDS_APPROVAL)
+    assert "release `r-1` is requested by ann since " in printed
+    assert "MISSING  approval by 1 of officer" in printed
+    again = document(*request, code=Exit.NEEDS_APPROVAL)
     assert (again["release"], again["by"], again["entry"]) == ("r-1", "ann", 3)
     assert again["repeated"]
     (waiting,) = document("request", "list")["requests"]
@@ -352,9 +355,9 @@ def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
     assert (waiting["current"], waiting["complete"]) == (True, False)
     shown = document("request", "show", "r-1")
     assert shown["body"]["id"] == "r-1"
-    told = run("request", "show", "r-1")
-    assert "mechanism counts: gaussian, reads diagnosis" in told
-    assert "audience: public" in told
+    printed = run("request", "show", "r-1")
+    assert "mechanism counts: gaussian, reads diagnosis" in printed
+    assert "audience: public" in printed
     run("request", "show", "r-2", code=Exit.INVALID)
     approve = ("release", "approve", "r-1", "--reason", "fine", "--actor", "olga")
     run(*approve, "--head", "0" * 64, code=Exit.STALE)
@@ -372,8 +375,8 @@ def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
 def test_what_is_denied_is_not_requested() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     Path("much.yaml").write_text(json.dumps(counts("r-1", rho=3, audience="public")))
-    asked = ("release", "submit", "much.yaml", "--request", "please")
-    run(*asked, code=Exit.DENIED)
+    request = ("release", "submit", "much.yaml", "--request", "please")
+    run(*request, code=Exit.DENIED)
     assert document("request", "list")["requests"] == []
 
 
@@ -387,10 +390,10 @@ def test_people_sign_with_keys_that_the_policy_names() -> None:
     Path("signing.yaml").write_text(f"{ASKING}keys: {{olga: {raw}}}\n")
     run("policy", "activate", "signing.yaml", "--reason", "signed words")
     approve = ("release", "approve", "public.yaml", "--reason", "x", "--actor", "olga")
-    told = run(*approve, code=Exit.NEEDS_APPROVAL)
-    assert "MOD607" in told
-    (said,) = document(*approve, "--key", "olga.key", *secret)["votes"]
-    assert said["key"] == raw
+    printed = run(*approve, code=Exit.NEEDS_APPROVAL)
+    assert "MOD607" in printed
+    (vote,) = document(*approve, "--key", "olga.key", *secret)["votes"]
+    assert vote["key"] == raw
     assert f"olga approved as officer, signed with {raw[:12]}" in run(
         "release", "approvals", "public.yaml"
     )
@@ -409,9 +412,9 @@ def test_a_policy_is_proposed_and_approved_by_its_digest() -> None:
     assert run("policy", "proposals") == "no policy is proposed\n"
     Path("next.yaml").write_text(ASKING.replace("name: small", "name: next"))
     propose = ("policy", "propose", "next.yaml", "--reason", "a name", "--actor", "ann")
-    told = document(*propose, code=Exit.NEEDS_APPROVAL)
-    assert (told["name"], told["repeated"]) == ("next", False)
-    digest = told["digest"]
+    printed = document(*propose, code=Exit.NEEDS_APPROVAL)
+    assert (printed["name"], printed["repeated"]) == ("next", False)
+    digest = printed["digest"]
     assert "is proposed by ann since" in run(*propose, code=Exit.NEEDS_APPROVAL)
     (listed,) = document("policy", "proposals")["proposals"]
     assert listed["text"] == Path("next.yaml").read_text()

@@ -134,14 +134,14 @@ def test_a_check_says_that_missing_periods_are_charged_to_every_day() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_what_is_over_in_every_period_is_named_with_its_cause() -> None:
-    said = run(*RECORD, "--yes")
-    assert "charged to every period, because `periods` is missing (views)" in said
+    output = run(*RECORD, "--yes")
+    assert "charged to every period, because `periods` is missing (views)" in output
     assert "day: over the limit in every period, including future ones" in run("status")
     balance = run("ledger", "balance", "day", "--period", "2026-05-01")
     assert "2 releases are charged to every period" in balance
     assert "modicum release redescribe" in balance
-    told = document("ledger", "balance", "day")
-    assert "2 releases are charged to every period" in told["cause"]
+    data = document("ledger", "balance", "day")
+    assert "2 releases are charged to every period" in data["cause"]
 
 
 # --- corrections --------------------------------------------------------------------
@@ -157,8 +157,8 @@ def test_two_people_correct_past_releases() -> None:
     # Each of them is still over while the others are charged to every day.
     assert "with one alone, over their limit: day (old-0, old-1, old-2)" in output
     assert "another person approves it with  modicum release approve FILE" in output
-    told = document(*ask, "--actor", "ann")["corrections"]
-    assert [one["request"] and one["request"]["repeated"] for one in told] == [True] * 3
+    data = document(*ask, "--actor", "ann")["corrections"]
+    assert [one["request"] and one["request"]["repeated"] for one in data] == [True] * 3
     assert "old-2" in run("request", "list")
     approve = ("release", "approve", "past.json", "--reason", "I read the job")
     run(*approve, "--actor", "ann", code=Exit.NEEDS_APPROVAL)
@@ -168,8 +168,8 @@ def test_two_people_correct_past_releases() -> None:
     assert "`requester`" not in agreed
     assert "it is charged as now described (entry" in agreed
     assert "OVER" not in run("status")
-    told = document(*ask, "--actor", "ann")["corrections"]
-    assert [one["request"] for one in told] == [None] * 3
+    data = document(*ask, "--actor", "ann")["corrections"]
+    assert [one["request"] for one in data] == [None] * 3
     assert "past-redescribed" in run("ledger", "list")
     run("ledger", "verify")
     story = document("release", "show", "old-0")["story"]

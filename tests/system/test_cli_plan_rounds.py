@@ -158,9 +158,9 @@ def test_before_the_first_round_there_is_none(folder: Path) -> None:
 )
 def test_what_is_no_share_is_refused(folder: Path, given: str, exit_code: int) -> None:
     before = seq()
-    told = plan("open", "--unlock", given, exit_code=exit_code)
+    result = plan("open", "--unlock", given, exit_code=exit_code)
     # An example has a unit of the policy.
-    assert exit_code == 4 or "patient=0.25" in " ".join(told.split())
+    assert exit_code == 4 or "patient=0.25" in " ".join(result.split())
     assert seq() == before
 
 
@@ -180,12 +180,12 @@ def test_ids_of_rounds_and_falling_shares_are_refused(folder: Path) -> None:
     assert mistake(*again, exit_code=4) == "MOD703"
     assert mistake("open", "round-3", exit_code=4) == "MOD703"
     assert mistake("open", "--unlock", "patient=0.4", exit_code=4) == "MOD703"
-    told = plan("open", "--unlock", "patient=0.4", exit_code=4)
+    result = plan("open", "--unlock", "patient=0.4", exit_code=4)
     assert (
-        "help: shares never decrease: unlock patient=0.5 or more, or leave it" in told
+        "help: shares never decrease: unlock patient=0.5 or more, or leave it" in result
     )
-    told = plan("open", "round-3", exit_code=4)
-    assert "help: give the next round a different id" in told
+    result = plan("open", "round-3", exit_code=4)
+    assert "help: give the next round a different id" in result
     assert mistake("open", "\x1b[31mred", exit_code=4) == "MOD002"
     assert mistake("open", "two words", exit_code=4) == "MOD107"
 
@@ -208,13 +208,13 @@ def test_what_groups_left_over_is_shown(folder: Path, retired: str) -> None:
     )
     assert shown[2].split()[:3] == ["2", "round-5", "all"]
     assert ("nobody may use it" in shown[-1]) is (retired == "closed")
-    told = document("remainder", *ledger)
-    assert told["retired"] == retired
-    assert [(one["group"], one["until"]) for one in told["groups"]] == [
+    result = document("remainder", *ledger)
+    assert result["retired"] == retired
+    assert [(one["group"], one["until"]) for one in result["groups"]] == [
         (1, "round-4"),
         (2, "round-5"),
     ]
-    assert told["groups"][0]["standing"]["together"] == 0.25
+    assert result["groups"][0]["standing"]["together"] == 0.25
 
 
 # --- a plan ---------------------------------------------------------------------------
@@ -238,14 +238,14 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     )
     written = plan("run", "requests.yaml", "--out", "plan.json")
     assert written.endswith("why not the others:  modicum plan show plan.json\n")
-    told = document("run", "requests.yaml", "--compare", "fcfs", "-o", "plan.json")
-    assert told.pop("compared") == [
+    result = document("run", "requests.yaml", "--compare", "fcfs", "-o", "plan.json")
+    assert result.pop("compared") == [
         {"solver": "dpk", "accepted": 2, "utility": 8.0},
         {"solver": "fcfs", "accepted": 1, "utility": 5.0},
     ]
-    assert json.loads(Path("plan.json").read_text()) == told
-    assert document("show", "plan.json") == told
-    assert seq() == before == told["ledger"]["seq"]
+    assert json.loads(Path("plan.json").read_text()) == result
+    assert document("show", "plan.json") == result
+    assert seq() == before == result["ledger"]["seq"]
     (folder / "much.yaml").write_text(request("much", "99", 1, ""))
     nothing = plan("run", "much.yaml", "--out", "none.json")
     assert (
@@ -253,20 +253,20 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     )
     assert "plan commit" not in nothing
     shown = plan("show", "plan.json")
-    assert shown.startswith(f"{told['plan']}, round `round-3`, by dpk, on entry 7\n")
+    assert shown.startswith(f"{result['plan']}, round `round-3`, by dpk, on entry 7\n")
     assert "accepted  small  (utility 4)\n" in shown
     assert "rejected  big  (utility 5)\n          all (group 1 to 3): needs" in shown
 
 
 def test_every_solver_can_be_chosen(folder: Path) -> None:
     first, *others = SOLVERS.split()
-    compared = [word for one in others for word in ("--compare", one)]
-    told = document("run", "requests.yaml", "--solver", first, *compared)
-    assert told["solver"] == first
-    assert [one["solver"] for one in told["compared"]] == [first, *others]
+    compared = [token for one in others for token in ("--compare", one)]
+    result = document("run", "requests.yaml", "--solver", first, *compared)
+    assert result["solver"] == first
+    assert [one["solver"] for one in result["compared"]] == [first, *others]
     assert document("run", "requests.yaml", "--solver", first, "--engine", "numpy") == {
-        **told,
-        "compared": told["compared"][:1],
+        **result,
+        "compared": result["compared"][:1],
     }
 
 
@@ -284,16 +284,16 @@ def test_a_request_is_told_why_not(folder: Path) -> None:
         "why": ["1 of officer must agree first:  modicum release approve FILE"],
     }
     assert mistake("why-not", "plan.json", "nobody", exit_code=4) == "MOD804"
-    told = plan("why-not", "plan.json", "nobody", exit_code=4)
-    assert "help: list them with  modicum plan show plan.json\n" in told
+    result = plan("why-not", "plan.json", "nobody", exit_code=4)
+    assert "help: list them with  modicum plan show plan.json\n" in result
 
 
 def test_an_id_where_a_file_is_meant_and_the_other_way_round(folder: Path) -> None:
     made = document("show", "plan.json")["plan"]
     for command in (("why-not", made, "big"), ("commit", made)):
         assert "and not the plan's id" in plan(*command, exit_code=4)
-    told = plan("show", "plan.jsno", exit_code=4)
-    assert "there is no file `plan.jsno`, and no plan has such an id" in told
+    result = plan("show", "plan.jsno", exit_code=4)
+    assert "there is no file `plan.jsno`, and no plan has such an id" in result
     assert f"unknown plan `{made}`" in plan("show", made, exit_code=4)
 
 
@@ -302,14 +302,14 @@ def test_a_warning_counts_requests_that_name_no_groups(folder: Path) -> None:
     first, *others = Path("requests.yaml").read_text().split("---\n")
     unnamed = [re.sub("groups: .*\n", "", one) for one in others]
     Path("some.yaml").write_text("---\n".join([first, *unnamed]))
-    told = plan("run", "some.yaml")
+    result = plan("run", "some.yaml")
     assert (
         "warning: 4 requests of 5 name no `groups`, and so read also those that have"
         " not started; name those that are active:  groups: {from: 1, to: 3}\n"
-    ) in told
+    ) in result
     Path("one.yaml").write_text(unnamed[0])
-    told = plan("run", "one.yaml", "--out", "one.json")
-    assert "warning: 1 request of 1 names no `groups`, and so reads those" in told
+    result = plan("run", "one.yaml", "--out", "one.json")
+    assert "warning: 1 request of 1 names no `groups`, and so reads those" in result
     assert plan("why-not", "one.json", "small").splitlines()[2:] == [
         "  all: nothing is unlocked: the release names no `groups`, and so also"
         " reads those that have not started",
@@ -368,8 +368,8 @@ def test_one_release_and_none_are_committed_in_words(folder: Path) -> None:
     plan("run", "one.yaml", "-o", "plan.json")
     before = seq()
     for _ in range(2):  # No entry is spent on it, however often somebody commits it.
-        told = plan("commit", "plan.json")
-        assert told.endswith("accepts nothing: nothing was written\n")
+        result = plan("commit", "plan.json")
+        assert result.endswith("accepts nothing: nothing was written\n")
     assert document("commit", "plan.json")["releases"] == []
     assert seq() == before
 
@@ -445,8 +445,8 @@ def test_lengths_of_time_that_are_none(
     folder: Path, given: str, exit_code: int
 ) -> None:
     before = seq()
-    said = plan("commit", "plan.json", "--expires-in", given, exit_code=exit_code)
-    assert ("1 second to 90 days" if exit_code == 4 else "length of time") in said
+    text = plan("commit", "plan.json", "--expires-in", given, exit_code=exit_code)
+    assert ("1 second to 90 days" if exit_code == 4 else "length of time") in text
     assert seq() == before
 
 
@@ -474,9 +474,9 @@ def test_a_plan_that_was_changed_is_refused(
     assert text != path.read_text()
     path.write_text(text)
     for command in (["show"], ["commit"], ["why-not", "big"]):
-        told = plan(command[0], "plan.json", *command[1:], exit_code=4)
-        assert f"error[{code}]" in told
-        assert "plan.json:" in told
+        result = plan(command[0], "plan.json", *command[1:], exit_code=4)
+        assert f"error[{code}]" in result
+        assert "plan.json:" in result
     assert seq() == before
 
 
@@ -533,10 +533,10 @@ def test_nothing_that_a_terminal_obeys_is_printed(folder: Path) -> None:
     made = read_plan_file(Path("plan.json"))
     asked = tuple(
         replace(one, why=(evil,)) if one.why else replace(one, text=evil)
-        for one in made.asked
+        for one in made.outcomes
     )
     path = Path("plan.json")
-    write_plan_file(path, replace(made, solver="\u202e[red]", asked=asked))
+    write_plan_file(path, replace(made, solver="\u202e[red]", outcomes=asked))
     commands = (("show", "plan.json"), ("why-not", "plan.json", "big"))
     for command in (*commands, ("commit", "plan.json")):
         for form in ((), ("--json",)):
@@ -597,13 +597,13 @@ def test_a_plan_that_accepts_nothing_says_why_and_asks_for_no_reservation(
     )
     Path("requests.yaml").write_text("---\n".join(request(*one) for one in asked))
     for out in (("-o", "none.json"), ()):
-        told = plan("run", "requests.yaml", *out)
-        assert "nothing was accepted" in told
+        result = plan("run", "requests.yaml", *out)
+        assert "nothing was accepted" in result
         most = "2 of 3: it does not fit, even if no other request is accepted"
-        assert most in told
-        assert "all (group 1 to 3): rho 3 in total, limit 0.4667" in told
-        assert "reserve it" not in told
-        assert "plan commit" not in told
-        assert "to commit it" not in told
-        assert "modicum plan show" in told
+        assert most in result
+        assert "all (group 1 to 3): rho 3 in total, limit 0.4667" in result
+        assert "reserve it" not in result
+        assert "plan commit" not in result
+        assert "to commit it" not in result
+        assert "modicum plan show" in result
     assert Path("none.json").exists()

@@ -33,14 +33,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str, exit_code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["policy", *words])
+def run(*texts: str, exit_code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["policy", *texts])
     assert result.exit_code == exit_code, (result.output, result.exception)
     return str(result.output)
 
 
-def document(*words: str, exit_code: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*words, "--json", exit_code=exit_code))
+def document(*texts: str, exit_code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*texts, "--json", exit_code=exit_code))
     return found
 
 
@@ -48,11 +48,11 @@ def document(*words: str, exit_code: int = 0) -> dict[str, Any]:
 
 
 def test_lint_looks_at_several_files(folder: Path) -> None:
-    told = run("lint", "policy.yaml", "warned.yaml")
-    assert "policy.yaml: ok (14 rules, 1 per release)\n" in told
-    assert "warned.yaml: ok (14 rules, 1 per release, 1 warning)\n" in told
-    assert told.count("warning[MOD") == 1
-    assert "error[" not in told
+    output = run("lint", "policy.yaml", "warned.yaml")
+    assert "policy.yaml: ok (14 rules, 1 per release)\n" in output
+    assert "warned.yaml: ok (14 rules, 1 per release, 1 warning)\n" in output
+    assert output.count("warning[MOD") == 1
+    assert "error[" not in output
     both = document("lint", "policy.yaml", "warned.yaml")
     assert both["ok"] is True
     assert [one["file"] for one in both["files"]] == ["policy.yaml", "warned.yaml"]
@@ -62,11 +62,11 @@ def test_lint_looks_at_several_files(folder: Path) -> None:
 
 
 def test_lint_tells_of_all_files_and_fails_if_one_is_wrong(folder: Path) -> None:
-    told = run("lint", "broken.yaml", "policy.yaml", "none.yaml", exit_code=4)
-    assert "policy.yaml: ok" in told
-    assert "--> broken.yaml:" in told
-    assert "cannot read none.yaml" in told
-    assert "   = help: correct the path, or create the file\n" in told
+    output = run("lint", "broken.yaml", "policy.yaml", "none.yaml", exit_code=4)
+    assert "policy.yaml: ok" in output
+    assert "--> broken.yaml:" in output
+    assert "cannot read none.yaml" in output
+    assert "   = help: correct the path, or create the file\n" in output
     (folder / "inside").mkdir()
     assert "name a file in this folder" in run("lint", "inside", exit_code=4)
     (folder / "near.yaml").write_text(POLICY.replace("unit: user,", "unit: usr,", 1))
@@ -112,14 +112,14 @@ def test_compile_says_which_rules_constrain(folder: Path) -> None:
     assert found["units"] == {
         "user": {"binding": 14 - redundant, "redundant": redundant}
     }
-    told = run("compile", "policy.yaml")
+    output = run("compile", "policy.yaml")
     assert (
         f"= rules        14   binding {14 - redundant}   redundant {redundant}\n"
-        in told
+        in output
     )
-    assert told.count(" redundant  ") == redundant
+    assert output.count(" redundant  ") == redundant
     brief = run("compile", "policy.yaml", "--brief")
-    assert told.startswith(brief)
+    assert output.startswith(brief)
     assert "RULE" not in brief
 
 
@@ -141,11 +141,12 @@ def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
     assert placed
     assert all(line.endswith("matches nothing") for line in placed)
     assert not any("cat:place/" in line for line in pruned if line not in placed)
-    told = run("explain", "empty.yaml", "cat:place/strong", "--context", "standard")
+    output = run("explain", "empty.yaml", "cat:place/strong", "--context", "standard")
     assert (
-        "says    nothing: no attribute belongs to `place` as member or strong\n" in told
+        "says    nothing: no attribute belongs to `place` as member or strong\n"
+        in output
     )
-    assert "status  matches no mechanism: it can never deny\nabove   none\n" in told
+    assert "status  matches no mechanism: it can never deny\nabove   none\n" in output
     near = run("explain", "empty.yaml", "cat:health/member @standard")
     assert "cat:place" not in near
     assert "cat:place" not in run("graph", "empty.yaml", "--dot")
@@ -189,10 +190,10 @@ def test_prune_names_a_rule_for_each_redundant_one(folder: Path) -> None:
         assert (one["budget"], one["unit"]) == (rule["budget"], rule["unit"])
         assert one["witness_budget"] == witness["budget"]
         assert one["witness_unit"] == witness["unit"]
-    told = run("prune", "policy.yaml")
+    output = run("prune", "policy.yaml")
     for one in found["list"]:
-        assert f"\n{one['rule']} " in told
-    assert "still appear in reports" in told
+        assert f"\n{one['rule']} " in output
+    assert "still appear in reports" in output
     single = POLICY.replace(
         "budget: 2.0}\n  - {name: attr", "budget: 0.1}\n  - {name: attr"
     )
@@ -213,14 +214,14 @@ def large(attributes: int) -> str:
 
 def test_a_large_policy_is_not_poured_out(folder: Path) -> None:
     (folder / "large.yaml").write_text(large(150))
-    told = run("compile", "large.yaml").splitlines()
-    assert told[-1] == f"… {303 - RULES_SHOWN} more (--all)"
+    output = run("compile", "large.yaml").splitlines()
+    assert output[-1] == f"… {303 - RULES_SHOWN} more (--all)"
     assert (
-        sum(" binding  " in line or " redundant  " in line for line in told)
+        sum(" binding  " in line or " redundant  " in line for line in output)
         == RULES_SHOWN
     )
     every = run("compile", "large.yaml", "--all").splitlines()
-    assert len(every) == len(told) - 1 + 303 - RULES_SHOWN
+    assert len(every) == len(output) - 1 + 303 - RULES_SHOWN
     assert len(document("compile", "large.yaml")["list"]) == 303
     redundant = document("prune", "large.yaml")["redundant"]
     assert redundant > REDUNDANT_SHOWN
@@ -238,11 +239,11 @@ def test_graph_draws(folder: Path) -> None:
     root = ElementTree.fromstring(svg)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert run("graph", "policy.yaml", "--dot").startswith('digraph "Rules of small" {')
-    told = run("graph", "policy.yaml", "-o", "rules.svg")
-    assert told.startswith("rules.svg: 14 rules: ")
+    output = run("graph", "policy.yaml", "-o", "rules.svg")
+    assert output.startswith("rules.svg: 14 rules: ")
     assert (folder / "rules.svg").read_text() == svg
-    told = run("graph", "policy.yaml", "-o", "none/rules.svg", exit_code=4)
-    assert "cannot write none/rules.svg" in told
+    output = run("graph", "policy.yaml", "-o", "none/rules.svg", exit_code=4)
+    assert "cannot write none/rules.svg" in output
     run("graph", "policy.yaml", "--dot", "--svg", exit_code=2)
 
 
@@ -269,19 +270,19 @@ def test_graph_draws_a_part(folder: Path) -> None:
     assert "attr:age @standard: " not in one
     assert "cap: " in run("graph", "policy.yaml", "--per-release", "--dot")
     assert "cap: " in run("graph", "policy.yaml", "--rule", "cap", "--dot")
-    for words, says in (
+    for texts, message in (
         (("--rule", "attr:stepz @standard"), "nearest: attr:steps"),
         (("--context", "std"), 'unknown setting "std"'),
         (("--unit", "usr"), 'did you mean "user"?'),
     ):
-        assert says in run("graph", "policy.yaml", *words, exit_code=4)
+        assert message in run("graph", "policy.yaml", *texts, exit_code=4)
 
 
 def test_graph_refuses_what_nobody_could_read(folder: Path) -> None:
     (folder / "large.yaml").write_text(large(150))
-    told = run("graph", "large.yaml", exit_code=4)
-    assert "302 nodes, more than 200" in told
-    assert "--rule" in told
+    output = run("graph", "large.yaml", exit_code=4)
+    assert "302 nodes, more than 200" in output
+    assert "--rule" in output
     assert "<svg" in run("graph", "large.yaml", "--context", "standard")
     assert "<svg" in run("graph", "large.yaml", "--rule", "attr:a9 @standard")
 
@@ -294,10 +295,10 @@ def test_the_example_passes_its_tests(
 ) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "acme")
     monkeypatch.chdir(tmp_path / "acme")
-    told = run("test")
-    assert "8 tests passed\n" in told
-    assert told.count("  ok    ") == 8
-    assert "policy.yaml: tests touched 35 of 43 rules  (--coverage lists" in told
+    output = run("test")
+    assert "8 tests passed\n" in output
+    assert output.count("  ok    ") == 8
+    assert "policy.yaml: tests touched 35 of 43 rules  (--coverage lists" in output
     assert not list(Path().glob("ledger*"))
     listed = run("test", "policy.yaml", "--coverage")
     assert "  untouched: rule attr:clinic @standard\n" in listed
@@ -316,13 +317,13 @@ def test_a_failing_test_is_explained(
     monkeypatch.chdir(tmp_path / "acme")
     text = Path("policy.yaml").read_text()
     Path("policy.yaml").write_text(text.replace("high: 1}", "high: 2}"))
-    told = run("test", exit_code=8)
-    assert "  FAIL  a second cohort of the same size is denied\n" in told
-    assert "--> policy.test.yaml:10:5\n" in told
-    assert "expected deny by attr:diagnosis @standard\n" in told
-    assert "found    allow\n" in told
-    assert "ALLOW cohort-again: " in told
-    assert "2 of 8 tests failed\n" in told
+    output = run("test", exit_code=8)
+    assert "  FAIL  a second cohort of the same size is denied\n" in output
+    assert "--> policy.test.yaml:10:5\n" in output
+    assert "expected deny by attr:diagnosis @standard\n" in output
+    assert "found    allow\n" in output
+    assert "ALLOW cohort-again: " in output
+    assert "2 of 8 tests failed\n" in output
     found = document("test", exit_code=8)
     assert (found["ok"], found["passed"], found["failed"]) == (False, 6, 2)
     failed = [one for one in found["tests"] if not one["passed"]]
@@ -337,19 +338,19 @@ def test_a_mistake_in_a_release_is_shown_where_it_stands(folder: Path) -> None:
         "  - name: fine\n    release: {release: r, mechanisms: [{mechanism: declared,"
         " attributes: [ages], cost: {user: {eps: 0.1}}}]}\n    expect: allow\n"
     )
-    told = run("test", exit_code=8)
-    assert "expected allow\n        found    invalid with MOD117\n" in told
-    assert 'did you mean "age"?' in told
-    assert "1 of 1 test failed\n" in told
+    output = run("test", exit_code=8)
+    assert "expected allow\n        found    invalid with MOD117\n" in output
+    assert 'did you mean "age"?' in output
+    assert "1 of 1 test failed\n" in output
 
 
 def test_no_tests_and_broken_tests(folder: Path) -> None:
     assert "there are no policy tests" in run("test", exit_code=2)
     run("test", "policy.yaml", exit_code=2)
     (folder / "a.test.yaml").write_text("format: policy-test/v1\npolicy: p.yaml\n")
-    told = run("test", exit_code=4)
-    assert "error[MOD103]" in told
-    assert "a.test.yaml:1:1" in told
+    output = run("test", exit_code=4)
+    assert "error[MOD103]" in output
+    assert "a.test.yaml:1:1" in output
     assert document("test", exit_code=4)["error"]["code"] == "MOD103"
 
 
@@ -367,9 +368,9 @@ def test_a_file_name_cannot_speak_to_the_terminal(folder: Path) -> None:
         "  - name: nothing\n    release: {release: r, mechanisms: []}\n"
         "    expect: allow\n"
     )
-    told = run("test", exit_code=8)
-    assert "\x1b" not in told
-    assert "t\\x1b[31m.test.yaml" in told
+    output = run("test", exit_code=8)
+    assert "\x1b" not in output
+    assert "t\\x1b[31m.test.yaml" in output
 
 
 @pytest.mark.parametrize(
@@ -386,9 +387,9 @@ def test_a_test_reads_nothing_outside_its_folder(folder: Path, line: str) -> Non
         "format: policy-test/v1\npolicy: ../policy.yaml\ntests:\n"
         f"  - name: curious\n{line}    expect: allow\n"
     )
-    told = run("test", "tests", exit_code=4)
-    assert "is outside the folder of the tests" in told
-    assert "12345" not in told
+    output = run("test", "tests", exit_code=4)
+    assert "is outside the folder of the tests" in output
+    assert "12345" not in output
 
 
 def test_what_is_included_is_a_file(folder: Path) -> None:

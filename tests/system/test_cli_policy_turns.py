@@ -54,11 +54,11 @@ def test_a_history_without_rounds_is_remarked() -> None:
 
 
 def test_an_explained_rule_says_how_it_is_unlocked() -> None:
-    says = "in 12 rounds for which a user group is active, slack 0.4;"
+    message = "in 12 rounds for which a user group is active, slack 0.4;"
     explain = ("policy", "explain", "turns.yaml", "global @standard")
-    assert f"unlocks {says}" in modicum(*explain)
+    assert f"unlocks {message}" in modicum(*explain)
     (rule,) = told(*explain)["rules"]
-    assert rule["unlocking"].startswith(says)
+    assert rule["unlocking"].startswith(message)
     (rule,) = told("policy", "explain", "grouped.yaml", "global @standard")["rules"]
     assert rule["unlocking"] is None
 

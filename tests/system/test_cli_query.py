@@ -187,12 +187,12 @@ def test_a_plan_as_json_tells_how_keys_are_told() -> None:
 def test_a_plan_of_a_sample_says_what_its_losses_are() -> None:
     sampled = {"sampling": {"unit": "user", "rate": Fraction("0.5")}}
     write("views", heading=sampled)
-    (words,) = document("query", "plan", "views.yaml")["notes"]
-    assert "without amplification" in words
-    assert words in run("query", "plan", "views.yaml")
+    (texts,) = document("query", "plan", "views.yaml")["notes"]
+    assert "without amplification" in texts
+    assert texts in run("query", "plan", "views.yaml")
     write("views")
     assert document("query", "plan", "views.yaml")["notes"] == []
-    assert words not in run("query", "plan", "views.yaml")
+    assert texts not in run("query", "plan", "views.yaml")
 
 
 def test_a_plan_remarks_on_values_that_are_not_declared() -> None:
@@ -326,9 +326,9 @@ def test_remarks_are_told_and_strictly_are_mistakes() -> None:
     assert found.stderr.startswith("never.yaml: WHERE matches no row")
     strict = ("query", "lint", "never.yaml", "views.yaml", "--strict")
     assert RUNNER.invoke(app, strict).exit_code == Exit.INVALID
-    said = json.loads(RUNNER.invoke(app, [*strict, "--json"]).stdout)
-    assert [one["ok"] for one in said["files"]] == [False, True]
-    assert said["ok"] is False
+    data = json.loads(RUNNER.invoke(app, [*strict, "--json"]).stdout)
+    assert [one["ok"] for one in data["files"]] == [False, True]
+    assert data["ok"] is False
     assert document("query", "lint", "never.yaml")["ok"] is True
 
 
@@ -564,10 +564,10 @@ def test_no_literal_value_or_number_of_rows_is_told(folder: Path) -> None:
             capture_output=True, text=True, check=False, cwd=folder,
         )  # fmt: skip
         assert found.returncode == Exit.OK, found.stderr
-        for words in (found.stdout, found.stderr):
-            assert CANARY not in words
-            assert LITERAL not in words
-            assert str(number) not in words
+        for texts in (found.stdout, found.stderr):
+            assert CANARY not in texts
+            assert LITERAL not in texts
+            assert str(number) not in texts
     for file in folder.iterdir():
         if file.name.startswith("ledger.db"):
             content = file.read_bytes()

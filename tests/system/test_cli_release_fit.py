@@ -75,9 +75,9 @@ def test_what_is_printed_is_a_release_that_passes(folder: Path, vary: str) -> No
     assert fitted.startswith(f"# fits, varying {vary} (at entry 4)\n")
     (folder / "fitted.yaml").write_text(fitted)
     assert "ALLOW asked" in run("release", "check", "fitted.yaml")
-    told = document("release", "fit", "asked.yaml", "--vary", vary)
-    assert told["found"]
-    assert fitted.endswith(told["release"])
+    data = document("release", "fit", "asked.yaml", "--vary", vary)
+    assert data["found"]
+    assert fitted.endswith(data["release"])
     assert (folder / "ledger.db").read_bytes() == before
 
 
@@ -109,15 +109,15 @@ def test_noise_that_is_given_by_eps_and_delta_is_varied_as_sigma(folder: Path) -
 
 
 def test_the_largest_part_leaves_out_the_full_cells_only(folder: Path) -> None:
-    told = document("release", "fit", "asked.yaml", "--vary", "where")
-    assert told["changes"] == ["without birth 1991 to 1992, country CH"]
+    data = document("release", "fit", "asked.yaml", "--vary", "where")
+    assert data["changes"] == ["without birth 1991 to 1992, country CH"]
 
 
 def test_nothing_fits_where_nothing_is_left(folder: Path) -> None:
-    said = run("release", "fit", "asked.yaml", "--vary", "rho", exit_code=3)
-    assert said.startswith("nothing fits, varying rho (at entry 4)\n")
-    told = document("release", "fit", "asked.yaml", "--vary", "rho", exit_code=3)
-    assert (told["found"], told["release"]) == (False, None)
+    output = run("release", "fit", "asked.yaml", "--vary", "rho", exit_code=3)
+    assert output.startswith("nothing fits, varying rho (at entry 4)\n")
+    data = document("release", "fit", "asked.yaml", "--vary", "rho", exit_code=3)
+    assert (data["found"], data["release"]) == (False, None)
     assert "unknown parameter" in run(
         "release", "fit", "asked.yaml", "--vary", "x", exit_code=4
     )
@@ -170,21 +170,21 @@ def test_a_release_that_no_change_helps_leaves_with_3(folder: Path) -> None:
 
 
 def test_a_balance_shows_the_fullest_cell_and_who_filled_it(folder: Path) -> None:
-    said = run("ledger", "balance", "pay @standard")
-    assert "cell   country CH, birth 1991 to 1992, 2026-04, the fullest of 3" in said
-    assert "spent  rho 0.4\n" in said
-    assert "limit  rho 0.5\n" in said
-    assert "for a Gaussian mechanism: rho = 0.1\n" in said
-    assert [line.split()[0] for line in said.splitlines()[-2:]] == ["b", "a"]
+    output = run("ledger", "balance", "pay @standard")
+    assert "cell   country CH, birth 1991 to 1992, 2026-04, the fullest of 3" in output
+    assert "spent  rho 0.4\n" in output
+    assert "limit  rho 0.5\n" in output
+    assert "for a Gaussian mechanism: rho = 0.1\n" in output
+    assert [line.split()[0] for line in output.splitlines()[-2:]] == ["b", "a"]
     only = run("ledger", "balance", "pay @standard", "--top", "1")
     assert only.endswith("… 1 more (--top)\n")
-    told = document(
+    data = document(
         "ledger", "balance", "pay @standard",
         "--where", "country=DE,FR", "--where", "birth=1990..1991",
         "--period", "2026-04", "--period", "2026-05",
     )  # fmt: skip
-    assert told["cell"] == "country DE, birth 1991, 2026-04"
-    assert [one["release"] for one in told["spenders"]] == ["c"]
+    assert data["cell"] == "country DE, birth 1991, 2026-04"
+    assert [one["release"] for one in data["spenders"]] == ["c"]
     none = document("ledger", "balance", "pay @standard", "--where", "birth=1990")
     assert (none["spent"], none["spenders"], none["cell"]) == (0, [], "birth 1990")
     for wrong, code in (
@@ -219,9 +219,9 @@ def test_the_past_is_asked_like_the_present(folder: Path) -> None:
 
 
 def test_the_status_says_which_cell_is_fullest(folder: Path) -> None:
-    said = run("status")
-    assert "FULLEST CELL" in said
-    assert "country CH, birth 1991 to 1992, 2026-04" in said
+    output = run("status")
+    assert "FULLEST CELL" in output
+    assert "country CH, birth 1991 to 1992, 2026-04" in output
     rules = {one["rule"]: one for one in document("status")["rules"]}
     assert rules["all @standard"]["cell"] == "country CH, birth 1991 to 1992"
 
@@ -233,14 +233,14 @@ def test_a_search_that_ended_early_does_not_say_that_nothing_helps(
     assert ENDED_EARLY not in run(*args)
     assert document(*args)["ended_early"] is False
     monkeypatch.setattr(trials, "WORK_MAX", 3)
-    said = run(*args, exit_code=3)
-    assert ENDED_EARLY in said
-    assert "no known single change" not in said
+    output = run(*args, exit_code=3)
+    assert ENDED_EARLY in output
+    assert "no known single change" not in output
     assert document(*args, exit_code=3)["ended_early"] is True
-    said = run("release", "fit", "asked.yaml", exit_code=3)
-    assert said.startswith("nothing found, varying noise ")
-    assert ENDED_EARLY in said
+    output = run("release", "fit", "asked.yaml", exit_code=3)
+    assert output.startswith("nothing found, varying noise ")
+    assert ENDED_EARLY in output
     monkeypatch.setattr(trials, "WORK_MAX", 16)
-    said = run(*args)
-    assert "add more noise" in said
-    assert ENDED_EARLY in said
+    output = run(*args)
+    assert "add more noise" in output
+    assert ENDED_EARLY in output

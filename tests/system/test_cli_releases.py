@@ -90,13 +90,13 @@ def test_what_is_asked_of_no_ledger_says_so(folder: Path) -> None:
     where = ("--policy", "policy.yaml", "--ledger", "ledgr.db")
     assert "assumes an empty ledger" in run("release", "check", "one.yaml", *where)
     run("release", "check", "one.yaml", "--ledger", "ledgr.db", code=Exit.USAGE)
-    said = "there is no ledger at ledgr.db: using an empty one"
+    text = "there is no ledger at ledgr.db: using an empty one"
     Path("much.yaml").write_text(
         "{release: much, mechanisms: [{mechanism: gaussian, attributes: [age],"
         " sensitivity: {user: {l2: 1}}, sigma: 0.1}]}"
     )
-    assert said in run("release", "fit", "much.yaml", *where)
-    assert said in run("ledger", "balance", "global @standard", *where)
+    assert text in run("release", "fit", "much.yaml", *where)
+    assert text in run("ledger", "balance", "global @standard", *where)
     assert "none exists yet" in run("status", *where)
     assert not (folder / "ledgr.db").exists()
 
@@ -132,8 +132,8 @@ def test_a_head_may_be_noted_as_it_is_printed() -> None:
         lost = problem("ledger", "verify", "--head", other, code=Exit.BROKEN)
         assert lost["code"] == "MOD702"
     for no_head in ("", " ", head[:11], "entry-1-here", head + "0", "é" * 12):
-        told = run("ledger", "verify", "--head", no_head, code=Exit.USAGE)
-        assert "not a head" in told
+        printed = run("ledger", "verify", "--head", no_head, code=Exit.USAGE)
+        assert "not a head" in printed
 
 
 def test_digits_that_begin_two_hashes_are_no_head() -> None:
@@ -172,9 +172,9 @@ def test_by_id_no_more_is_given_than_by_file() -> None:
     reject = ("release", "reject", "one.yaml", "--reason", "no", "--actor", "pavel")
     run(*reject)
     for subject in ("one.yaml", "one"):
-        told = run(*APPROVALS, subject, code=Exit.NEEDS_APPROVAL)
-        assert "rejected by pavel" in told
-        assert "MISSING" in told
+        printed = run(*APPROVALS, subject, code=Exit.NEEDS_APPROVAL)
+        assert "rejected by pavel" in printed
+        assert "MISSING" in printed
     found = document(*APPROVALS, "one", code=Exit.NEEDS_APPROVAL)
     assert found["exact"] is False
     assert len(found["approvals"]) == 2  # Its file would tell that one is enough.
@@ -197,15 +197,15 @@ def test_what_was_denied_is_weighed_by_its_contents() -> None:
 
 @pytest.mark.usefixtures("asked")
 def test_words_about_other_contents_are_marked() -> None:
-    said = ("--reason", "so", "--actor")
-    run("release", "reject", "one.yaml", *said, "pavel")
+    text = ("--reason", "so", "--actor")
+    run("release", "reject", "one.yaml", *text, "pavel")
     write("one", audience="public", rho="0.002")
-    run("release", "approve", "one.yaml", *said, "olga")
-    told = run(*APPROVALS, "one.yaml")
-    assert "pavel rejected (other contents) as officer" in told
-    assert "olga approved as officer" in told
-    spoken = document(*APPROVALS, "one.yaml")["spoken"]
-    assert [one["current"] for one in spoken] == [False, True]
+    run("release", "approve", "one.yaml", *text, "olga")
+    printed = run(*APPROVALS, "one.yaml")
+    assert "pavel rejected (other contents) as officer" in printed
+    assert "olga approved as officer" in printed
+    votes = document(*APPROVALS, "one.yaml")["spoken"]
+    assert [one["current"] for one in votes] == [False, True]
     assert problem(*APPROVALS, "one")["code"] == "MOD703"
 
 
@@ -264,8 +264,8 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
     release = {"release": "part", "purpose": "planning", "mechanisms": [one]}
     Path("part.yaml").write_text(json.dumps(release))
     run("release", "submit", "part.yaml", "--actor", "ben")
-    told = run("release", "show", "part")
-    for words in (
+    printed = run("release", "show", "part")
+    for texts in (
         "part: reserved (entry 2)",
         "release-reserved by ben",
         "reserved until 20",
@@ -275,11 +275,11 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
         "mu squared",
         "purpose: planning",
     ):
-        assert words in told, (words, told)
+        assert texts in printed, (texts, printed)
     run("release", "start", "part", "--actor", "mia")
-    told = run("release", "show", "part")
-    assert "release-started by mia" in told
-    assert "reserved until" not in told
+    printed = run("release", "show", "part")
+    assert "release-started by mia" in printed
+    assert "reserved until" not in printed
     shown = document("release", "show", "part")
     (mechanism,) = shown["mechanisms"]
     assert mechanism["where"] == [{"birth": [[1990, 1991]], "country": ["CH", "DE"]}]
@@ -298,20 +298,20 @@ def test_a_sample_is_told_wherever_its_release_is() -> None:
         "scale": 20,
         "sensitivity": {"user": {"l1": 1}},
     }
-    told = {
+    printed = {
         "release": "sampled",
         "sampling": {"unit": "user", "rate": 0.1},
         "mechanisms": [sampled],
     }
-    Path("sampled.yaml").write_text(json.dumps(told))
+    Path("sampled.yaml").write_text(json.dumps(printed))
     run("init", "--policy", "policy.yaml")
-    said = "on a fresh Poisson sample of 10 % by user"
-    note = f"mechanism `counts` runs {said}, which must stay secret"
+    text = "on a fresh Poisson sample of 10 % by user"
+    note = f"mechanism `counts` runs {text}, which must stay secret"
     assert f"note: {note}" in run("release", "check", "sampled.yaml")
     decided = document("release", "submit", "sampled.yaml")
     assert note in decided["notices"]
     shown = run("release", "show", "sampled")
-    assert f"    runs {said}\n" in shown
+    assert f"    runs {text}\n" in shown
     (mechanism,) = document("release", "show", "sampled")["mechanisms"]
     assert mechanism["sampling"] == {"unit": "user", "rate": "0.1"}
     # ln(1 + 0.1 (exp(0.05) - 1)) and no more.
@@ -403,8 +403,8 @@ def test_each_state_has_its_own_remedy() -> None:
 def test_what_stands_needs_no_fit() -> None:
     run("init")
     run("release", "submit", "one.yaml")
-    told = run("release", "fit", "one.yaml")
-    assert told == "one already exists (reserved): no change is needed\n"
+    printed = run("release", "fit", "one.yaml")
+    assert printed == "one already exists (reserved): no change is needed\n"
     assert document("release", "fit", "one.yaml")["found"] is False
     run("release", "options", "one.yaml")
 
@@ -443,9 +443,9 @@ def test_the_active_policy_can_be_read(folder: Path) -> None:
 def test_a_rule_of_the_active_policy_is_explained() -> None:
     run("init")
     explain = ("policy", "explain", "active", "global @standard")
-    told = run(*explain, "--ledger", "ledger.db")
-    assert "(active):" in told
-    assert run(*explain) == told  # That is the ledger if none is named.
+    printed = run(*explain, "--ledger", "ledger.db")
+    assert "(active):" in printed
+    assert run(*explain) == printed  # That is the ledger if none is named.
     by_file = ("policy", "explain", "policy.yaml", "global @standard")
     ours, theirs = (
         document(*one, "--ledger", "ledger.db")["rules"][0]
@@ -464,12 +464,12 @@ def test_status_says_in_how_many_cells_a_rule_is_over() -> None:
     run("release", "backfill", "past.yaml")
     rows = document("status")["rules"]
     assert {row["state"] for row in rows} == {"near", "OVER"}
-    told = run("status").splitlines()
+    printed = run("status").splitlines()
     for row in rows:
-        (line,) = [one for one in told if one.startswith(row["rule"] + " ")]
+        (line,) = [one for one in printed if one.startswith(row["rule"] + " ")]
         count = row["cells_denying"]
-        words = f"OVER in {count} cell{'' if count == 1 else 's'}"
-        assert (words in line) == (row["state"] == "OVER"), line
+        texts = f"OVER in {count} cell{'' if count == 1 else 's'}"
+        assert (texts in line) == (row["state"] == "OVER"), line
 
 
 # --- being interrupted ----------------------------------------------------------
@@ -531,10 +531,10 @@ def test_equal_mistakes_in_a_file_of_past_releases_are_told_once() -> None:
     run("init")
     past = [{**counts(f"r{number}"), "date": "2020-01-01"} for number in range(104)]
     Path("past.yaml").write_text(json.dumps(past, indent=0))
-    said = run("release", "backfill", "past.yaml", code=Exit.INVALID)
-    assert said.count("unknown key `date`") == 1
-    assert "found 104 times" in said
-    assert 'did you mean "released_on"?' in said
+    text = run("release", "backfill", "past.yaml", code=Exit.INVALID)
+    assert text.count("unknown key `date`") == 1
+    assert "found 104 times" in text
+    assert 'did you mean "released_on"?' in text
     found = document("release", "backfill", "past.yaml", code=Exit.INVALID)
     assert len(found["problems"]) == 104
 
@@ -565,9 +565,9 @@ def test_a_denial_shows_the_rules_that_deny_and_counts_the_others() -> None:
 
 def test_a_release_that_is_allowed_shows_every_rule() -> None:
     run("init")
-    said = run("release", "check", "one.yaml")
-    assert said.count("\n  ok  ") > 1
-    assert "more rules" not in said
+    text = run("release", "check", "one.yaml")
+    assert text.count("\n  ok  ") > 1
+    assert "more rules" not in text
 
 
 # --- a loss that follows from another -------------------------------------------

@@ -133,8 +133,8 @@ def test_a_private_choice_is_charged_before_it_reads(
         *("--charge", "patient", "--attributes", "cost"),
     ]
     command += ["--unit", "patient", "--rows-max", "1"]
-    told = document(*command, "--eps-select", "0.5", "--release", "first")
-    assert told["claim"] == "dp"
+    data = document(*command, "--eps-select", "0.5", "--release", "first")
+    assert data["claim"] == "dp"
     assert statuses() == {"first": "published"}
 
     def failing(*_: object) -> None:
@@ -225,13 +225,13 @@ def test_results_name_the_relation() -> None:
 
 def test_averages_are_not_chosen_privately_and_cost_nothing() -> None:
     assert RUNNER.invoke(app, ["init"]).exit_code == Exit.OK
-    told = document(
+    data = document(
         *("choose", "visits.parquet", "-q", "SELECT AVG(cost) FROM visits"),
         *("--tau", "0.5", "--bounds", "0:60", "--unit", "patient"),
         *("--choice", "private-selection", "--allowance", "20", "--eps-select", "1"),
         *("--charge", "patient", "--attributes", "cost", "--release", "first"),
     )
-    assert told["epsilon"] is None
+    assert data["epsilon"] is None
     assert statuses() == {}
 
 
@@ -307,12 +307,12 @@ def test_only_what_was_charged_is_said_to_be() -> None:
     assert "--release ID --charge UNIT" in shown
     assert "is charged" not in shown
     assert "must be charged" not in shown
-    told = run(
+    data = run(
         *("choose", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE),
         *("--release", "first", "--charge", "patient"),
     )
-    assert "The choice itself is charged, as `first`" in told
-    assert "must be charged" not in told
+    assert "The choice itself is charged, as `first`" in data
+    assert "must be charged" not in data
     assert statuses() == {"first": "published"}
 
 
@@ -353,11 +353,11 @@ def test_what_is_printed_can_be_pasted(
     wanted = document(*command)["choice"]["charge"]["release"]
     (mechanism,) = pasted(*command).mechanisms
     assert list(mechanism.attributes) == ["clinic", "cost"]
-    told = mechanism.description
-    assert told["kind"] == noise[0]
-    assert told["sensitivity"] == {"patient": wanted[norm]}
+    data = mechanism.description
+    assert data["kind"] == noise[0]
+    assert data["sensitivity"] == {"patient": wanted[norm]}
     parameter = "scale" if norm == "l1" else "sigma"
-    assert told["parameters"] == {parameter: wanted[parameter]}
+    assert data["parameters"] == {parameter: wanted[parameter]}
 
 
 def test_a_pasted_release_has_the_names_of_the_policy() -> None:
@@ -391,8 +391,8 @@ def test_attributes_are_those_that_the_query_reads(
     command += ["--release", "first", "--charge", "patient"]
     found = RUNNER.invoke(app, ["risk", *command, "--attributes", attributes])
     assert found.exit_code in (Exit.USAGE, Exit.INVALID)
-    for word in (code, *words):
-        assert word in found.output
+    for token in (code, *words):
+        assert token in found.output
     assert statuses() == {}
     run(*command, "--attributes", "COST=cost" if attributes == "" else "cost")
     assert statuses() == {"first": "published"}
@@ -575,8 +575,8 @@ def test_mistakes_name_the_option_and_leave_as_other_commands_do(case: str) -> N
     found = RUNNER.invoke(app, ["risk", *given, *more])
     assert found.exit_code == code, found.output
     shown = " ".join(found.output.replace("│", " ").split())
-    for word in words:
-        assert word in shown, (word, shown)
+    for token in words:
+        assert token in shown, (token, shown)
     assert "=`" not in shown  # An argument of Python.
     assert statuses() == {}
 

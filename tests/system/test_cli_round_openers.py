@@ -39,8 +39,8 @@ def test_who_may_not_open_a_round_leaves_with_five() -> None:
     modicum("init", "--policy", "only.yaml")
     refused = modicum("plan", "open", code=5)
     assert "error[MOD604]: `you` cannot open a round: that needs planner" in refused
-    told: Any = json.loads(modicum("plan", "open", "--json", code=5))
-    assert told["error"]["code"] == "MOD604"
+    document: Any = json.loads(modicum("plan", "open", "--json", code=5))
+    assert document["error"]["code"] == "MOD604"
     modicum("plan", "open", "--actor", "olga", code=5)
     assert modicum("plan", "show") == "no round is open\n"
     assert "`round-1` is open" in modicum("plan", "open", "--actor", "ben")

@@ -75,8 +75,8 @@ def test_a_token_goes_through_its_life() -> None:
         "revoked_at": None,
     }
     table = run("token", "list").stdout
-    for word in (token.id, "active", "olga", "analyst=bank,hr", "ada", "a notebook"):
-        assert word in table
+    for name in (token.id, "active", "olga", "analyst=bank,hr", "ada", "a notebook"):
+        assert name in table
     assert run("token", "revoke", token.id).exit_code == 0
     assert recognized(text) is None
     (shown,) = listed()
@@ -85,8 +85,8 @@ def test_a_token_goes_through_its_life() -> None:
     again = run("token", "revoke", token.id, "--json")
     assert json.loads(again.stdout) == shown
     secret = text.removeprefix(f"mdc_{token.id}_")
-    for said in (table, again.output, run("token", "list", "--json").output):
-        assert secret not in said
+    for output in (table, again.output, run("token", "list", "--json").output):
+        assert secret not in output
 
 
 def test_the_token_alone_goes_to_standard_output() -> None:

@@ -21,7 +21,7 @@ from modicum.ledger import ReleaseStatus
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
 from modicum.server.components import Parts
-from modicum.server.processes import keep_looking
+from modicum.server.processes import keep_following
 from modicum.server.service.threads import Threads
 from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Log
@@ -174,7 +174,7 @@ def test_a_server_looks_at_its_clock_by_itself() -> None:
             raise UnavailableError(Problem(Code.CLOCK_JUMPED, "it jumped"))
 
     with pytest.raises(Looked):
-        asyncio.run(keep_looking(Ledger(), 0))
+        asyncio.run(keep_following(Ledger(), 0))
 
 
 @pytest.mark.spec("LED-15")
@@ -231,8 +231,8 @@ def test_a_machine_that_begins_in_the_past_waits_for_its_clock(
 
 @pytest.mark.spec("LED-15")
 def test_time_goes_by_while_a_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {time.CLOCK_BOOTTIME: 9.0, time.CLOCK_MONOTONIC: 5.0}
-    monkeypatch.setattr(time, "clock_gettime", told.__getitem__)
+    result = {time.CLOCK_BOOTTIME: 9.0, time.CLOCK_MONOTONIC: 5.0}
+    monkeypatch.setattr(time, "clock_gettime", result.__getitem__)
     assert clocks._elapsed() == 9.0
     monkeypatch.delattr(time, "CLOCK_BOOTTIME")
     assert clocks._elapsed() == 5.0

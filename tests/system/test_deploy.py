@@ -56,9 +56,9 @@ def compose() -> Any:
     return YAML(typ="safe").load(read("compose.yaml"))
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
+def run(*texts: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(word) for word in words], check=False, capture_output=True, text=True
+        [str(token) for token in texts], check=False, capture_output=True, text=True
     )
 
 
@@ -112,10 +112,10 @@ def test_only_what_the_image_is_made_of_gets_into_its_context() -> None:
     assert rules[0] == "*"
     kept = {one[1:] for one in rules if one[0] == "!"}
     copied = {
-        word
+        token
         for name, rest in instructions()
         if name == "COPY" and "--from" not in rest
-        for word in rest.split()[:-1]
+        for token in rest.split()[:-1]
     }
     assert kept == copied
     assert all((DEPLOY.parent / one).exists() for one in kept)
@@ -241,13 +241,13 @@ def test_the_example_of_settings_fits_the_compose_file() -> None:
     """Where it binds, whom it believes, and the files that it names are there."""
     service = compose()["services"]["modicum"]
     command = service["command"]
-    words = dict(zip(command[1::2], command[2::2], strict=True))
+    texts = dict(zip(command[1::2], command[2::2], strict=True))
     got = overridden(
         load_settings(DEPLOY / "config.yaml"),
         ledger=service["environment"]["MODICUM_LEDGER"],
-        host=words["--host"],
-        port=int(words["--port"]),
-        workers=int(words["--workers"]),
+        host=texts["--host"],
+        port=int(texts["--port"]),
+        workers=int(texts["--workers"]),
     )
     assert got == load_settings(DEPLOY / "config.yaml")
     assert bound_address(got) == "0.0.0.0"
@@ -290,8 +290,8 @@ def test_a_server_takes_the_example_of_settings(tmp_path: Path) -> None:
     finally:
         asyncio.run(parts.close())
     done = CliRunner().invoke(app, ["doctor", "--ledger", ledger, "--json"])
-    told = json.loads(done.stdout)
-    assert {one["check"] for one in told["checks"]} >= {"chain", "policy"}
+    document = json.loads(done.stdout)
+    assert {one["check"] for one in document["checks"]} >= {"chain", "policy"}
 
 
 # --- systemd ---
@@ -341,13 +341,13 @@ def started(unit: str) -> list[list[str]]:
     lines = re.findall(r"^ExecStart(?:Pre)?=(.*)$", read(unit), re.MULTILINE)
     found = []
     for line in lines:
-        words = shlex.split(line)
-        if words[0].endswith("/sh"):
-            words = shlex.split(
-                re.sub(r"\$\$\(.*?\)", "NOW", words[-1][len("exec ") :])
+        texts = shlex.split(line)
+        if texts[0].endswith("/sh"):
+            texts = shlex.split(
+                re.sub(r"\$\$\(.*?\)", "NOW", texts[-1][len("exec ") :])
             )
-        assert words[0] == PROGRAM
-        found.append(words[1:])
+        assert texts[0] == PROGRAM
+        found.append(texts[1:])
     return found
 
 
@@ -362,22 +362,22 @@ def command_lines() -> list[list[str]]:
 def test_modicum_has_the_commands_and_options_that_are_run() -> None:
     lines = command_lines()
     assert ["db", "upgrade", "--check"] in lines
-    assert [words[0] for words in lines].count("serve") == 3
-    assert any(words[:2] == ["db", "backup"] for words in lines)
+    assert [texts[0] for texts in lines].count("serve") == 3
+    assert any(texts[:2] == ["db", "backup"] for texts in lines)
     served = CliRunner().invoke(app, ["serve", "--help"]).exit_code == 0
-    for words in lines:
-        if words[0] != "serve" or served:
-            assert is_understood(words), words
+    for texts in lines:
+        if texts[0] != "serve" or served:
+            assert is_understood(texts), texts
     assert not is_understood(["db", "upgrade", "--checks"])
     assert not is_understood(["db", "upgrades", "--check"])
 
 
-def is_understood(words: list[str]) -> bool:
+def is_understood(texts: list[str]) -> bool:
     """Return whether there are such a command and such options, without running it.
 
     Help comes after all options were read; one that is not there is told before.
     """
-    return CliRunner().invoke(app, [*words, "--help"]).exit_code == 0
+    return CliRunner().invoke(app, [*texts, "--help"]).exit_code == 0
 
 
 def test_names_of_backups_are_new_each_second() -> None:
@@ -385,9 +385,9 @@ def test_names_of_backups_are_new_each_second() -> None:
     (line,) = re.findall(r"^ExecStart=(.*)$", read("modicum-backup.service"), re.M)
     _, _, script = shlex.split(line)
     script = script.replace("$$", "$").replace("%%", "%").replace(PROGRAM, "echo")
-    said = run("/bin/sh", "-ec", script).stdout
+    output = run("/bin/sh", "-ec", script).stdout
     pattern = r"db backup /var/lib/modicum/backups/ledger-\d{8}T\d{6}Z\.db\n"
-    assert re.fullmatch(pattern, said)
+    assert re.fullmatch(pattern, output)
 
 
 def test_the_environment_of_the_unit_names_a_ledger_and_no_password() -> None:

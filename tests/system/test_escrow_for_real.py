@@ -77,10 +77,10 @@ def test_a_signal_comes_back_from_data_that_nobody_can_read(town: Town) -> None:
     assert abs(Fraction(signal.score or 9) - Fraction(1, 2)) < Fraction(1, 10)
     assert raw.bin == {"low": "0.5", "high": "0.55"}
     # Nothing that was put in or computed lies anywhere as it is.
-    told = {b"person,town", b"north", b"tables", b"score(", b"modicum-answers"}
+    reply = {b"person,town", b"north", b"tables", b"score(", b"modicum-answers"}
     for path in (town.folder / "vault").iterdir():
         content = path.read_bytes()
-        assert not [one for one in told if one in content], path.name
+        assert not [one for one in reply if one in content], path.name
     ledger = (town.folder / "ledger.db").read_bytes()
     assert b"299,north" not in ledger
     assert b"modicum-answers" not in ledger
@@ -121,10 +121,10 @@ def test_what_cannot_be_asked_is_not_registered(
     with pytest.raises(mo.InputError, match=why) as caught:
         town.office("olga").register("people", rows, Declared(TABLES, media), OWNED)
     assert caught.value.code.value == "MOD817"
-    said = "".join(
+    text = "".join(
         f"{one.message}{one.label}{one.help}" for one in caught.value.problems
     )
-    assert "north" not in said.replace("`north`", "")
+    assert "north" not in text.replace("`north`", "")
     assert "people" not in town.office("olga").data()
     kept = [one.suffix for one in (town.folder / "vault").glob("*")]
     assert ".sealed" not in kept

@@ -70,8 +70,8 @@ def test_two_owners_and_two_analysts_from_a_census_to_a_signal(tmp_path: Path) -
             priced(desk, amir)
         answered(desk)
         scored(desk)
-        told = {name: let_go(desk, name) for name in ("signal", "raw", "learned")}
-        compared(told)
+        result = {name: let_go(desk, name) for name in ("signal", "raw", "learned")}
+        compared(result)
         hidden(desk)
         recorded(desk, url, tmp_path)
 
@@ -106,20 +106,20 @@ def priced(desk: Desk, amir: Any) -> None:
     assert (found["asked"], found["loss"], found["fits"]) == ("0.1", "0.08", False)
     text = query("counts", found["loss"])
     done(desk.propose("amir", "query", "counts", queries=[text], exact=True))
-    asked = mo.contract_risk(amir, "counts")
-    choice = asked.choose(Fraction(TAU))
+    request = mo.contract_risk(amir, "counts")
+    choice = request.choose(Fraction(TAU))
     assert choice.epsilon == Fraction("0.08")
-    assert asked.fits(choice)
+    assert request.fits(choice)
     again = {"contract": "counts", "tau": TAU}
-    assert desk.told("pavel", "POST", "/escrow/risk", again) == asked.to_dict(choice)
+    assert desk.told("pavel", "POST", "/escrow/risk", again) == request.to_dict(choice)
 
 
 def answered(desk: Desk) -> None:
     """The query runs; its private answers go out, to the analyst alone."""
-    looked = desk.told("olga", "GET", "/escrow/contracts/counts")
-    (asks,) = looked["queries"]
-    assert asks["decision"]["decision"] == "allow"
-    assert "GROUP BY education" in asks["text"]
+    review = desk.told("olga", "GET", "/escrow/contracts/counts")
+    (requests,) = review["queries"]
+    assert requests["decision"]["decision"] == "allow"
+    assert "GROUP BY education" in requests["text"]
     refused(desk.propose("amir", "output", "out", query="counts"), *NOT_SO)
     desk.agree("counts", "run")
     desk.run("counts", "exact", "private")
@@ -148,11 +148,11 @@ def scored(desk: Desk) -> None:
     for name, evaluation, results in tasks:
         own = {"query": "counts", "program": task(evaluation), **LIMITS}
         done(desk.propose("amir", "task", name, **own))
-        looked = desk.told("olga", "GET", f"/escrow/contracts/{name}")["program"]
-        assert looked["catalogue"] == f"{next(iter(evaluation))}@1"
-        assert "def score(" in looked["text"]
-        assert (looked["arguments"]["target"], looked["seconds"]) == ("income", 8)
-        assert [one["kind"] for one in looked["remarks"]] == []
+        review = desk.told("olga", "GET", f"/escrow/contracts/{name}")["program"]
+        assert review["catalogue"] == f"{next(iter(evaluation))}@1"
+        assert "def score(" in review["text"]
+        assert (review["arguments"]["target"], review["seconds"]) == ("income", 8)
+        assert [one["kind"] for one in review["remarks"]] == []
         refused(desk.propose("amir", "signal", "early", task=name), *NOT_SO)
         desk.agree(name, "run")
         desk.run(name, *results)
@@ -172,13 +172,13 @@ def let_go(desk: Desk, name: str) -> Any:
     return desk.told("amir", "POST", f"/escrow/contracts/{name}:receive")
 
 
-def compared(told: Mapping[str, Any]) -> None:
+def compared(result: Mapping[str, Any]) -> None:
     """What is told is private but for two bins, and noise has cost something."""
-    private = {name: one["differentially_private"] for name, one in told.items()}
+    private = {name: one["differentially_private"] for name, one in result.items()}
     assert private == {"signal": True, "raw": False, "learned": False}
-    assert (told["raw"]["score"], told["signal"]["bin"]) == (None, None)
-    noisy = Fraction(told["signal"]["score"])
-    bins = {name: told[name]["bin"] for name in ("raw", "learned")}
+    assert (result["raw"]["score"], result["signal"]["bin"]) == (None, None)
+    noisy = Fraction(result["signal"]["score"])
+    bins = {name: result[name]["bin"] for name in ("raw", "learned")}
     for found in bins.values():
         assert Fraction(found["high"]) - Fraction(found["low"]) == Fraction("0.05")
     assert Fraction("0.6") < noisy < Fraction("0.74")
@@ -206,8 +206,8 @@ def hidden(desk: Desk) -> None:
         refused(desk.ask("ann", "GET", f"{path}/approvals"), *UNKNOWN)
         for step in ("run", "receive"):
             refused(desk.try_to("ann", step, name), *UNKNOWN)
-        word = {"approves": True, "reason": "mine"}
-        refused(desk.ask("ann", "POST", f"{path}/approvals", word, '"0"'), *UNKNOWN)
+        vote = {"approves": True, "reason": "mine"}
+        refused(desk.ask("ann", "POST", f"{path}/approvals", vote, '"0"'), *UNKNOWN)
     follows: list[tuple[str, Callable[[str], dict[str, object]]]] = [
         ("output", lambda name: {"query": name}),
         ("signal", lambda name: {"task": name}),
@@ -230,5 +230,5 @@ def recorded(desk: Desk, url: str, folder: Path) -> None:
     assert (report.entries, report.decisions) == (job["result"]["entries"], 1)
     assert (report.approvals, report.signed) == (14, 7)  # Of seven flows, by two.
     listed = desk.told("audra", "GET", "/ledger/entries")["entries"]
-    told = [one["what"] for one in listed if one["kind"] == "disclosure-recorded"]
-    assert told == disclosures
+    result = [one["what"] for one in listed if one["kind"] == "disclosure-recorded"]
+    assert result == disclosures

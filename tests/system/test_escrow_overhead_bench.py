@@ -24,14 +24,14 @@ def test_it_tells_what_each_side_takes(
     """How quick it is on few rows, under tests, decides nothing."""
     few = ["--rows", "50", "--runs", "1", "--profile", "--folder", str(tmp_path)]
     code = bench.main(few)
-    told = capsys.readouterr().out
-    assert told.startswith("50 rows (made-up people)")
+    output = capsys.readouterr().out
+    assert output.startswith("50 rows (made-up people)")
     for query in bench.SQL:
-        sides = re.findall(rf"^\| {query} \| (.+?) \| [\d.]+ \|", told, re.MULTILINE)
+        sides = re.findall(rf"^\| {query} \| (.+?) \| [\d.]+ \|", output, re.MULTILINE)
         assert tuple(sides) == bench.SIDES
-        assert f"| {query} | direct |" in told
-    assert re.search(r"telling it \(`carried_out`\) \| [\d.]+ \| \d+% \|", told)
-    assert code == (0 if "\nPASS: at most 3 s more" in told else 1)
+        assert f"| {query} | direct |" in output
+    assert re.search(r"telling it \(`carried_out`\) \| [\d.]+ \| \d+% \|", output)
+    assert code == (0 if "\nPASS: at most 3 s more" in output else 1)
     assert list(tmp_path.iterdir()) == []
 
 

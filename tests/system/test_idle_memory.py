@@ -72,10 +72,10 @@ sys.stdin.read()
 @contextmanager
 def idle(folder: Path) -> Iterator[int]:
     """Yield a process that ran a query and a task on rows it was never given."""
-    asked = query("r-1", "0.0001")
-    words = [str(folder), str(users()), asked, MODULE]
+    request = query("r-1", "0.0001")
+    texts = [str(folder), str(users()), request, MODULE]
     process = subprocess.Popen(
-        [sys.executable, "-c", WORK, *words],
+        [sys.executable, "-c", WORK, *texts],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

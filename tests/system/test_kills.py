@@ -74,14 +74,16 @@ class Crew:
         found = []
         for path in self._notes.glob("*.acks"):
             for line in path.read_text(encoding="utf-8").splitlines():
-                word, name = line.split()
-                found.append((word, name))
+                token, name = line.split()
+                found.append((token, name))
         return found
 
     def acknowledged(self) -> Counter[str]:
         """Return how many answers each worker has had."""
         return Counter(
-            name.partition("-")[0] for word, name in self.told() if word != UNAVAILABLE
+            name.partition("-")[0]
+            for token, name in self.told()
+            if token != UNAVAILABLE
         )
 
     def go_on(self) -> None:
@@ -98,7 +100,7 @@ class Crew:
 
     def check(self) -> None:
         """Hold the log, as it is now, against what was acknowledged before."""
-        told = [(word, name) for word, name in self.told() if word != UNAVAILABLE]
+        told = [(token, name) for token, name in self.told() if token != UNAVAILABLE]
         rows = list(self._place.rows())  # Others go on writing.
         self.findings = audit(lambda: rows, told)
         assert self.findings.mistakes == []
@@ -171,7 +173,7 @@ def test_a_server_that_restarts_is_waited_for(
             own_postgres.restart(how)
             crew.go_on()
             crew.check()
-        failures = sum(word == UNAVAILABLE for word, _ in crew.told())
+        failures = sum(token == UNAVAILABLE for token, _ in crew.told())
     crew.check()
     print(f"{3 * RESTARTS} restarts, {failures} times unavailable; {crew.findings}")
     assert crew.verify() == crew.findings.entries

@@ -38,10 +38,10 @@ def test_no_limit_is_overdrawn_and_nothing_is_lost(
     began = time.monotonic()
     run_all([job(place, number, seed, tmp_path) for number in range(PROCESSES)])
     lasted = time.monotonic() - began
-    told = acknowledged(tmp_path)
-    found = audit(place.rows, told)
+    result = acknowledged(tmp_path)
+    found = audit(place.rows, result)
     shares = fair_shares(tmp_path)
-    summarize(found, len(told), lasted, shares)
+    summarize(found, len(result), lasted, shares)
     assert found.mistakes == []
     assert found.kinds["release-denied"] > 0.1 * found.entries
     assert found.kinds["release-reserved"] > 0.1 * found.entries
@@ -73,8 +73,8 @@ def acknowledged(notes: Path) -> list[tuple[str, str]]:
     found = []
     for path in sorted(notes.glob("*.acks")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            word, name = line.split()
-            found.append((word, name))
+            token, name = line.split()
+            found.append((token, name))
     return found
 
 
@@ -89,10 +89,10 @@ def fair_shares(notes: Path) -> list[float]:
     return [count * len(counts) / sum(counts) for count in counts]
 
 
-def summarize(found: Findings, told: int, lasted: float, shares: list[float]) -> None:
+def summarize(found: Findings, result: int, lasted: float, shares: list[float]) -> None:
     per_second = found.entries / lasted
     print(
-        f"{PROCESSES} processes x {CLIENTS} clients, {told} acknowledged in"
+        f"{PROCESSES} processes x {CLIENTS} clients, {result} acknowledged in"
         f" {lasted:.0f} s ({per_second:.0f} entries/s), turns {min(shares):.2f} to"
         f" {max(shares):.2f} of a fair share; {found}"
     )

@@ -108,9 +108,9 @@ def another() -> str:
     return ASKING.replace("name: small", f"name: small-{next(_numbers)}", 1)
 
 
-def a_policy(rng: random.Random, told: Told) -> str:
+def a_policy(rng: random.Random, result: Told) -> str:
     """Return a policy: a new one, or one that people were asked about."""
-    known = told.value("/policies", "text", rng)
+    known = result.value("/policies", "text", rng)
     return another() if known is None or rng.random() < 0.5 else str(known)
 
 
@@ -177,8 +177,8 @@ class Scene:
                 self._post("amir", f"/releases/{one['release']}:start")
         for _ in range(2):
             digest = self._propose(another())
-            word = {"approves": True, "reason": "x"}
-            self._post("dara", f"/policies/{digest}/approvals", word)
+            vote = {"approves": True, "reason": "x"}
+            self._post("dara", f"/policies/{digest}/approvals", vote)
             fuzzer.get("olga", f"/policies/{digest}/approvals")
         for path in (
             *("/releases?status=reserved&status=started", "/requests"),
@@ -205,8 +205,8 @@ class Scene:
         self._post("amir", "/releases", one)
         return Filled({"reason": "x"}, path={"release": one["release"]}, who="amir")
 
-    def _started(self, rng: random.Random, told: Told) -> Filled:
-        one = self._reserved(rng, told)
+    def _started(self, rng: random.Random, result: Told) -> Filled:
+        one = self._reserved(rng, result)
         self._post("amir", f"/releases/{one.path['release']}:start")
         return one
 
@@ -218,12 +218,12 @@ class Scene:
     def _request(self, rng: random.Random, _: Told) -> Filled:
         return Filled(_cheap(rng, "public"), query={"reason": "x"}, who="amir")
 
-    def _statement(self, rng: random.Random, told: Told) -> Filled | None:
-        said = self._word(rng, told)
-        if said is None:
+    def _statement(self, rng: random.Random, result: Told) -> Filled | None:
+        text = self._word(rng, result)
+        if text is None:
             return None
-        asked = {"approves": "true", "reason": "x", "key": "0" * 64}
-        return Filled(path=said.path, query=asked, who="dara")
+        request = {"approves": "true", "reason": "x", "key": "0" * 64}
+        return Filled(path=text.path, query=request, who="dara")
 
     def _disclosure(self, rng: random.Random, _: Told) -> Filled:
         """Return what was told outside differential privacy, and who may say so."""
@@ -247,24 +247,24 @@ class Scene:
         """Ask for what needs approval; return what somebody says to it."""
         one = _cheap(rng, "public")
         self._post("amir", "/releases", one)
-        asked = self._server.get("dara", f"/requests/{one['release']}")
-        if asked.status_code != 200:
+        request = self._server.get("dara", f"/requests/{one['release']}")
+        if request.status_code != 200:
             return None  # It would be denied anyway.
         return Filled(
             {"approves": rng.random() < 0.5, "reason": "x"},
             path={"release": one["release"]},
-            headers={"If-Match": asked.headers["etag"]},
+            headers={"If-Match": request.headers["etag"]},
             who="dara",
         )
 
-    def _word_said(self, rng: random.Random, told: Told) -> Filled | None:
+    def _word_said(self, rng: random.Random, result: Told) -> Filled | None:
         """Return what somebody said just then, to be taken back."""
-        said = self._word(rng, told)
-        if said is None:
+        text = self._word(rng, result)
+        if text is None:
             return None
-        path = f"/requests/{said.path['release']}/approvals"
-        self._server.post("dara", path, said.body, headers=said.headers)
-        return Filled(path=said.path, headers=said.headers, who="dara")
+        path = f"/requests/{text.path['release']}/approvals"
+        self._server.post("dara", path, text.body, headers=text.headers)
+        return Filled(path=text.path, headers=text.headers, who="dara")
 
     def _word_on_policy(self, rng: random.Random, _: Told) -> Filled:
         return Filled(
@@ -273,10 +273,10 @@ class Scene:
             who="dara",
         )
 
-    def _word_on_policy_said(self, rng: random.Random, told: Told) -> Filled:
-        said = self._word_on_policy(rng, told)
-        self._post("dara", f"/policies/{said.path['digest']}/approvals", said.body)
-        return said
+    def _word_on_policy_said(self, rng: random.Random, result: Told) -> Filled:
+        text = self._word_on_policy(rng, result)
+        self._post("dara", f"/policies/{text.path['digest']}/approvals", text.body)
+        return text
 
     def _token(self, _: random.Random, __: Told) -> Filled:
         made = self._server.post("amir", "/tokens", {}).json()
@@ -294,18 +294,18 @@ class Scene:
     def _opened(self, _: random.Random, __: Told) -> Filled:
         return Filled(path={"round_id": self._round()}, who="petra")
 
-    def _policy(self, rng: random.Random, told: Told) -> Filled:
-        text = a_policy(rng, told)
+    def _policy(self, rng: random.Random, result: Told) -> Filled:
+        text = a_policy(rng, result)
         return Filled(text.encode(), "application/yaml")
 
-    def _against(self, rng: random.Random, told: Told) -> Filled:
-        return replace(self._told_to_officers(rng, told), query={"against": "active"})
+    def _against(self, rng: random.Random, result: Told) -> Filled:
+        return replace(self._told_to_officers(rng, result), query={"against": "active"})
 
-    def _weighed(self, rng: random.Random, told: Told) -> Filled:
-        return replace(self._told_to_officers(rng, told), query={"accept": []})
+    def _weighed(self, rng: random.Random, result: Told) -> Filled:
+        return replace(self._told_to_officers(rng, result), query={"accept": []})
 
-    def _told_to_officers(self, rng: random.Random, told: Told) -> Filled:
-        return replace(self._policy(rng, told), who="olga")
+    def _told_to_officers(self, rng: random.Random, result: Told) -> Filled:
+        return replace(self._policy(rng, result), who="olga")
 
     def _active(self, _: random.Random, __: Told) -> Filled:
         known = self._server.get("olga", "/policies").json()["policies"]
@@ -347,20 +347,20 @@ class Scene:
             path={"round_id": self._round()},
         )
 
-    def _plan(self, rng: random.Random, told: Told) -> Filled | None:
+    def _plan(self, rng: random.Random, result: Told) -> Filled | None:
         """Return a plan that was made just then."""
-        wishes = self._wishes(rng, told)
+        requests = self._wishes(rng, result)
         began = self._server.post(
-            "petra", f"/rounds/{wishes.path['round_id']}/plan", wishes.body
+            "petra", f"/rounds/{requests.path['round_id']}/plan", requests.body
         )
         plan = finished(self._server, "petra", began)["result"]
         tag = f'"{plan["ledger"]["head"]}"'
         return Filled(plan, headers={"If-Match": tag}, who="petra")
 
-    def _committed(self, rng: random.Random, told: Told) -> Filled | None:
+    def _committed(self, rng: random.Random, result: Told) -> Filled | None:
         found = self._server.get("olga", "/plans").json()["plans"]
         if not found:
-            plan = self._plan(rng, told)
+            plan = self._plan(rng, result)
             assert plan is not None
             self._server.post("petra", "/plans:commit", plan.body, headers=plan.headers)
             return None
@@ -380,8 +380,8 @@ class Scene:
         return str(self._server.get("olga", path).headers["etag"])
 
     def _approve(self, digest: str) -> None:
-        word = {"approves": True, "reason": "x"}
-        self._post("dara", f"/policies/{digest}/approvals", word)
+        vote = {"approves": True, "reason": "x"}
+        self._post("dara", f"/policies/{digest}/approvals", vote)
 
     def _post(self, who: str, path: str, document: object = None) -> None:
         query = {"reason": "x"} if path == "/releases" else {}
@@ -415,32 +415,32 @@ def test_generated_calls_break_nothing(
 ) -> None:
     (tmp_path / "policy.yaml").write_text(ASKING)
     (tmp_path / "rows.csv").write_text("age\n30\n40\n")
-    heard = Heard()
+    received = Heard()
     for turn in range(examples(1)):
         start = int(the_seed()) + 10**6 * turn
         cases: list[Case[Any]] = []
-        for begun in range(0, CALLS, CALLS_EACH):
+        for started in range(0, CALLS, CALLS_EACH):
             place = next(places)
-            with fuzzed(place, tmp_path, heard) as (scene, fuzzer):
+            with fuzzed(place, tmp_path, received) as (scene, fuzzer):
                 cases = cases or fuzzer.cases(CALLS, start)
-                for done in range(begun, begun + CALLS_EACH, TURN):
+                for done in range(started, started + CALLS_EACH, TURN):
                     scene.set_up(fuzzer)
                     fuzzer.run(cases[done : done + TURN], start + done)
             assert mo.open(place.address).verify().entries > 0
         # A soak tells what it found as it goes on: it may take an hour.
-        print(heard.news(), flush=True)
-    print(f"\n{heard.calls} calls\n{heard.table()}")
-    assert not heard.failures, "\n".join(
-        f"{' '.join(kind)}\n{told}" for kind, told in heard.failures.items()
+        print(received.news(), flush=True)
+    print(f"\n{received.calls} calls\n{received.table()}")
+    assert not received.failures, "\n".join(
+        f"{' '.join(kind)}\n{result}" for kind, result in received.failures.items()
     )
-    assert heard.calls >= examples(CALLS)
+    assert received.calls >= examples(CALLS)
     # Who hears nothing but refusals learns little.
-    assert heard.seldom_done(DONE_PERCENT) == []
+    assert received.seldom_done(DONE_PERCENT) == []
 
 
 @contextmanager
 def fuzzed(
-    place: LedgerPlace, folder: Path, heard: Heard
+    place: LedgerPlace, folder: Path, received: Heard
 ) -> Iterator[tuple[Scene, Fuzzer]]:
     """Serve a new ledger, and yield what calls are about and who makes them."""
     with served(
@@ -458,4 +458,4 @@ def fuzzed(
         both = [ByBearer(PEOPLE), *server.parts.recognizing._authenticators]
         server.parts.recognizing = Recognizing(both)
         scene = Scene(server)
-        yield scene, Fuzzer(server.url, WHO, scene.stories, heard)
+        yield scene, Fuzzer(server.url, WHO, scene.stories, received)

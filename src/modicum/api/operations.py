@@ -218,7 +218,9 @@ LINT_POLICY: Final = _send("/policies:lint", policy.Lint, POLICY_FILE)
 COMPILE_POLICY: Final = _send("/policies:compile", policy.CompiledPage, POLICY_FILE)
 DIFF_POLICY: Final = _send("/policies:diff", policy_change.Differences, POLICY_FILE)
 SIMULATE_POLICY: Final = _job("/policies:simulate", POLICY_FILE)
-WEIGH_POLICY: Final = _send("/policies:weigh", approval.Activation, POLICY_FILE, 409)
+PREVIEW_ACTIVATION: Final = _send(
+    "/policies:weigh", approval.Activation, POLICY_FILE, 409
+)
 ACTIVATE_POLICY: Final = _step(
     "/policies:activate", approval.Activation, POLICY_FILE, reviewed=True
 )

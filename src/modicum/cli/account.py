@@ -72,17 +72,17 @@ def mechanism(
         if show_all:
             _print_kinds(as_json=as_json)
             return
-        asked, given = _asked(given)
+        unknowns, given = _asked(given)
         kind, values = _mechanism(given)
         found = None
         if target is not None:
             budget = words.budget(target)
-            name, value = calibrated(kind, values, budget, runs=times, find=asked)
+            name, value = calibrated(kind, values, budget, runs=times, find=unknowns)
             found, values = name, {**values, name: value}
             if delta is None and isinstance(budget, ApproxBudget):
                 delta = _exact(budget.delta)
-        elif asked:
-            raise typer.BadParameter(f"`{asked}=?` needs a target: give --for")
+        elif unknowns:
+            raise typer.BadParameter(f"`{unknowns}=?` needs a target: give --for")
         curve = composed([(curve_of_kind(kind, values), times)])
         known = complete_values(kind, values)
         if as_json:
@@ -107,11 +107,11 @@ def mechanism(
 
 def _asked(given: list[str] | None) -> tuple[str, list[str]]:
     """Return the parameter to compute, written NAME=?, and the other words."""
-    asked = [word for word in given or () if word.endswith("=?")]
-    if len(asked) > 1:
+    unknowns = [argument for argument in given or () if argument.endswith("=?")]
+    if len(unknowns) > 1:
         raise typer.BadParameter("only one parameter can be open: one `=?`")
-    others = [word for word in given or () if word not in asked]
-    return (asked[0].removesuffix("=?") if asked else ""), others
+    others = [argument for argument in given or () if argument not in unknowns]
+    return (unknowns[0].removesuffix("=?") if unknowns else ""), others
 
 
 def _mechanism(given: list[str] | None) -> tuple[Kind, Values]:
@@ -404,16 +404,16 @@ def _target(
 ) -> Target:
     from modicum.accounting.conversions.guarantees import Target
 
-    asked: dict[str, tuple[Wanted, str | None, str]] = {
+    unknowns: dict[str, tuple[Wanted, str | None, str]] = {
         "eps": ("eps" if delta is not None else "pure", delta, "--delta"),
         "delta": ("delta", eps, "--eps"),
         "rho": ("rho", None, ""),
         "mu": ("mu", None, ""),
         "rdp": ("rdp", order, "--order"),
     }
-    if to not in asked:
-        raise typer.BadParameter(f"--to: `{to}` is not one of {', '.join(asked)}")
-    measure, at, option = asked[to]
+    if to not in unknowns:
+        raise typer.BadParameter(f"--to: `{to}` is not one of {', '.join(unknowns)}")
+    measure, at, option = unknowns[to]
     if at is None and measure in {"delta", "rdp"}:
         raise typer.BadParameter(f"--to {to} needs {option}")
     unused = {"--delta": delta, "--eps": eps, "--order": order}

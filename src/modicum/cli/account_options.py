@@ -31,13 +31,13 @@ def number(text: str, where: str) -> Fraction:
     return found
 
 
-def settings(words: Sequence[str]) -> dict[str, Fraction]:
+def settings(arguments: Sequence[str]) -> dict[str, Fraction]:
     """Return the numbers of words such as ``sigma=4``."""
     found: dict[str, Fraction] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for setting in arguments:
+        name, equals, value = setting.partition("=")
         if not equals:
-            raise typer.BadParameter(f"`{word}` is not of the form NAME=NUMBER")
+            raise typer.BadParameter(f"`{setting}` is not of the form NAME=NUMBER")
         if name in found:
             raise typer.BadParameter(f"`{name}` is given twice")
         found[name] = number(value, name)

@@ -209,10 +209,10 @@ def _stated(
 def _print_bits(statement: Statement) -> None:
     """Print disclosures outside differential privacy, by person and data set."""
     for one in statement.story.escrow.bits:
-        if one.told:
-            told = f"{one.person} received {one.told} bits of {one.data}"
+        if one.disclosed:
+            text = f"{one.person} received {one.disclosed} bits of {one.data}"
             limit = f"not differentially private; {one.allowed} are allowed"
-            print(printable(f"  {told}, {limit}"))
+            print(printable(f"  {text}, {limit}"))
 
 
 def refuse_no_output(output: Path | None, *, as_json: bool) -> None:

@@ -64,8 +64,8 @@ def backfill(
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, policy=policy, actor=actor)
         submissions = _prepared(workspace, files)
-        ask = not (yes or dry_run)
-        _confirm(workspace, submissions, ask=ask, as_json=as_json)
+        confirm = not (yes or dry_run)
+        _confirm(workspace, submissions, confirm=confirm, as_json=as_json)
         target = on_trial(workspace) if dry_run else workspace
         decisions = list(_recorded(target, submissions, as_json=as_json))
         if as_json:
@@ -100,7 +100,11 @@ def _prepared(workspace: Workspace, files: Sequence[Path]) -> list[Submission]:
 
 
 def _confirm(
-    workspace: Workspace, submissions: Sequence[Submission], *, ask: bool, as_json: bool
+    workspace: Workspace,
+    submissions: Sequence[Submission],
+    *,
+    confirm: bool,
+    as_json: bool,
 ) -> None:
     """Warn of releases without `periods`, and ask for confirmation."""
     from modicum.api.local.evaluation import every_period
@@ -116,10 +120,10 @@ def _confirm(
         f"{len(bare)} of {len(new)} release{'' if len(new) == 1 else 's'} {no}"
         f" `periods`: {each} will be charged to {bare[0]}"
     )
-    if ask and not (as_json or not sys.stdin.isatty()):
+    if confirm and not (as_json or not sys.stdin.isatty()):
         note(f"warning: {warning}")
         typer.confirm("Record them anyway?", abort=True, err=True)
-    elif ask:
+    elif confirm:
         raise typer.BadParameter(
             f"{warning}; give their `periods`, or confirm",
             param_hint="--yes",
@@ -179,15 +183,15 @@ def _summary(decisions: Sequence[Decision], *, dry_run: bool) -> str:
     again = len(decisions) - new
     over = sorted({rule for one in decisions for rule in one.over_limit})
     verb = "would be recorded" if dry_run else "recorded"
-    told = [f"{new} release{'' if new == 1 else 's'} {verb}"]
-    told += [f"{again} already existed"] if again else []
+    lines = [f"{new} release{'' if new == 1 else 's'} {verb}"]
+    lines += [f"{again} already existed"] if again else []
     if over:
         more = len(over) - _OVER_NAMED
         named = ", ".join(over[:_OVER_NAMED]) + (
             f" and {more} more" if more > 0 else ""
         )
-        told.append(f"over their limit {'then' if dry_run else 'now'}: {named}")
-    return "; ".join(told)
+        lines.append(f"over their limit {'then' if dry_run else 'now'}: {named}")
+    return "; ".join(lines)
 
 
 def redescribe(
@@ -230,20 +234,20 @@ def redescribe(
 def _redescribed_lines(found: Sequence[tuple[str, Requested | None]]) -> Iterator[str]:
     shared: list[tuple[str, str]] = []
     it = "it" if len(found) == 1 else "one alone"
-    for name, asked in found:
-        if asked is None:
+    for name, details in found:
+        if details is None:
             yield f"{name}: already described so; nothing to request"
             continue
-        again = " already" if asked.repeated else ""
-        yield f"{name}: a correction is requested{again} (entry {asked.request.seq})"
-        over = ", ".join(asked.decision.over_limit)
+        again = " already" if details.repeated else ""
+        yield f"{name}: a correction is requested{again} (entry {details.request.seq})"
+        over = ", ".join(details.decision.over_limit)
         rules = (
             f"over their limit: {over}"
             if over
             else "none of its rules is over its limit"
         )
         shared.append((name, f"with {it}, {rules}"))
-        shared.extend((name, line) for line in approval_lines(asked.hearings))
+        shared.extend((name, line) for line in approval_lines(details.approval_states))
     yield from once(shared)
     if shared:
         named = shared[0][0] if len(found) == 1 else "FILE"

@@ -32,10 +32,10 @@ def demo(
         place = folder if folder is not None else Path(name)
         with console(stderr=True).status("recording the past"):
             made = make_demo(name, place)
-        _tell(made)
+        _show(made)
 
 
-def _tell(made: Demo) -> None:
+def _show(made: Demo) -> None:
     folder = made.folder
     print(f"Made {folder}: policy.yaml, past-releases.yaml, releases/, ledger.db\n")
     print("The policy compiles to rules:")
@@ -57,10 +57,10 @@ def _tell(made: Demo) -> None:
     denied = next(one for _, one in made.decisions if not one.allowed)
     print("\nOne denial, explained:")
     print(denied.explain())
-    _tell_next(folder)
+    _show_next(folder)
 
 
-def _tell_next(folder: Path) -> None:
+def _show_next(folder: Path) -> None:
     print(
         f"""
 Next steps, in {folder}:

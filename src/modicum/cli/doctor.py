@@ -93,7 +93,7 @@ def _print(found: Diagnosis) -> None:
 
     width = max(len(one.check) for one in found.findings)
     for one in found.findings:
-        print(printable(f"{one.status.value:<5} {one.check:<{width}}  {one.says}"))
+        print(printable(f"{one.status.value:<5} {one.check:<{width}}  {one.message}"))
         if one.remedy:
             print(printable(f"{'':<5} {'':<{width}}  help: {one.remedy}"))
     counts = {status: found.count(status) for status in Status}

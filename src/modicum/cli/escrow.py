@@ -145,21 +145,21 @@ def approve(
         signer = signer_of(key, passphrase_file)
         office = open_escrow(ledger, actor).escrow
         if version is not None:
-            spoken = office.approve_data(
+            receipt = office.approve_data(
                 Version(name, version),
                 reason=reason,
                 head=head,
                 content=content,
                 key=signer,
             )
-            _print_said_to_data(spoken, as_json=as_json)
+            _print_data_vote(receipt, as_json=as_json)
             return
-        said = office.approve(
+        vote = office.approve(
             name, reason=reason, head=head, content=content, key=signer
         )
-        if said.flow.contract.flow == "raw-signal":
+        if vote.flow.contract.flow == "raw-signal":
             note(escrow_submit.RAW)
-        _print_said(said, as_json=as_json)
+        _print_vote(vote, as_json=as_json)
 
 
 @app.command()
@@ -184,32 +184,32 @@ def reject(
         signer = signer_of(key, passphrase_file)
         office = open_escrow(ledger, actor).escrow
         if version is not None:
-            spoken = office.reject_data(
+            receipt = office.reject_data(
                 Version(name, version), reason=reason, content=content, key=signer
             )
-            _print_said_to_data(spoken, as_json=as_json)
+            _print_data_vote(receipt, as_json=as_json)
             return
-        said = office.reject(name, reason=reason, content=content, key=signer)
-        _print_said(said, as_json=as_json)
+        vote = office.reject(name, reason=reason, content=content, key=signer)
+        _print_vote(vote, as_json=as_json)
 
 
-def _print_said_to_data(said: RecordedVersionVote, *, as_json: bool) -> None:
+def _print_data_vote(vote: RecordedVersionVote, *, as_json: bool) -> None:
     from modicum.api.local.views.contracts import version_receipt_view
 
     if as_json:
-        print_json(version_receipt_view(said))
+        print_json(version_receipt_view(vote))
         return
-    for line in version_vote_lines(said):
+    for line in version_vote_lines(vote):
         print(printable(line))
 
 
-def _print_said(said: RecordedContractVote, *, as_json: bool) -> None:
+def _print_vote(vote: RecordedContractVote, *, as_json: bool) -> None:
     from modicum.api.local.views.contracts import receipt_view
 
     if as_json:
-        print_json(receipt_view(said))
+        print_json(receipt_view(vote))
         return
-    for line in vote_lines(said):
+    for line in vote_lines(vote):
         print(printable(line))
 
 

@@ -285,8 +285,8 @@ def rotate(vault: RequiredVault, vault_keys: Keys, as_json: Json = False) -> Non
     with reporting(as_json=as_json):
         done = rotate_keys(vault, vault_keys)
         if as_json:
-            told = {"current": done.current, "moved": done.moved, "kept": done.kept}
-            print_json(told)
+            document = {"current": done.current, "moved": done.moved, "kept": done.kept}
+            print_json(document)
             return
         print(printable(f"{done.current} now wraps {done.moved:,} more data keys"))
         if done.kept:

@@ -191,8 +191,8 @@ def columns_of(
         return None
     return {
         release: [
-            *(key.name for key in one.asked.query.keys),
-            *(each.name for each in one.asked.query.aggregates),
+            *(key.name for key in one.request.query.keys),
+            *(each.name for each in one.request.query.aggregates),
         ]
         for release, one in queries.items()
     }
@@ -466,9 +466,9 @@ def _print(workspace: Workspace, flow: Flow, *, as_json: bool) -> None:
     from modicum.api.local.escrow.review import contract_review
     from modicum.api.local.views.contracts import listed_view
 
-    looked = contract_review(workspace, flow.contract.id)
+    review = contract_review(workspace, flow.contract.id)
     if as_json:
-        print_json(listed_view(looked))
+        print_json(listed_view(review))
         return
-    for line in terms_lines(looked):
+    for line in terms_lines(review):
         print(printable(line))

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from modicum.ledger.state.flow import Flow
 
 
-def terms_lines(looked: ContractReview) -> Iterator[str]:
+def terms_lines(review: ContractReview) -> Iterator[str]:
     """Yield the description of a new contract."""
-    flow = looked.flow
+    flow = review.flow
     yield f"{heading(flow)}, until {seconds(flow.contract.expires_at)}"
-    yield from consent_lines(looked.consents)
-    if looked.waits:
+    yield from consent_lines(review.consents)
+    if review.waits:
         yield f"next: its owners review it:  modicum escrow show {flow.contract.id}"
 
 
@@ -74,27 +74,27 @@ def consent_line(one: Consent) -> str:
     return line
 
 
-def version_vote_lines(said: RecordedVersionVote) -> Iterator[str]:
+def version_vote_lines(vote: RecordedVersionVote) -> Iterator[str]:
     """Yield the new vote of an owner on a version."""
-    called = f"version {said.version.number} of `{said.version.id}`"
-    yield _said(called, said)
-    yield consent_line(said.consent)
+    called = f"version {vote.version.number} of `{vote.version.id}`"
+    yield _vote_text(called, vote)
+    yield consent_line(vote.consent)
 
 
-def _said(called: str, said: RecordedContractVote | RecordedVersionVote) -> str:
-    verb = "approved" if said.approves else "rejected"
-    already = f" already (entry {said.seq})" if said.repeated else ""
-    signed = f", signed with {said.key[:12]}" if said.key else ""
-    return f"{called} {verb} by {said.by}{signed}{already}"
+def _vote_text(called: str, vote: RecordedContractVote | RecordedVersionVote) -> str:
+    verb = "approved" if vote.approves else "rejected"
+    already = f" already (entry {vote.seq})" if vote.repeated else ""
+    signed = f", signed with {vote.key[:12]}" if vote.key else ""
+    return f"{called} {verb} by {vote.by}{signed}{already}"
 
 
-def vote_lines(said: RecordedContractVote) -> Iterator[str]:
+def vote_lines(vote: RecordedContractVote) -> Iterator[str]:
     """Yield the new vote of an owner."""
-    one = said.flow.contract
-    yield _said(f"contract `{one.id}`", said)
-    yield from consent_lines(said.consents)
-    if said.consents.given:
-        verb = "run" if said.flow.computes else "receive"
+    one = vote.flow.contract
+    yield _vote_text(f"contract `{one.id}`", vote)
+    yield from consent_lines(vote.consents)
+    if vote.consents.given:
+        verb = "run" if vote.flow.computes else "receive"
         yield f"next:  modicum escrow {verb} {one.id}"
 
 
@@ -149,11 +149,11 @@ def print_disclosed(found: DisclosedResult) -> None:
         _print_answers(answers)
     if found.answers is not None:
         return
-    told = "there is no score" if found.score is None else f"score {found.score}"
+    text = "there is no score" if found.score is None else f"score {found.score}"
     if found.bin is not None:
-        told = f"score from {found.bin['low']} to {found.bin['high']}"
+        text = f"score from {found.bin['low']} to {found.bin['high']}"
     private = "" if found.private else "  (NOT differentially private)"
-    print(printable(f"{found.contract}: {told}{private}"))
+    print(printable(f"{found.contract}: {text}{private}"))
 
 
 def _print_answers(answers: Mapping[str, Any]) -> None:
@@ -287,7 +287,7 @@ def _print(
 
     for line in _head_lines(found):
         print(printable(line))
-    terms = found.looked.flow.contract.terms
+    terms = found.review.flow.contract.terms
     for one in found.queries:
         _print_charge("score" if isinstance(terms, TaskTerms) else "query", one)
     if isinstance(terms, TaskTerms):
@@ -295,14 +295,14 @@ def _print(
         for line in program_lines(terms, program, inspection, code=code):
             print(printable(line))
     print("\nowners:")
-    for line in consent_lines(found.looked.consents):
+    for line in consent_lines(found.review.consents):
         print(printable(line))
-    for word in found.words:
-        verb = "approved" if word.approves else "rejected"
-        print(printable(f"  {word.by} {verb} on {word.at[:10]}: {word.reason}"))
-    if not found.looked.waits:
+    for vote in found.votes:
+        verb = "approved" if vote.approves else "rejected"
+        print(printable(f"  {vote.by} {verb} on {vote.at[:10]}: {vote.reason}"))
+    if not found.review.waits:
         return
-    contract = found.looked.flow.contract
+    contract = found.review.flow.contract
     print(
         printable(
             f"approve exactly this:  modicum escrow approve {contract.id}"
@@ -314,7 +314,7 @@ def _print(
 def _head_lines(found: ContractRecord) -> Iterator[str]:
     from modicum.ledger.log.contracts import QueryTerms, RawSignalTerms
 
-    flow = found.looked.flow
+    flow = found.review.flow
     one, terms = flow.contract, flow.contract.terms
     yield f"{heading(flow)}: {found.reason}"
     yield f"  digest      {one.digest}"
@@ -329,7 +329,7 @@ def _head_lines(found: ContractRecord) -> Iterator[str]:
         yield f"  follows     {other.id} ({other.flow}, {other.digest[:12]})"
     yield f"  ends        {seconds(one.expires_at)}"
     yield f"  uses        {one.uses}, {flow.uses_left} left"
-    yield f"  status      {found.looked.stage}"
+    yield f"  status      {found.review.stage}"
     if isinstance(terms, QueryTerms) and "exact" in terms.results:
         yield "  computes    also exact answers, for scores; they are never disclosed"
     if isinstance(terms, RawSignalTerms):

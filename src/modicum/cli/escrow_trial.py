@@ -152,9 +152,9 @@ def _print(
         shown = f"{rows:,} synthetic row{'' if rows == 1 else 's'}"
         print(printable(f"answers to {release}: {shown}"))
     for name, one in runs.items():
-        told = "no score" if one.score is None else f"score {one.score:g}"
+        document = "no score" if one.score is None else f"score {one.score:g}"
         why = f" ({one.remark})" if one.remark else ""
-        print(printable(f"on {name} answers: {told}{why}"))
+        print(printable(f"on {name} answers: {document}{why}"))
         for line in one.printed.splitlines():
             print(printable(f"  | {line}"))
     for line in str(inspected(program)).splitlines():
@@ -311,26 +311,26 @@ def _own(workspace: Workspace, asked: QueryRisk) -> Risk:
 def _risk_to_dict(
     asked: QueryRisk, choice: Choice, found: Risk | None, tau: str
 ) -> dict[str, Any]:
-    told = asked.to_dict(choice)
+    document = asked.to_dict(choice)
     if found is None:
-        return told
+        return document
     from modicum.ops.escrow.epsilon_choice import OWNERS_ONLY
     from modicum.risk.measurement.documents import risk_to_dict
 
     advice = risk_to_dict(found, found.choose(tau, choice="as-published"))
-    return {**told, "owners_only": {"warning": OWNERS_ONLY, **advice}}
+    return {**document, "owners_only": {"warning": OWNERS_ONLY, **advice}}
 
 
 def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
     from modicum.core.rationals import brief, number_spelled
     from modicum.ops.escrow.epsilon_choice import DISCRETE
 
-    query, measure, unit = asked.asked.query, asked.asked.measure, asked.asked.unit.name
+    query, measure, unit = asked.risky.query, asked.risky.measure, asked.risky.unit.name
     of = f" of the contract `{asked.contract}`" if asked.contract else ""
     yield f"query `{query.heading.id}`{of}, on version {asked.data.number} of the data"
-    yield f"requests   {unit}: {{{measure}: {number_spelled(query.asked.loss)}}}"
-    told = "none" if choice.epsilon is None else brief(choice.epsilon)
-    yield f"epsilon    {told}"
+    yield f"requests   {unit}: {{{measure}: {number_spelled(query.request.loss)}}}"
+    document = "none" if choice.epsilon is None else brief(choice.epsilon)
+    yield f"epsilon    {document}"
     yield (
         f"claim      {choice.claim.value}: no row was read; it may be shared with"
         " analysts"

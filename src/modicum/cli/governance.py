@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from modicum.storage.proofs.signing_keys import SigningKey
 
 
-def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
+def approval_lines(states: Iterable[ApprovalState]) -> Iterator[str]:
     """Yield the state of each approval, and whether it is given."""
     from modicum.api.local.governance.approval_cases import approval_state_text
 
@@ -32,7 +32,7 @@ def approval_lines(heard: Iterable[ApprovalState]) -> Iterator[str]:
         printable(
             f"{'ok     ' if one.given else 'MISSING'}  {approval_state_text(one)}"
         )
-        for one in heard
+        for one in states
     )
 
 
@@ -100,7 +100,7 @@ def approve(
     """
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
-        _say(
+        _vote(
             subject,
             governance_of(ledger, actor),
             lambda office, release: office.approve(
@@ -122,7 +122,7 @@ def reject(
     """Reject a release, or withdraw an approval; it is blocked until you approve."""
     with reporting(as_json=as_json):
         signer = signer_of(key, passphrase_file)
-        _say(
+        _vote(
             subject,
             governance_of(ledger, actor),
             lambda office, release: office.reject(release, reason=reason, key=signer),
@@ -137,7 +137,7 @@ def signer_of(key: Path | None, passphrase_file: Path | None) -> SigningKey | No
     return None if key is None else open_key(key, passphrase_file)
 
 
-def _say(
+def _vote(
     subject: str,
     office: Governance,
     verb: Callable[[Governance, Node | str], RecordedVote],
@@ -148,14 +148,14 @@ def _say(
     from modicum.api.schema.approval import CastVotes
 
     named = list(named_releases(subject))
-    said = in_turn(named, lambda one: verb(office, one), _name)
+    votes = in_turn(named, lambda one: verb(office, one), _name)
     if as_json:
-        print_json(CastVotes(votes=tuple(map(receipt_view, said))))
+        print_json(CastVotes(votes=tuple(map(receipt_view, votes))))
         return
-    for one in said:
+    for one in votes:
         print_vote(one)
-    spoken = zip(said, named, strict=True)
-    _warn_of_nobody([node for one, node in spoken if one.approves and one.decision])
+    pairs = zip(votes, named, strict=True)
+    _warn_of_nobody([node for one, node in pairs if one.approves and one.decision])
 
 
 def _name(subject: Node | str) -> str:
@@ -181,22 +181,22 @@ def _warn_of_nobody(named: Iterable[Node | str]) -> None:
         )
 
 
-def print_vote(said: RecordedVote) -> None:
+def print_vote(vote: RecordedVote) -> None:
     """Print a vote, and the approvals still missing."""
-    if said.repeated and said.seq == said.corrected_in:
+    if vote.repeated and vote.seq == vote.corrected_in:
         print(
-            printable(f"{said.topic.called}: already described so (entry {said.seq})")
+            printable(f"{vote.topic.called}: already described so (entry {vote.seq})")
         )
         return
-    verb = "approved" if said.approves else "rejected"
-    roles = f" as {' and '.join(said.roles)}" if said.roles else ""
-    already = f" already (entry {said.seq})" if said.repeated else ""
-    signed = f", signed with {said.key[:12]}" if said.key else ""
-    spoken = f"{said.topic.called} {verb} by {said.by}{roles}{signed}{already}"
-    print(printable(spoken))
-    if said.corrected_in:
-        print(f"  it is charged as now described (entry {said.corrected_in})")
-    for line in approval_lines(said.hearings):
+    verb = "approved" if vote.approves else "rejected"
+    roles = f" as {' and '.join(vote.roles)}" if vote.roles else ""
+    already = f" already (entry {vote.seq})" if vote.repeated else ""
+    signed = f", signed with {vote.key[:12]}" if vote.key else ""
+    text = f"{vote.topic.called} {verb} by {vote.by}{roles}{signed}{already}"
+    print(printable(text))
+    if vote.corrected_in:
+        print(f"  it is charged as now described (entry {vote.corrected_in})")
+    for line in approval_lines(vote.approval_states):
         print(f"  {line}")
 
 

@@ -50,8 +50,8 @@ class _Reading:
 
 def _is_plain(path: str | Path, info: Any) -> bool:
     """Return whether any path will do, and this one can be read or is not there."""
-    asked = info.exists or info.resolve_path or info.writable or info.path_type
-    anything = info.file_okay and info.dir_okay and not asked and info.parser is None
+    is_path = info.exists or info.resolve_path or info.writable or info.path_type
+    anything = info.file_okay and info.dir_okay and not is_path and info.parser is None
     return bool(anything) and (os.access(path, os.R_OK) or not os.path.lexists(path))
 
 

@@ -238,14 +238,14 @@ def show(
 
     with reporting(as_json=as_json):
         record = _record(ledger, entry)
-        told = entry_view(record, event_of(record, entry))
+        view = entry_view(record, event_of(record, entry))
         stored = decode(record.payload)
         body = stored["event"]["body"]  # type: ignore[call-overload,index]
         if as_json:
-            print_json({**asdict(told), "body": body})
+            print_json({**asdict(view), "body": body})
             return
-        print(printable(f"entry {entry}: {told.kind}  {told.what}"))
-        rows = {"at": told.at, "actor": told.actor, "hash": told.hash}
+        print(printable(f"entry {entry}: {view.kind}  {view.what}"))
+        rows = {"at": view.at, "actor": view.actor, "hash": view.hash}
         for key, value in [*rows.items(), *_shown(body)]:  # type: ignore[arg-type]
             print(printable(f"  {key}: {value}"))
 
@@ -254,7 +254,7 @@ def _record(ledger: str, entry: int) -> Record:
     from modicum.cli.ledger_access import open_workspace
     from modicum.core.errors import Code, InputError, Problem
 
-    _, read, _ = open_workspace(ledger).look()
+    _, read, _ = open_workspace(ledger).current()
     record = next(iter(read(entry - 1)), None)
     if record is None:
         raise InputError(
@@ -346,10 +346,10 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Create a ledger and activate a policy in it."""
-    from modicum.cli.ledger_access import open_or_begin
+    from modicum.cli.ledger_access import open_or_create
 
     with reporting(as_json=as_json):
-        workspace = open_or_begin(ledger, policy=policy, actor=actor)
+        workspace = open_or_create(ledger, policy=policy, actor=actor)
         before = workspace.state().seq
         state = workspace.init()
         compiled = workspace.policy()

@@ -27,13 +27,13 @@ def open_workspace(
     ledger: str, *, policy: Path | None = None, actor: str | None = None
 ) -> Workspace:
     """Return a ledger to work with. It is there: only `modicum init` begins one."""
-    workspace = open_or_begin(ledger, policy=policy, actor=actor)
+    workspace = open_or_create(ledger, policy=policy, actor=actor)
     if not workspace.exists():
         raise no_ledger_at(ledger)
     return workspace
 
 
-def open_or_begin(
+def open_or_create(
     ledger: str, *, policy: Path | None, actor: str | None = None
 ) -> Workspace:
     """Return a ledger to work with; it need not be there yet."""
@@ -57,7 +57,7 @@ def open_view(
         UsageError: If there is none, and no policy; or it was not there then.
         InputError: If the policy is malformed.
     """
-    view = open_or_begin(ledger, policy=policy)
+    view = open_or_create(ledger, policy=policy)
     if policy is None and not view.exists():
         raise no_ledger_at(ledger)
     return view if as_of is None else view.as_of(as_of)

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from modicum.cli.exit_codes import Exit
 from modicum.cli.group import ADVANCED, Commands, Group, imported
-from modicum.core.diagnostics import close_words
+from modicum.core.diagnostics import close_matches
 from modicum.core.errors import Code
 
 #: Maximum number of suggested commands.
@@ -94,21 +94,21 @@ class _Root(Group):
             if not isinstance(group, TyperGroup) or word.startswith("-"):
                 break
             if word not in group.commands:
-                meant = self._meant(word, f"{path} ")
-                if meant:
-                    ctx.fail(f"No such command {word!r}. Did you mean {meant}?")
+                suggestion = self._suggestion(word, f"{path} ")
+                if suggestion:
+                    ctx.fail(f"No such command {word!r}. Did you mean {suggestion}?")
                 break
             group, path = group.commands[word], f"{path} {word}"
         return super().resolve_command(ctx, args)
 
-    def _meant(self, word: str, inside: str) -> str:
+    def _suggestion(self, word: str, inside: str) -> str:
         """Return the commands that end with a word, or a similar one."""
         every = dict(_paths(self, "modicum"))
         own = [last for path, last in every.items() if path == inside + last]
         same = [path for path, last in every.items() if last == word]
-        found = [inside + last for last in close_words(word, own)] + same
+        found = [inside + last for last in close_matches(word, own)] + same
         if not found:
-            like = close_words(word, every.values())[:1]
+            like = close_matches(word, every.values())[:1]
             found = [path for path, last in every.items() if last in like]
         return " or ".join(f"`{path}`" for path in found[:_MEANT_MAX])
 
@@ -116,11 +116,11 @@ class _Root(Group):
 def _paths(group: TyperGroup, path: str) -> Iterator[tuple[str, str]]:
     """Yield each command with all its words, and its last one."""
     for name, command in group.commands.items():
-        words = f"{path} {name}"
+        typed = f"{path} {name}"
         if not command.hidden:
-            yield words, name
+            yield typed, name
         if isinstance(command, TyperGroup):
-            yield from _paths(command, words)
+            yield from _paths(command, typed)
 
 
 app = typer.Typer(

@@ -28,7 +28,7 @@ from modicum.cli.plan_files import (
 )
 from modicum.cli.plan_rotation import rotation
 from modicum.cli.plan_simulation import compare, simulate
-from modicum.cli.plan_simulation_options import known, words_of
+from modicum.cli.plan_simulation_options import count_text, known
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import printable
 
@@ -68,7 +68,7 @@ def note_unnamed_groups(
     ]
     if unnamed:
         note(
-            f"warning: {words_of(len(unnamed), 'request')} of {len(requests)}"
+            f"warning: {count_text(len(unnamed), 'request')} of {len(requests)}"
             f" {'names' if len(unnamed) == 1 else 'name'} no `groups`, and so also"
             f" {'reads' if len(unnamed) == 1 else 'read'} those that have not"
             f" started{_named(workspace)}"
@@ -227,15 +227,15 @@ def _print_remainders(found: Iterable[Remainder]) -> None:
     for title in ("USED", "LEFT"):
         table.add_column(title, justify="right", no_wrap=True)
     for one in found:
-        said = amounts(one.standing)
-        left = max(0, said.limit - said.together)
+        text = amounts(one.standing)
+        left = max(0, text.limit - text.together)
         table.add_row(
             str(one.group),
             escape(printable(one.until)),
             escape(printable(one.standing.rule.id)),
             escape(printable(one.standing.cell)),
-            f"{said.measure} {amount_text(said.together, said.scale)}",
-            room_text(left, said.scale),
+            f"{text.measure} {amount_text(text.together, text.scale)}",
+            room_text(left, text.scale),
         )
     print_table(table, spare=("RETIRED IN",))
 
@@ -306,15 +306,15 @@ def run(
         _check_options(solvers, engine, out)
         workspace = open_workspace(ledger, actor=actor)
         engine_of = engine_named(engine).make
-        asked = load(*requests, policy=workspace.policy())
+        requests_loaded = load(*requests, policy=workspace.policy())
         note_unread(requests)
         first, *others = (
-            workspace.rounds.plan(asked, solver=one, engine_of=engine_of)
+            workspace.rounds.plan(requests_loaded, solver=one, engine_of=engine_of)
             for one in solvers
         )
         if out is not None:
             write_plan_file(out, first)
-        note_unnamed_groups(workspace, asked, first)
+        note_unnamed_groups(workspace, requests_loaded, first)
         if as_json:
             compared = [_summary(one) for one in (first, *others)]
             print_json({**first.to_dict(), "compared": compared})
@@ -468,7 +468,7 @@ def _show_ledger(
         else:
             print_round(opened)
     for one in found:
-        count = words_of(len(one.releases), "release")
+        count = count_text(len(one.releases), "release")
         print(printable(f"{one.id}, round `{one.round}`: {count}"))
         if not whole:
             for release in one.releases:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modicum.cli.output import print_table, seconds
-from modicum.cli.plan_simulation_options import words_of
+from modicum.cli.plan_simulation_options import count_text
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
 
@@ -140,7 +140,7 @@ def print_plan(plan: Plan, *, requests: bool = False) -> None:
         worth = sum((one.utility for one in found), Fraction(0))
         share = _share(worth, plan.possible)
         table.add_row(outcome.value, str(len(found)), brief(worth), share)
-    table.add_row("all", str(len(plan.asked)), brief(plan.possible), "")
+    table.add_row("all", str(len(plan.outcomes)), brief(plan.possible), "")
     print_table(table)
     if plan.remark:
         print(printable(plan.remark))
@@ -168,9 +168,11 @@ def print_next(plan: Plan, out: Path | None) -> None:
     """Print the next steps with a plan."""
     if not plan.accepted:
         print("no request was accepted; the most common reason, with an example:")
-        for reason, count in Counter(one.why[:1] for one in plan.asked).most_common(1):
-            print(printable(f"  {count} of {len(plan.asked)}: {' '.join(reason)}"))
-            example = next(one for one in plan.asked if one.why[:1] == reason)
+        for reason, count in Counter(one.why[:1] for one in plan.outcomes).most_common(
+            1
+        ):
+            print(printable(f"  {count} of {len(plan.outcomes)}: {' '.join(reason)}"))
+            example = next(one for one in plan.outcomes if one.why[:1] == reason)
             for line in example.why[1:]:
                 print(printable(f"  {example.release}: {line}"))
     if out is not None and not plan.accepted:
@@ -182,7 +184,7 @@ def print_next(plan: Plan, out: Path | None) -> None:
         print("(for 24 hours; --expires-in 7d for a week)")
     elif plan.accepted:
         print("nothing is reserved; to commit it, write it with  --out plan.json")
-    if len(plan.accepted) < len(plan.asked):
+    if len(plan.accepted) < len(plan.outcomes):
         first = "" if out else " write it with  --out plan.json, then"
         shown = f"modicum plan show {out or 'plan.json'}"
         others = "the others" if plan.accepted else "each"
@@ -198,7 +200,7 @@ def print_committed(done: Committed) -> None:
     print(
         printable(
             f"{done.plan} is committed in round `{done.round}`:"
-            f" {words_of(count, 'release')} reserved until"
+            f" {count_text(count, 'release')} reserved until"
             f" {seconds(done.expires_at)} (entry {done.seq})"
         )
     )
@@ -209,7 +211,7 @@ def _share(part: Fraction, whole: Fraction) -> str:
 
 
 def _print_requests(plan: Plan) -> None:
-    for one in plan.asked:
+    for one in plan.outcomes:
         line = f"{one.outcome.value:<9} {one.release}  (utility {brief(one.utility)})"
         print(printable(line))
         for why in one.why:

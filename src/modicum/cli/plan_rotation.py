@@ -95,12 +95,12 @@ def rotation_of(file: Path, rule: str | None, *, with_budget: bool) -> PolicyRot
             " give --active and --slack"
         )
     schedule = turns.schedule
-    said = PolicyRotation(name, str(schedule.rounds), number_text(schedule.slack))
+    stated = PolicyRotation(name, str(schedule.rounds), number_text(schedule.slack))
     if not with_budget:
-        return said
+        return stated
     identifier, budget = _chosen(compiled, rule)
     measure = measured(budget, compiled.policy.filter_name)
-    return replace(said, rule=identifier, measure=measure)
+    return replace(stated, rule=identifier, measure=measure)
 
 
 def _chosen(compiled: CompiledPolicy, rule: str | None) -> tuple[str, Budget]:
@@ -184,25 +184,25 @@ def rotation(
         if plot is not None:
             _check_plot(plot)
         _check_budget(context, delta, rho)
-        said = _said(context, policy, rule)
-        measure = said.measure if said else None
+        stated = _rotation(context, policy, rule)
+        measure = stated.measure if stated else None
         measure = measure or yardstick(eps, delta, rho, filter_name)
         given = {"active": str(active), "horizon": str(horizon), "slack": slack}
-        given |= _unsaid(context, said)
+        given |= _defaults(context, stated)
         people = _counts(joining)
         people = _counts(joining)
         with from_options():
             choices = _choices(given, compare or (), round_days)
             steady = max(steady_from(one.rotation, people) for one in choices)
-            told = rounds or 1 + steady
-            outlooks = [look_ahead(choice, people, rounds=told) for choice in choices]
+            shown = rounds or 1 + steady
+            outlooks = [look_ahead(choice, people, rounds=shown) for choice in choices]
         if plot is not None:
             _draw(outlooks, plot)
         if as_json:
-            print_json(_to_dict(outlooks, measure, said))
+            print_json(_to_dict(outlooks, measure, stated))
         else:
-            if said is not None:
-                print(printable(_said_text(said)))
+            if stated is not None:
+                print(printable(_policy_text(stated)))
             _print(outlooks, measure)
             if plot is not None:
                 note(f"drawn: {plot}")
@@ -220,7 +220,7 @@ def _check_budget(context: typer.Context, delta: str | None, rho: str | None) ->
         raise exclusive_option("--filter", "--delta 0" if rho is None else "--rho")
 
 
-def _said(
+def _rotation(
     context: typer.Context, policy: Path | None, rule: str | None
 ) -> PolicyRotation | None:
     """Return what a policy says, if one is given; a budget only if no option does."""
@@ -235,11 +235,11 @@ def _said(
     return rotation_of(policy, rule, with_budget=not budgets)
 
 
-def _unsaid(context: typer.Context, said: PolicyRotation | None) -> dict[str, str]:
+def _defaults(context: typer.Context, stated: PolicyRotation | None) -> dict[str, str]:
     """Return the settings of a policy that no option says otherwise."""
-    if said is None:
+    if stated is None:
         return {}
-    known = {"active": said.active, "slack": said.slack}
+    known = {"active": stated.active, "slack": stated.slack}
     return {name: one for name, one in known.items() if not was_given(context, name)}
 
 
@@ -277,12 +277,12 @@ def _choices(
     return [_choice(given | setting, setting, round_days) for setting in settings]
 
 
-def _choice(given: dict[str, str], told: dict[str, str], round_days: int) -> Choice:
+def _choice(given: dict[str, str], defaults: dict[str, str], round_days: int) -> Choice:
     from modicum.planner import Choice, Rotation
 
     active = _whole(given["active"], "active")
     return Choice(
-        " ".join(f"{name}={value}" for name, value in (told or given).items()),
+        " ".join(f"{name}={value}" for name, value in (defaults or given).items()),
         Rotation(active, _whole(given["horizon"], "horizon"), round_days),
         _schedule(active, given["slack"]),
     )
@@ -319,17 +319,17 @@ def _print(outlooks: Sequence[Outlook], measure: Yardstick) -> None:
         print_comparison(outlooks, measure)
 
 
-def _said_text(said: PolicyRotation) -> str:
-    rule = f", budget of rule `{said.rule}`" if said.rule else ""
-    return f"By policy `{said.policy}`{rule}."
+def _policy_text(stated: PolicyRotation) -> str:
+    rule = f", budget of rule `{stated.rule}`" if stated.rule else ""
+    return f"By policy `{stated.policy}`{rule}."
 
 
 def _to_dict(
-    outlooks: Sequence[Outlook], measure: Yardstick, said: PolicyRotation | None
+    outlooks: Sequence[Outlook], measure: Yardstick, stated: PolicyRotation | None
 ) -> dict[str, object]:
     return {
-        "policy": said.policy if said else None,
-        "rule": (said.rule or None) if said else None,
+        "policy": stated.policy if stated else None,
+        "rule": (stated.rule or None) if stated else None,
         "budget": {
             "text": measure.budget,
             "filter": measure.filter,
@@ -369,15 +369,15 @@ def _outlook_to_dict(one: Outlook, measure: Yardstick) -> dict[str, object]:
         ],
         "rounds": [
             {
-                "round": told.round,
-                "groups": told.groups,
-                "users": number(told.users),
-                "users_oldest": number(told.users_oldest),
-                "users_newest": number(told.users_newest),
-                "greedy": number(told.greedy),
-                "balanced": number(told.balanced),
+                "round": shown_round.round,
+                "groups": shown_round.groups,
+                "users": number(shown_round.users),
+                "users_oldest": number(shown_round.users_oldest),
+                "users_newest": number(shown_round.users_newest),
+                "greedy": number(shown_round.greedy),
+                "balanced": number(shown_round.balanced),
             }
-            for told in one.rounds
+            for shown_round in one.rounds
         ],
     }
 
@@ -458,19 +458,19 @@ def _rounds(one: Outlook, measure: Yardstick) -> Table:
     titles = ("ROUND", "GROUPS", "USERS", "OLDEST", "NEWEST", "GREEDY")
     table = _table(*titles, measure.coordinate.upper(), "EVEN")
     before = 0
-    for told in _chosen_rounds(one):
-        if told.round > before + 1:
+    for shown_round in _chosen_rounds(one):
+        if shown_round.round > before + 1:
             table.add_row("...")
-        before = told.round
+        before = shown_round.round
         table.add_row(
-            f"{told.round}",
-            f"{told.groups}",
-            _people(told.users),
-            _people(told.users_oldest),
-            _people(told.users_newest),
-            _percent(told.greedy),
-            _amount(measure, told.greedy),
-            _percent(told.balanced),
+            f"{shown_round.round}",
+            f"{shown_round.groups}",
+            _people(shown_round.users),
+            _people(shown_round.users_oldest),
+            _people(shown_round.users_newest),
+            _percent(shown_round.greedy),
+            _amount(measure, shown_round.greedy),
+            _percent(shown_round.balanced),
         )
     return table
 
@@ -482,10 +482,10 @@ def _chosen_rounds(one: Outlook) -> Iterator[RoundOutlook]:
     if full > _ROUNDS_IN_FULL:
         full = min(active + 1, _ROUNDS_IN_FULL)
     every = active * max(1, -(-len(rounds) // (active * _ROUNDS_SPARED)))
-    for told in rounds:
-        apart = (told.round - 1) % every == 0 or told.round == len(rounds)
-        if told.round <= full or apart:
-            yield told
+    for shown_round in rounds:
+        apart = (shown_round.round - 1) % every == 0 or shown_round.round == len(rounds)
+        if shown_round.round <= full or apart:
+            yield shown_round
 
 
 def _table(*titles: str, left: Sequence[str] = ()) -> Table:

@@ -92,7 +92,7 @@ class Pictures:
         if self.budget is not None:
             _draw_budget(next(iter(timed.values()))[0], self.budget)
 
-    def tell(self) -> None:
+    def note_files(self) -> None:
         """Report the written charts."""
         for file in self.files:
             note(f"drawn: {file}")
@@ -144,14 +144,14 @@ class Simulations:
     """Simulations of several planners on the same workloads.
 
     Attributes:
-        wishes: The parameters of planning.
+        requests: The parameters of planning.
         solvers: The solvers, in order, without duplicates.
         engine: The name of the engine.
         pictures: The charts.
         quiet: Whether to draw no progress.
     """
 
-    wishes: SimulationRequest
+    requests: SimulationRequest
     solvers: Sequence[str]
     engine: str
     pictures: Pictures
@@ -169,7 +169,7 @@ class Simulations:
         self.pictures.check()
         with from_options():
             known("engine", self.engine, ENGINES)
-            settings = [self.wishes.setting(one) for one in self.solvers]
+            settings = [self.requests.setting(one) for one in self.solvers]
         workloads = read()
         engine = engine_named(self.engine)
         _remark(engine, workloads[0])
@@ -186,10 +186,10 @@ class Simulations:
         from modicum.ops.simulation import simulate_timed
 
         found: dict[str, list[Timed]] = {one.solver: [] for one in settings}
-        with rounds_drawn(workloads[0].rounds, quiet=self.quiet) as told:
+        with rounds_drawn(workloads[0].rounds, quiet=self.quiet) as progress:
             for workload in workloads:  # One by one: all share a slowdown.
                 for one in settings:
-                    timed = simulate_timed(workload, one, engine, told)
+                    timed = simulate_timed(workload, one, engine, progress)
                     found[one.solver].append(timed)
         return found
 
@@ -233,7 +233,7 @@ def simulate(
     budgets start unspent. The first plan on a machine takes half a minute longer,
     because loops are compiled.
     """
-    wishes = SimulationRequest(
+    requests = SimulationRequest(
         eps,
         delta,
         filter_name,
@@ -253,13 +253,13 @@ def simulate(
             )
         pictures = Pictures(plot, plot_sizes, plot_budget)
         solvers = _solvers(solver, compare)
-        wanted = Simulations(wishes, solvers, engine_name, pictures, quiet=as_json)
+        wanted = Simulations(requests, solvers, engine_name, pictures, quiet=as_json)
         source = Source(workload, rounds, seed, objective)
         timed, engine = wanted.run(lambda: [source.read()])
         runs = [one for (one,) in timed.values()]
         _answer(runs, engine, as_json=as_json, round_times=round_times)
         if not as_json:
-            pictures.tell()
+            pictures.note_files()
 
 
 def _solvers(solver: str, compare: str | None) -> list[str]:
@@ -315,7 +315,7 @@ def compare(
 
     Every planner gets the same workloads. Otherwise like `plan simulate`.
     """
-    wishes = SimulationRequest(
+    requests = SimulationRequest(
         eps,
         delta,
         filter_name,
@@ -331,12 +331,12 @@ def compare(
         check_baseline(context)
         pictures = Pictures(plot, plot_sizes)
         names = names_of(solvers, "--solvers")
-        wanted = Simulations(wishes, names, engine_name, pictures, quiet=as_json)
+        wanted = Simulations(requests, names, engine_name, pictures, quiet=as_json)
         source = Source(workload, rounds, seed, objective)
         timed, engine = wanted.run(lambda: _workloads(source, seeds))
         _answer_compared(timed, engine, as_json=as_json)
         if not as_json:
-            pictures.tell()
+            pictures.note_files()
 
 
 def _workloads(source: Source, seeds: int | None) -> list[Workload]:

@@ -242,7 +242,7 @@ class Source:
             return workload
         if self.rounds > workload.rounds:
             raise typer.BadParameter(
-                f"--rounds: the file has {words_of(workload.rounds, 'round')}"
+                f"--rounds: the file has {count_text(workload.rounds, 'round')}"
             )
         return _shortened(workload, self.rounds)
 
@@ -323,7 +323,7 @@ def names_of(text: str, option: str) -> list[str]:
     return names
 
 
-def words_of(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 round`` and ``2 rounds``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 

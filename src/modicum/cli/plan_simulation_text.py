@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modicum.cli.account_options import json_amount
 from modicum.cli.output import print_table
 from modicum.cli.plan_options import AT_ONCE
-from modicum.cli.plan_simulation_options import words_of
+from modicum.cli.plan_simulation_options import count_text
 from modicum.cli.workload_text import outline, sentence
 from modicum.core.errors import printable
 from modicum.core.rationals import number_text
@@ -97,7 +97,7 @@ def _count_to_dict(count: Count) -> dict[str, object]:
     return {
         "utility_fraction": float(count.utility_fraction),
         "requests_fraction": float(count.requests_fraction),
-        "asked": count.asked,
+        "asked": count.requested,
         "accepted": count.accepted,
         "utility_asked": count.utility_asked,
         "utility": count.utility,
@@ -225,10 +225,10 @@ def print_comparison(
     name, first = next(iter(timed.items()))
     workload = first[0].run.workload
     seeds = [one.run.workload.seed for one in first]
-    told = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    text = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     print(
-        f"{printable(workload.name)} in {words_of(workload.rounds, 'round')},"
-        f" {'seed' if len(seeds) == 1 else 'seeds'} {told}"
+        f"{printable(workload.name)} in {count_text(workload.rounds, 'round')},"
+        f" {'seed' if len(seeds) == 1 else 'seeds'} {text}"
     )
     print(_setting_text(first[0].run.setting))
     print()
@@ -249,7 +249,7 @@ def _print_bounds(runs: Sequence[Timed]) -> None:
         solver, rounds = runs[0].run.setting.solver, int(bounds["rounds"])
         print(
             f"{solver}: the best choice is proven in {bounds['proven']} of"
-            f" {words_of(rounds, 'round')}; in each, the gap to the best choice is"
+            f" {count_text(rounds, 'round')}; in each, the gap to the best choice is"
             f" at most {bounds['largest_gap']:.2%}.\nThis does not cover several rounds"
             " together."
         )
@@ -260,7 +260,11 @@ def _print_sizes(timed: Timed) -> None:
     table = _table("SIZE", "ASKED", "ACCEPTED", "OF REQUESTS", "OF UTILITY")
     for name, one in counts.items():
         table.add_row(
-            name, f"{one.asked:,}", f"{one.accepted:,}", _requests(one), _utility(one)
+            name,
+            f"{one.requested:,}",
+            f"{one.accepted:,}",
+            _requests(one),
+            _utility(one),
         )
     print_table(table)
 
@@ -324,7 +328,7 @@ def _setting_text(setting: Setting) -> str:
     parts = [
         f"{budget_text(setting.budget)} by filter {setting.filter}",
         f"prices {setting.pricing}",
-        f"{words_of(schedule.rounds, 'group')} active",
+        f"{count_text(schedule.rounds, 'group')} active",
         unlocked,
     ]
     if setting.attempts > 1:

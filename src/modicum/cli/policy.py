@@ -138,7 +138,7 @@ def show(
     from modicum.cli.ledger_access import open_view
 
     with reporting(as_json=as_json):
-        book, _, _ = open_view(ledger, as_of=point(as_of)).look()
+        book, _, _ = open_view(ledger, as_of=point(as_of)).current()
         active_policy(book)  # Refuses a ledger without one, or one that is damaged.
         policy = book.state.policy
         assert policy is not None
@@ -205,10 +205,10 @@ def _print_checked(file: Path, compiled: CompiledPolicy) -> None:
     for problem in compiled.warnings:
         note(problem.render().replace("error[", "warning[", 1))
     rules, single = len(compiled.rules), len(compiled.release_rules)
-    told = f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
+    text = f"{rules} rule{'' if rules == 1 else 's'}, {single} per release"
     warned = len(compiled.warnings)
     more = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
-    print(f"{printable(str(file))}: ok ({told}{more})")
+    print(f"{printable(str(file))}: ok ({text}{more})")
 
 
 def _checked(

@@ -73,25 +73,25 @@ def approve(
     from modicum.api.schema.approval import CastVotes
 
     with reporting(as_json=as_json):
-        said = governance_of(ledger, actor).approve_policy(
+        vote = governance_of(ledger, actor).approve_policy(
             _named(subject),
             reason=reason,
             head=head,
             key=signer_of(key, passphrase_file),
         )
-        weighed = said.weighed
-        assert weighed is not None
+        preview = vote.preview
+        assert preview is not None
         if as_json:
             print_json(
                 CastVotes(
-                    votes=(receipt_view(said),),
-                    conflicts=conflicts_view(weighed),
-                    problems=problems_view(weighed.problems),
+                    votes=(receipt_view(vote),),
+                    conflicts=conflicts_view(preview),
+                    problems=problems_view(preview.problems),
                 )
             )
             return
-        print_vote(said)
-        for line in conflict_lines(weighed):
+        print_vote(vote)
+        for line in conflict_lines(preview):
             print(printable(line))
 
 
@@ -109,13 +109,13 @@ def reject(
     from modicum.api.schema.approval import CastVotes
 
     with reporting(as_json=as_json):
-        said = governance_of(ledger, actor).reject_policy(
+        vote = governance_of(ledger, actor).reject_policy(
             _named(subject), reason=reason, key=signer_of(key, passphrase_file)
         )
         if as_json:
-            print_json(CastVotes(votes=(receipt_view(said),)))
+            print_json(CastVotes(votes=(receipt_view(vote),)))
         else:
-            print_vote(said)
+            print_vote(vote)
 
 
 def approvals(
@@ -131,19 +131,19 @@ def approvals(
 
     with reporting(as_json=as_json):
         office, successor = governance_of(ledger, None), load(file)
-        heard = office.policy_hearings(successor)
-        spoken = office.spoken(successor.policy.digest)
-        counting = frozenset(office.counting_words(successor))
+        states = office.policy_approval_states(successor)
+        votes = office.votes(successor.policy.digest)
+        counting = frozenset(office.counting_votes(successor))
         if as_json:
-            said = tuple(vote_view(one, current=one in counting) for one in spoken)
-            approvals = approvals_view(heard)
-            print_json(KnownApprovals(approvals=approvals, exact=True, spoken=said))
+            vote = tuple(vote_view(one, current=one in counting) for one in votes)
+            approvals = approvals_view(states)
+            print_json(KnownApprovals(approvals=approvals, exact=True, spoken=vote))
         else:
-            for line in approval_lines(heard) if heard else ["no approval is needed"]:
+            for line in approval_lines(states) if states else ["no approval is needed"]:
                 print(line)
-            for one in spoken:
+            for one in votes:
                 print(vote_line(one, "" if one in counting else _EARLIER))
-        if missing_approvals(heard):
+        if missing_approvals(states):
             raise typer.Exit(Exit.NEEDS_APPROVAL)
 
 
@@ -163,30 +163,30 @@ def _named(subject: str) -> CompiledPolicy | str:
 # --- conflicts with history ------------------------------------------------------
 
 
-def conflict_lines(weighed: ActivationPreview) -> Iterator[str]:
+def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
     """Yield the exceeded rules; with more detail for those to be accepted.
 
     Before them, other obstacles; after them, removed attributes.
     """
     from modicum.ledger.state.past_vocabulary import ATTRIBUTE
 
-    for problem in weighed.problems:
+    for problem in preview.problems:
         yield f"  CONFLICT  {problem.message}"
-    for conflict in weighed.conflicts:
+    for conflict in preview.conflicts:
         problem = conflict.problem
-        state = _state(weighed, conflict.rule.id)
+        state = _state(preview, conflict.rule.id)
         yield f"  {state}  {problem.message}"
         if state == "CONFLICT":
             yield f"            {problem.label}"
-    for name in weighed.accepted:
+    for name in preview.accepted:
         if name.startswith(ATTRIBUTE):
             yield f"  accepted  {name} is removed"
 
 
-def _state(weighed: ActivationPreview, rule: str) -> str:
-    if rule in weighed.accepted:
+def _state(preview: ActivationPreview, rule: str) -> str:
+    if rule in preview.accepted:
         return "accepted"
-    return "CONFLICT" if rule in weighed.made else "as before"
+    return "CONFLICT" if rule in preview.made else "as before"
 
 
 def register(app: typer.Typer) -> None:
@@ -237,10 +237,12 @@ def activate(
         office, successor = governance_of(ledger, actor), load(file)
         accept = accept_conflict or []
         if dry_run:
-            weighed = office.weigh(successor, accept=accept, replaces=replaces)
-            _print(weighed, None, ledger, as_json=as_json)
+            preview = office.preview_activation(
+                successor, accept=accept, replaces=replaces
+            )
+            _print(preview, None, ledger, as_json=as_json)
             try:
-                refuse_unready(weighed)
+                refuse_unready(preview)
             except ModicumError as error:
                 if not as_json:  # One document says it all.
                     raise
@@ -249,27 +251,27 @@ def activate(
         done = office.activate(
             successor, reason=reason, accept=accept, replaces=replaces
         )
-        _print(done.weighed, done, ledger, as_json=as_json)
+        _print(done.preview, done, ledger, as_json=as_json)
 
 
 def _print(
-    weighed: ActivationPreview, done: Activation | None, ledger: str, *, as_json: bool
+    preview: ActivationPreview, done: Activation | None, ledger: str, *, as_json: bool
 ) -> None:
     from modicum.api.local.views.approvals import activation_view
 
     if as_json:
-        print_json(activation_view(weighed, done))
+        print_json(activation_view(preview, done))
     else:
-        for line in _lines(weighed, done, ledger):
+        for line in _lines(preview, done, ledger):
             print(printable(line))
 
 
 def _lines(
-    weighed: ActivationPreview, done: Activation | None, ledger: str
+    preview: ActivationPreview, done: Activation | None, ledger: str
 ) -> Iterator[str]:
-    new, old = weighed.successor, weighed.replaced.policy
+    new, old = preview.successor, preview.replaced.policy
     called = f"policy `{new.policy.name}` ({new.policy.digest[:12]})"
-    if weighed.holds_already:
+    if preview.holds_already:
         yield f"{shown(ledger)}: {called} is already active"
         return
     verb = "is active" if done else "would be active"
@@ -278,8 +280,8 @@ def _lines(
     rules = len(new.rules)
     entry = f", entry {done.seq}" if done else ""
     yield f"  {rules} rule{'' if rules == 1 else 's'}{entry}"
-    yield from conflict_lines(weighed)
-    for line in approval_lines(weighed.hearings):
+    yield from conflict_lines(preview)
+    for line in approval_lines(preview.approval_states):
         yield f"  {line}"
 
 
@@ -312,9 +314,9 @@ def propose(
             print_json(proposal_view(found))
         else:
             print(_line(found.proposal))
-            for line in approval_lines(found.hearings):
+            for line in approval_lines(found.approval_states):
                 print(f"  {line}")
-        if missing_approvals(found.hearings):
+        if missing_approvals(found.approval_states):
             raise typer.Exit(Exit.NEEDS_APPROVAL)
 
 
@@ -333,7 +335,7 @@ def proposals(
             print("no policy is proposed")
         for one in found:
             print(printable(f"{_line(one.proposal)}: {one.reason}"))
-            for line in approval_lines(one.hearings):
+            for line in approval_lines(one.approval_states):
                 print(f"  {line}")
             for line in one.text.splitlines() if text else ():
                 print(printable(f"    {line}"))

@@ -119,7 +119,7 @@ def _met(
     history = read_history(ledger)
     with progress("deciding release", as_json=as_json) as on_attempt:
         found = what_if(history, after, on_attempt)
-    exceeded = conflicts(history.brought(before), before) if found.conflicts else ()
+    exceeded = conflicts(history.reserved(before), before) if found.conflicts else ()
     return Met(found, frozenset(one.rule.id for one in exceeded), changed)
 
 
@@ -187,10 +187,10 @@ def explain(
         compiled = _policy(policy, ledger, point(as_of))
         places = find_rules(compiled, rule, context or ())
         history = None if ledger is None else read_history(ledger, point(as_of))
-        told = []
+        lines = []
         for profile in rule_profiles(compiled, places[:SHOWN]):
             over_history = profile.rule.stage is Stage.HISTORY
-            told.append(
+            lines.append(
                 (
                     profile,
                     rule_standing(profile.rule, history, compiled)
@@ -199,14 +199,16 @@ def explain(
                 )
             )
         if as_json:
-            left = len(places) - len(told)
-            print_json({"rules": [rule_to_dict(*one) for one in told], "left": left})
+            left = len(places) - len(lines)
+            print_json({"rules": [rule_to_dict(*one) for one in lines], "left": left})
             return
-        for number, one in enumerate(told):
+        for number, one in enumerate(lines):
             print("\n" * bool(number), end="")
             print_rule(*one)
-        if len(places) > len(told):
-            print(f"\n… {len(places) - len(told)} more contexts: choose with --context")
+        if len(places) > len(lines):
+            print(
+                f"\n… {len(places) - len(lines)} more contexts: choose with --context"
+            )
 
 
 def _active_beside(only: str) -> tuple[str, Path]:
@@ -248,7 +250,7 @@ def read_history(ledger: str, as_of: int | str | None = None) -> History:
     from modicum.cli.ledger_access import open_view
 
     view = open_view(ledger, as_of=as_of)
-    return history_of(view.records(), view.look()[2])
+    return history_of(view.records(), view.current()[2])
 
 
 @contextmanager

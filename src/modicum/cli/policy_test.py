@@ -115,19 +115,19 @@ def _print_failure(answer: Answer) -> None:
 
 def _expected(answer: Answer) -> str:
     expected = answer.test.expected
-    word = expected.outcome.value
+    outcome = expected.outcome.value
     if expected.blocking is not None:
         rules = ", ".join(rule for rule, _ in expected.blocking)
-        return f"{word} by {rules or 'no rule'}"
-    return word if expected.code is None else f"{word} with {expected.code.value}"
+        return f"{outcome} by {rules or 'no rule'}"
+    return outcome if expected.code is None else f"{outcome} with {expected.code.value}"
 
 
 def _found(answer: Answer) -> str:
-    word = answer.outcome.value
+    outcome = answer.outcome.value
     if answer.problems:
         codes = dict.fromkeys(problem.code.value for problem in answer.problems)
-        return f"{word} with {', '.join(codes)}"
-    return f"{word} by {', '.join(answer.blocking)}" if answer.blocking else word
+        return f"{outcome} with {', '.join(codes)}"
+    return f"{outcome} by {', '.join(answer.blocking)}" if answer.blocking else outcome
 
 
 # --- coverage ------------------------------------------------------------------

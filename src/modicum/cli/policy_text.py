@@ -26,7 +26,7 @@ from modicum.cli.policy_simulation_text import past_releases
 from modicum.core.errors import Problem
 from modicum.core.rationals import DELTA_UNIT, number_spelled
 from modicum.policy.changes.differences import Differences, RuleChange, Verdict
-from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_words
+from modicum.policy.rule_profile import Neighbors, RuleProfile, coordinate_text
 from modicum.policy.rules import Stage
 
 #: Maximum number of names per line, and of lines per heading.
@@ -309,13 +309,13 @@ def _filter_lines(profile: RuleProfile) -> Iterator[str]:
 
 
 def _cap_lines(own: Filter) -> Iterator[str]:
-    named = [(coordinate_words(index), amount_text(cap)) for index, cap in own.caps]
+    named = [(coordinate_text(index), amount_text(cap)) for index, cap in own.caps]
     named.append(
         ("and the mechanisms' own deltas", amount_text(own.delta_cap, DELTA_UNIT))
     )
-    width = max(len(words) for words, _ in named)
-    for words, cap in named:
-        yield f"  {words:<{width}}  {cap}"
+    width = max(len(text) for text, _ in named)
+    for text, cap in named:
+        yield f"  {text:<{width}}  {cap}"
 
 
 def _status(profile: RuleProfile) -> str:

@@ -108,12 +108,12 @@ def _guesses(file: Path) -> Iterator[str]:
 
 def _print(one: _Checked) -> None:
     what = {"tables": "table", "query": "mechanism"}[one.kind]
-    told = f"{one.number} {what}{'' if one.number == 1 else 's'}"
+    print_published = f"{one.number} {what}{'' if one.number == 1 else 's'}"
     file = printable(str(one.file))
     for remark in one.remarks:
         note(printable(f"{file}: {remark}"))
     is_draft = one.kind == "tables" and one.remarks
-    print(f"{file}: {'a draft' if is_draft else 'ok'} ({told})")
+    print(f"{file}: {'a draft' if is_draft else 'ok'} ({print_published})")
 
 
 def _to_dict(checked: Iterable[_Checked], *, strict: bool) -> dict[str, object]:
@@ -180,18 +180,18 @@ def init(
     from modicum.system.files import write_new
 
     with reporting(as_json=as_json):
-        words = open_view(ledger, policy=policy).policy().policy.vocabulary
+        vocabulary = open_view(ledger, policy=policy).policy().policy.vocabulary
         drafts: list[TableDraft] = []
         for given in files:
             name, equals, place = given.partition("=")
             draft = drafted_from(
-                place if equals else given, name if equals else None, words
+                place if equals else given, name if equals else None, vocabulary
             )
             if any(one.table.casefold() == draft.table.casefold() for one in drafts):
                 twice = f"two tables would be named `{draft.table}`"
                 raise typer.BadParameter(f"{twice}: write NAME=FILE", param_hint="FILE")
             drafts.append(draft)
-        text = draft_text(drafts, words)
+        text = draft_text(drafts, vocabulary)
         if str(out) != "-":
             write_new(out, text)
         if as_json:
@@ -251,8 +251,8 @@ def schema(
     from modicum.ops.files.documents import load_policy
 
     with reporting(as_json=False):
-        words = None if policy is None else load_policy(policy).policy.vocabulary
-        print_json(tables_schema(words) if tables else query_schema(words))
+        vocabulary = None if policy is None else load_policy(policy).policy.vocabulary
+        print_json(tables_schema(vocabulary) if tables else query_schema(vocabulary))
 
 
 @app.command("compile")
@@ -302,27 +302,27 @@ def run(
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
-        sources = _sources(data or (), found.asked.query.tables)
+        sources = _sources(data or (), found.request.query.tables)
         with writing_to(out) as write:
-            telling = AnswerOutput(found.heading.id, out, write, as_json=as_json)
+            output = AnswerOutput(found.heading.id, out, write, as_json=as_json)
             try:
                 ran = workspace.queries.run(
                     found,
                     sources,
                     engine=engine,
                     spark_master=spark_master,
-                    begun=lambda one: note(
+                    on_start=lambda one: note(
                         f"{one.release}: started; its loss is spent"
                     ),
-                    complete=telling.complete,
+                    complete=output.complete,
                 )
             except ModicumError as error:
-                if telling.saved(error):
+                if output.saved(error):
                     raise typer.Exit(exit_for(error)) from error
                 raise
         if ran.answers is None:
             print_decision(ran.decision, as_json=as_json, whole=show_all)
-        telling.told()
+        output.print_published()
 
 
 add_to(app)

@@ -40,7 +40,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     compiled = query.compiled
     print(decision_text(decision, whole=whole))
     print()
-    measure = "eps" if compiled.asked.noise == "laplace" else "rho"
+    measure = "eps" if compiled.request.noise == "laplace" else "rho"
     table = Table(box=None, pad_edge=False)
     for header in ("MECHANISM", "NOISE", "SCALE", *_units(query, measure)):
         table.add_column(header, no_wrap=True)
@@ -48,7 +48,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
         losses = computed(compiled, line)
         table.add_row(
             printable(line.statistic.name),
-            compiled.asked.noise,
+            compiled.request.noise,
             brief(scale_in_answers(compiled, line)),
             *(_brief(losses.get(unit)) for unit in compiled.moves),
         )
@@ -62,11 +62,11 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
         ]
         table.add_row(selection.name, "laplace", brief(selection.scale), *cells)
     print_table(table)
-    for words in _notes(query):
-        print(f"\n{words}")
+    for text in _notes(query):
+        print(f"\n{text}")
     print()
-    for words in outlook(compiled, query.confidence):
-        print(printable(words))
+    for text in outlook(compiled, query.confidence):
+        print(printable(text))
 
 
 def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
@@ -77,7 +77,7 @@ def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
     return {
         "release": query.heading.id,
         "allowed": decision.allowed,
-        "noise": compiled.asked.noise,
+        "noise": compiled.request.noise,
         "mechanisms": [
             {
                 "name": line.statistic.name,
@@ -119,7 +119,7 @@ def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
 
 
 def _notes(query: QueryFile) -> list[str]:
-    if query.compiled.asked.sampling is None:
+    if query.compiled.request.sampling is None:
         return []
     return [
         "losses of mechanisms are without amplification; rules charge the amplified"
@@ -135,8 +135,8 @@ def print_answers(answers: Answers) -> None:
         from modicum.ops.files.answers import to_csv
 
         print("\n".join(map(printable, to_csv(answers).splitlines())))
-    for words in answers.notes:
-        print(printable(f"note: {words}"))
+    for text in answers.notes:
+        print(printable(f"note: {text}"))
 
 
 def _print_rows(answers: Answers) -> None:
@@ -187,7 +187,7 @@ class AnswerOutput:
         self._write(answers)
         self._written = self._out is not None
 
-    def told(self) -> None:
+    def print_published(self) -> None:
         """Print the answers, or their file, once they are published."""
         if self._answers is None:
             return
@@ -195,8 +195,8 @@ class AnswerOutput:
             print_json(self._document("published"))
         elif self._written:
             rows = len(self._answers.rows)
-            told = "one row" if rows == 1 else f"{rows} rows"
-            print(f"{self._release}: published; {told} in {self._out}")
+            count_text = "one row" if rows == 1 else f"{rows} rows"
+            print(f"{self._release}: published; {count_text} in {self._out}")
         else:
             print_answers(self._answers)
 

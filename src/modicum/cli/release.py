@@ -113,8 +113,8 @@ def submit(
                 raise
             from modicum.cli.request import print_requested
 
-            asked = workspace.governance.request(release, reason=request)
-            print_requested(asked, as_json=as_json)
+            requested = workspace.governance.request(release, reason=request)
+            print_requested(requested, as_json=as_json)
             raise typer.Exit(Exit.NEEDS_APPROVAL) from None
         print_decision(
             decision, as_json=as_json, of_query=was_query(release), whole=show_all
@@ -245,17 +245,17 @@ def _lines(found: Iterable[Approvers]) -> Iterator[str]:
                 f"{people.release} is to be corrected: a person other than the"
                 " requester approves it"
             )
-        elif not people.hearings:
+        elif not people.approval_states:
             yield f"{people.release} needs no approval"
         elif not people.exact:
             yield (
                 "its contents are not in the ledger: these are the most it can need;"
                 " give its file for the exact ones"
             )
-        yield from approval_lines(people.hearings)
-        for said in people.spoken:
-            other = said.content != people.content
-            yield vote_line(said, "other contents" if other else "")
+        yield from approval_lines(people.approval_states)
+        for vote in people.votes:
+            other = vote.content != people.content
+            yield vote_line(vote, "other contents" if other else "")
 
 
 def _view(found: Iterable[Approvers]) -> KnownApprovals:
@@ -263,12 +263,12 @@ def _view(found: Iterable[Approvers]) -> KnownApprovals:
     from modicum.api.schema.approval import KnownApprovals
 
     return KnownApprovals(
-        approvals=approvals_view(one for each in found for one in each.hearings),
+        approvals=approvals_view(one for each in found for one in each.approval_states),
         exact=all(one.exact for one in found),
         spoken=tuple(
             vote_view(one, current=one.content == each.content)
             for each in found
-            for one in each.spoken
+            for one in each.votes
         ),
     )
 
@@ -326,7 +326,7 @@ def _statuses(given: Iterable[str]) -> frozenset[str]:
 def _standings(view: LedgerView) -> list[Standing]:
     from modicum.api.local.history import standings_at
 
-    book, _, now = view.look()
+    book, _, now = view.current()
     return standings_at(book, now)
 
 

@@ -30,7 +30,7 @@ def show(
 
     with reporting(as_json=as_json):
         view = open_view(ledger)
-        book, read, now = view.look()
+        book, read, now = view.current()
         standing = book.standing_at(release, now)
         if standing is None:
             raise denied_release(release, read(0))
@@ -79,8 +79,8 @@ def _happened(one: ReleaseEntry) -> str:
 
     body = one.event.body
     more = [
-        f"{words} {value if isinstance(value, str) else ', '.join(value)}"
-        for words, value in (
+        f"{label} {value if isinstance(value, str) else ', '.join(value)}"
+        for label, value in (
             ("approved by", getattr(body, "approved_by", ())),
             ("denied by", getattr(body, "blocking", ())),
             ("reason:", getattr(body, "reason", "")),
@@ -92,24 +92,24 @@ def _happened(one: ReleaseEntry) -> str:
 
 
 def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator[str]:
-    from modicum.release.sampling import words_of
+    from modicum.release.sampling import sampling_note
     from modicum.release.stored_description import derivations
 
     described: Mapping[str, Any] = mechanism.description
     yield f"mechanism {described.get('name')} ({described.get('kind')})"
     yield f"  reads {', '.join(mechanism.attributes) or 'no attribute'}"
     yield from (f"  {line}" for line in _part(mechanism))
-    sampled = words_of(described)
+    sampled = sampling_note(described)
     if sampled:
         yield f"  runs {sampled}"
     for key in ("parameters", "sensitivity", "contribution_bound"):
         values = described.get(key) or {}
         if values:
-            told = ", ".join(f"{name} {value}" for name, value in values.items())
-            yield f"  {told}" if key == "parameters" else f"  {_words(key)} {told}"
+            text = ", ".join(f"{name} {value}" for name, value in values.items())
+            yield f"  {text}" if key == "parameters" else f"  {_words(key)} {text}"
     for unit, cost in (described.get("cost") or {}).items():
-        told = json.dumps(cost, ensure_ascii=False)
-        yield f"  declared cost per {unit}: {told}"
+        text = json.dumps(cost, ensure_ascii=False)
+        yield f"  declared cost per {unit}: {text}"
     derived = derivations(described, mechanism.part, mechanism.losses, vocabulary)
     for unit, loss in mechanism.losses.items():
         how = f"  (derived from {derived[unit]})" if unit in derived else ""
@@ -122,13 +122,13 @@ def _words(key: str) -> str:
 
 def _part(mechanism: RecordedMechanism) -> Iterator[str]:
     """Yield whose rows a mechanism reads, and of when; nothing if it is all of them."""
-    from modicum.api.local.alternatives.part_text import box_words, days_words
+    from modicum.api.local.alternatives.part_text import box_text, days_text
 
     part = mechanism.part
     if part.where is not None:
-        yield f"where {'; or '.join(map(box_words, part.where))}"
+        yield f"where {'; or '.join(map(box_text, part.where))}"
     if part.periods is not None:
-        yield f"periods {', '.join(days_words(*span) for span in part.periods)}"
+        yield f"periods {', '.join(days_text(*span) for span in part.periods)}"
     if part.groups is not None:
         spans = (dict.fromkeys(map(str, span)) for span in part.groups)
         yield f"groups {', '.join(map('..'.join, spans))}"

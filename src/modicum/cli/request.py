@@ -83,7 +83,7 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
     if as_json:
         print_json(request_view(found))
         return
-    for line in _asked_lines(found.request, "", found.hearings):
+    for line in _asked_lines(found.request, "", found.approval_states):
         print(line)
 
 
@@ -92,7 +92,7 @@ def print_requested(found: Requested, *, as_json: bool) -> None:
 
 def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
     for one in found:
-        yield from _asked_lines(one.request, f": {one.reason}", one.hearings)
+        yield from _asked_lines(one.request, f": {one.reason}", one.approval_states)
         if one.corrects:
             yield "  MISSING  approval by a person other than the requester"
         if not one.current:
@@ -102,13 +102,13 @@ def _lines(found: Iterable[PendingRequest]) -> Iterator[str]:
 
 
 def _asked_lines(
-    request: Request, why: str, heard: Iterable[ApprovalState]
+    request: Request, why: str, states: Iterable[ApprovalState]
 ) -> Iterator[str]:
     yield printable(
         f"release `{request.release}` is requested by {request.by} since"
         f" {request.at[:10]} (entry {request.seq}){why}"
     )
-    for line in approval_lines(heard):
+    for line in approval_lines(states):
         yield f"  {line}"
 
 

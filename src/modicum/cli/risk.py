@@ -345,7 +345,7 @@ class Charging:
                 workspace,
                 draft,
                 choose,
-                begun=lambda: note(f"{release}: started; its loss is spent"),
+                on_start=lambda: note(f"{release}: started; its loss is spent"),
             )
         if found is None:
             print_decision(decision, as_json=self.as_json)

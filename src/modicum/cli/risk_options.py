@@ -319,10 +319,10 @@ def in_options() -> Iterator[None]:
         yield
     except ModicumError as error:
         kind = UsageError if isinstance(error, ArgumentError) else type(error)
-        raise kind(*map(_told, error.problems)) from error
+        raise kind(*map(_problem_with_options, error.problems)) from error
 
 
-def _told(problem: Problem) -> Problem:
+def _problem_with_options(problem: Problem) -> Problem:
     return replace(
         problem,
         message=_with_options(problem.message),

@@ -41,17 +41,17 @@ class RiskQuery:
         if choice.charge is None or choice.charge.release is None:
             return None
         named = None if self.attributes is None else self.attributes.split(",")
-        told = choice.charge.release
-        norm, parameter = _KINDS[told["kind"]]
+        release = choice.charge.release
+        norm, parameter = _KINDS[release["kind"]]
         return {
             "release": "NAME",
             "epsilon_choice": f"{choice.claim.value} by {choice.method}",
             "mechanisms": [
                 {
-                    "mechanism": told["kind"],
+                    "mechanism": release["kind"],
                     "attributes": attributes_read(self.question, named),
-                    "sensitivity": {self._unit(): {norm: told[norm]}},
-                    parameter: told[parameter],
+                    "sensitivity": {self._unit(): {norm: release[norm]}},
+                    parameter: release[parameter],
                 }
             ],
         }

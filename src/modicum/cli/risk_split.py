@@ -63,15 +63,15 @@ def split(
     with reporting(as_json=as_json), in_options():
         noise = one_of(mechanism, ("laplace", "gaussian"), "--mechanism")
         refuse_unused(context, mechanism)
-        wishes = _wishes(questions, sensitivity, noise, delta)
-        shares = by_priority(cap, wishes)
+        priorities = _priorities(questions, sensitivity, noise, delta)
+        shares = by_priority(cap, priorities)
         if as_json:
-            print_json(_to_dict(cap, wishes, shares))
+            print_json(_to_dict(cap, priorities, shares))
         else:
-            _print(wishes, shares)
+            _print(priorities, shares)
 
 
-def _wishes(
+def _priorities(
     questions: Sequence[str],
     sensitivity: Sequence[str],
     mechanism: Literal["laplace", "gaussian"],
@@ -109,56 +109,58 @@ def _by_name(
         if not value or not (name or (all_of and not equals)):
             raise typer.BadParameter(f"write {form}, not `{one}`", param_hint=hint)
         if name in found:
-            told = (
+            text = (
                 f"`{name}` is given twice" if name else "two values are given for all"
             )
-            raise typer.BadParameter(told, param_hint=hint)
+            raise typer.BadParameter(text, param_hint=hint)
         found[name] = value
     return found
 
 
-def _delta(wishes: dict[str, Priority]) -> Fraction:
+def _delta(priorities: dict[str, Priority]) -> Fraction:
     """Return the total delta of all questions."""
     from fractions import Fraction
 
     from modicum.risk.noise import GaussianNoise
 
-    noises = [wish.noise for wish in wishes.values()]
+    noises = [priority.noise for priority in priorities.values()]
     each = [one.delta for one in noises if isinstance(one, GaussianNoise)]
     return sum(each, Fraction(0))
 
 
 def _to_dict(
-    cap: str, wishes: dict[str, Priority], shares: dict[str, Choice]
+    cap: str, priorities: dict[str, Priority], shares: dict[str, Choice]
 ) -> dict[str, Any]:
     from modicum.risk.arguments import exact
 
     return {
         "cap": float(exact("the cap", cap)),
-        "delta": float(_delta(wishes)),
+        "delta": float(_delta(priorities)),
         "questions": {
-            name: {"weight": float(wishes[name].weight), **share.to_dict()}
+            name: {"weight": float(priorities[name].weight), **share.to_dict()}
             for name, share in shares.items()
         },
     }
 
 
-def _print(wishes: dict[str, Priority], shares: dict[str, Choice]) -> None:
+def _print(priorities: dict[str, Priority], shares: dict[str, Choice]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for title in ("question", "weight", "epsilon", "95 % error", "noise"):
         table.add_column(title, justify="left" if title == "question" else "right")
     for name, share in shares.items():
-        noise, (row,) = wishes[name].noise, share.rows
+        noise, (row,) = priorities[name].noise, share.rows
         if share.epsilon is None or share.charge is None:
-            table.add_row(printable(name), brief(wishes[name].weight), "none", "-", "-")
+            table.add_row(
+                printable(name), brief(priorities[name].weight), "none", "-", "-"
+            )
             continue
-        told = share.charge.release or {}
-        parameters = ", ".join(f"{key} {value}" for key, value in told.items())
+        text = share.charge.release or {}
+        parameters = ", ".join(f"{key} {value}" for key, value in text.items())
         table.add_row(
             printable(name),
-            brief(wishes[name].weight),
+            brief(priorities[name].weight),
             brief(share.epsilon),
             f"{noise.half_width(row.epsilon):.6g}",
             parameters.removeprefix("kind "),
@@ -168,7 +170,7 @@ def _print(wishes: dict[str, Priority], shares: dict[str, Choice]) -> None:
     print(f"claim: {one.claim.value}")
     print(f"in the file of each release: epsilon_choice: {one.claim.value} by", end=" ")
     print(one.method)
-    delta = _delta(wishes)
+    delta = _delta(priorities)
     if delta:
         print(f"note: the deltas of all add up to {brief(delta)}")
     for caveat in dict.fromkeys(c for share in shares.values() for c in share.caveats):

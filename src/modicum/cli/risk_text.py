@@ -39,10 +39,10 @@ def print_risk(risk: Risk, choice: Choice | None) -> None:
         print_choice(choice, RiskQuery(risk.question))
 
 
-def print_choice(choice: Choice, asked: RiskQuery) -> None:
+def print_choice(choice: Choice, query: RiskQuery) -> None:
     """Print a choice, its claim, its loss, and its release."""
-    told = "none" if choice.epsilon is None else brief(choice.epsilon)
-    print(f"epsilon: {told}")
+    text = "none" if choice.epsilon is None else brief(choice.epsilon)
+    print(f"epsilon: {text}")
     print(f"claim: {choice.claim.value}")
     print(f"  {choice.why}")
     if choice.charge is not None and choice.charge.selection is not None:
@@ -51,7 +51,7 @@ def print_choice(choice: Choice, asked: RiskQuery) -> None:
         print(f"note: {caveat}")
     if choice.claim is not Claim.DP:
         print("note: the ledger accepts no release at this epsilon")
-    release = asked.release(choice)
+    release = query.release(choice)
     if release is not None:
         print(
             "A release file at this epsilon; replace the names of the unit and the"

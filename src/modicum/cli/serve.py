@@ -106,7 +106,7 @@ def serve(
 
             _print_checked(checked(settings, current_actor()), settings)
             return
-        open_server(settings, current_actor(), _say)
+        open_server(settings, current_actor(), _print_address)
 
 
 def _settings(config: Path | None) -> Settings:
@@ -116,7 +116,7 @@ def _settings(config: Path | None) -> Settings:
     return Settings() if config is None else load_settings(config)
 
 
-def _say(opened: Opened) -> None:
+def _print_address(opened: Opened) -> None:
     """Print where the server listens, and the sign-in link of its only user."""
     note(f"listening on {printable(opened.url)}")
     if opened.link is not None:
@@ -128,7 +128,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
     entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
     processes = f"{settings.workers} process" + "es" * (settings.workers > 1)
     where = found.door.origin if found.door.port else f"{found.door.address}, any port"
-    for what, told in (
+    for what, url in (
         ("ledger", f"{found.ledger}, {entries}"),
         ("policy", f"{found.policy} ({found.digest[:12]})"),
         ("listens on", f"{where}, {processes}"),
@@ -138,7 +138,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
         ("escrow", _escrow(found.data_sets, settings)),
     ):
-        print(printable(f"{what:<12}{told}"))
+        print(printable(f"{what:<12}{url}"))
     note("the settings are valid; nothing was served, and no provider was contacted")
 
 

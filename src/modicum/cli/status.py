@@ -62,7 +62,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     if left:
         print(f"… {left} more (--all)")
     print(_summary(workspace))
-    print(printable(_policy_words(workspace)))
+    print(printable(_policy_text(workspace)))
     for problem in understated(workspace):
         note(problem.render().replace("error[", "warning[", 1))
 
@@ -81,7 +81,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _policy_words(workspace: LedgerView) -> str:
+def _policy_text(workspace: LedgerView) -> str:
     """Return which policy is shown, and which one is active if that is another."""
     given, active = workspace.policy().policy, workspace.state().policy
     called = f"policy `{given.name}` ({given.digest[:12]})"

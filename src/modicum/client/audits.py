@@ -51,10 +51,10 @@ class RemoteAudits:
                 write_whole(path, _pieces(file))
         return found
 
-    def begin_verification(self, *, noted_hash: str = "") -> Job:
+    def start_verification(self, *, noted_hash: str = "") -> Job:
         """Start a verification of the server's ledger by the server."""
         request = Request(operations.VERIFY_LEDGER, query={"head": noted_hash})
-        return Job(self._connection, self._connection.ask(request))
+        return Job(self._connection, self._connection.send(request))
 
     def _fetch(self, path: Path) -> None:
         """Write a bundle while receiving it; after a disconnection, start over."""

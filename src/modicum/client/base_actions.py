@@ -20,4 +20,4 @@ class RemoteGovernanceBase:
     @property
     def _by_log(self) -> Governance:
         """The same verbs on the log, to look only; for those who may read it."""
-        return Governance(self._view.looking, self._view.actor)
+        return Governance(self._view.read_only, self._view.actor)

@@ -56,12 +56,12 @@ def token_of(token: str | None, token_file: str | Path | None) -> Token:
     try:
         with Path(token_file).open("rb") as file:
             _refuse_open(token_file, os.fstat(file.fileno()))
-            held = file.read(TOKEN_CHARACTERS_MAX + 3)
+            content = file.read(TOKEN_CHARACTERS_MAX + 3)
     except OSError as error:
         why = f"the token file `{token_file}` cannot be read ({error.strerror})"
         raise refused(why) from None
     # An invalid encoding is reported without the file's content.
-    return Token(held.decode("latin-1").rstrip("\r\n"))
+    return Token(content.decode("latin-1").rstrip("\r\n"))
 
 
 def address_of(url: str) -> str:
@@ -89,9 +89,9 @@ def address_of(url: str) -> str:
             f"plain http to `{host}` would expose tokens and releases",
             "use https://; plain http is for this machine only",
         )
-    before, asked, more = f"{found.path.rstrip('/')}/".partition(f"{PREFIX}/")
+    before, separator, more = f"{found.path.rstrip('/')}/".partition(f"{PREFIX}/")
     address = f"{found.scheme}://{found.netloc}{before.rstrip('/')}"
-    if asked and more:
+    if separator and more:
         raise refused(
             "the address of a server goes on with the query of it",
             f"give the server only:  {address}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from modicum.api import operations
-from modicum.api.local.decision import Decision, LossesTold
+from modicum.api.local.decision import Decision, LossesShown
 from modicum.api.local.explanation.release_text import written
 from modicum.api.local.explanation.remedies import Explanation, Fit, Option, Options
 from modicum.api.operations import Operation
@@ -28,18 +28,18 @@ class RemoteExplanation(Explanation):
     """A server's explanation of a denial."""
 
     added: DenialDetails = field(default_factory=DenialDetails)
-    told: schema.Explanation | None = None
+    reply: schema.Explanation | None = None
 
     @property
-    def words(self) -> DenialDetails:
+    def details(self) -> DenialDetails:
         """The complete text."""
         return self.added
 
     @property
     def view(self) -> schema.Explanation:
         """The public form."""
-        assert self.told is not None  # It was made of it.
-        return self.told
+        assert self.reply is not None  # It was made of it.
+        return self.reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class RemoteReconsideration:
 
     def explanation(self) -> Explanation | None:
         """Return what the log shows about the denial; None if it is allowed now."""
-        told = self.connection.ask(
+        reply = self.connection.send(
             self._request(operations.CHECK_RELEASE, explain=True, words=True)
         )
-        found, added = decision_in(told), text_of(told).added
+        found, added = decision_in(reply), text_of(reply).added
         if found.explanation is None or added is None:
             return None
         return RemoteExplanation(
@@ -111,22 +111,22 @@ def _release(text: str) -> Mapping[str, object]:
 class RemoteVerdict(Verdict):
     """A server's verdict."""
 
-    def __init__(self, told: schema.Decision) -> None:
-        self.uncovered = told.uncovered
-        self.allowed = not told.over_limit
-        self.__dict__["blocking"] = told.over_limit
-        self.__dict__["rounded"] = told.rounded
-        self.__dict__["losses"] = told.losses
+    def __init__(self, reply: schema.Decision) -> None:
+        self.uncovered = reply.uncovered
+        self.allowed = not reply.over_limit
+        self.__dict__["blocking"] = reply.over_limit
+        self.__dict__["rounded"] = reply.rounded
+        self.__dict__["losses"] = reply.losses
 
 
 class RemoteDecision(Decision, frozen=True):
     """A server's decision about a release.
 
     Attributes:
-        said: The reasons as text.
+        reason_lines: The reasons as text.
     """
 
-    said: tuple[RuleLines, ...] = ()
+    reason_lines: tuple[RuleLines, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -136,9 +136,9 @@ class RemoteDecision(Decision, frozen=True):
         return f"{'ALLOW' if self.allowed else 'DENY'} {self.release}"
 
     def _reasons(self) -> tuple[RuleLines, ...]:
-        return self.said
+        return self.reason_lines
 
-    def _losses_view(self, losses: LossesTold) -> tuple[Loss, ...] | None:
+    def _losses_view(self, losses: LossesShown) -> tuple[Loss, ...] | None:
         if losses == "none":
             return None
         every: tuple[Any, ...] = self.verdict.losses
@@ -154,10 +154,10 @@ _NOT_LET_IN: Final = frozenset({"denied", "canceled", "expired"})
 
 
 def decision_of(
-    told: Any, connection: Connection, sent: EncodedRequest | None
+    reply: Any, connection: Connection, sent: EncodedRequest | None
 ) -> RemoteDecision:
     """Return the decision in a server's response."""
-    found = decision_in(told)
+    found = decision_in(reply)
     if found.losses is None:
         raise not_understood("it contains no losses").alone()
     decision = RemoteDecision(
@@ -174,7 +174,7 @@ def decision_of(
         notices=found.notices,
         approvals=tuple(map(approval_of, found.approvals)),
         again=None if sent is None else RemoteReconsideration(connection, sent),
-        said=text_of(told).reasons,
+        reason_lines=text_of(reply).reasons,
     )
     # It is allowed only if all data agrees on that. Prose is never compared: another
     # version may word it differently.

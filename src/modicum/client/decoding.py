@@ -50,10 +50,10 @@ def approval_states_of(
     found: Iterable[schema.ApprovalStatus],
 ) -> tuple[ApprovalState, ...]:
     """Return the state of approvals."""
-    return tuple(map(_hearing, found))
+    return tuple(map(_approval_state, found))
 
 
-def _hearing(one: schema.ApprovalStatus) -> ApprovalState:
+def _approval_state(one: schema.ApprovalStatus) -> ApprovalState:
     found = ApprovalState(
         approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
     )
@@ -94,16 +94,16 @@ def decoded(kind: type[T], document: object) -> T:
         raise not_understood(str(error)).alone() from None
 
 
-def decision_in(told: Any) -> Decision:
+def decision_in(reply: Any) -> Decision:
     """Return a decision without its prose, which another version may form otherwise."""
-    if isinstance(told, dict):
-        told = {key: value for key, value in told.items() if key != "words"}
-    return decoded(Decision, told)
+    if isinstance(reply, dict):
+        reply = {key: value for key, value in reply.items() if key != "words"}
+    return decoded(Decision, reply)
 
 
-def text_of(told: Mapping[str, Any]) -> DecisionText:
+def text_of(reply: Mapping[str, Any]) -> DecisionText:
     """Return the prose of a decision; none if it is missing, or of another form."""
-    words = told.get("words")
+    words = reply.get("words")
     if isinstance(words, dict):
         # The rest is not shown, and another version may form it otherwise.
         words = {key: words[key] for key in ("reasons", "added") if key in words}
@@ -113,13 +113,13 @@ def text_of(told: Mapping[str, Any]) -> DecisionText:
         return DecisionText()
 
 
-def version_of(told: object) -> Version:
+def version_of(reply: object) -> Version:
     """Return a version of a data set."""
-    one = decoded(escrow_schema.Version, told)
+    one = decoded(escrow_schema.Version, reply)
     return Version(one.id, one.version)
 
 
-def data_of(told: object) -> dict[str, DataSet]:
+def data_of(reply: object) -> dict[str, DataSet]:
     """Return data sets, by name."""
     return {
         one.data: DataSet(
@@ -139,17 +139,17 @@ def data_of(told: object) -> dict[str, DataSet]:
                 for each in one.versions
             },
         )
-        for one in decoded(escrow_schema.DataSetList, told).data_sets
+        for one in decoded(escrow_schema.DataSetList, reply).data_sets
     }
 
 
-def flow_of(told: Mapping[str, Any]) -> Flow:
+def flow_of(reply: Mapping[str, Any]) -> Flow:
     """Return a contract, checked against its digest."""
     try:
-        flow = recorded_flow(decoded(dict[str, Any], told.get("recorded")))
+        flow = recorded_flow(decoded(dict[str, Any], reply.get("recorded")))
     except ValueError as error:
         raise not_understood(str(error)).alone() from None
-    if flow.contract.digest != told.get("digest"):
+    if flow.contract.digest != reply.get("digest"):
         raise not_understood("its contract does not match its digest").alone()
     return flow
 
@@ -163,11 +163,11 @@ def _consent_of(one: escrow_schema.Consent) -> Consent:
     return Consent(one.data, one.need, one.approved_by, one.rejected_by, one.left)
 
 
-def program_of(told: object) -> Program | None:
+def program_of(reply: object) -> Program | None:
     """Return a program, checked against its digest; None if there is none."""
-    if told is None:
+    if reply is None:
         return None
-    one = decoded(escrow_schema.Program, told)
+    one = decoded(escrow_schema.Program, reply)
     try:
         low, high = map(Fraction, one.range)
         program = Program(
@@ -185,9 +185,9 @@ def program_of(told: object) -> Program | None:
     return program
 
 
-def version_vote_of(told: object) -> RecordedVersionVote:
+def version_vote_of(reply: object) -> RecordedVersionVote:
     """Return an owner's vote on a version of their data."""
-    one = decoded(escrow_schema.VersionVoteReceipt, told)
+    one = decoded(escrow_schema.VersionVoteReceipt, reply)
     return RecordedVersionVote(
         *vote_of(one, (OWNER,)),
         version=Version(one.id, one.version),
@@ -197,9 +197,9 @@ def version_vote_of(told: object) -> RecordedVersionVote:
     )
 
 
-def disclosed_of(told: object) -> DisclosedResult:
+def disclosed_of(reply: object) -> DisclosedResult:
     """Return a disclosure."""
-    one = decoded(escrow_schema.Disclosed, told)
+    one = decoded(escrow_schema.Disclosed, reply)
     return DisclosedResult(
         one.contract,
         one.flow,
@@ -222,17 +222,17 @@ def named(release: str, hole: str = "release") -> dict[str, str]:
     return {hole: release}
 
 
-def recorded_release(told: Any) -> RecordedRelease:
+def recorded_release(reply: Any) -> RecordedRelease:
     """Return a release in the ledger's stored form."""
     try:
-        return release_from_plain(told)
+        return release_from_plain(reply)
     except ValueError as error:
         raise not_understood(f"its release is invalid ({error})") from None
 
 
-def standing_of(told: object) -> Standing:
+def standing_of(reply: object) -> Standing:
     """Return the status of a release."""
-    one = decoded(ReleaseState, told)
+    one = decoded(ReleaseState, reply)
     try:
         status = ReleaseStatus(one.status)
     except ValueError:

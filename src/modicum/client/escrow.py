@@ -74,7 +74,7 @@ class RemoteEscrow(RemoteEscrowProposals):
             sent=sent(form),
             step=f"registered a version of `{name}`",
         )
-        return version_of(self._connection.ask(request))
+        return version_of(self._connection.send(request))
 
     def shred(self, version: Version, *, reason: str) -> None:
         """Destroy a version, and all withheld results computed from it.
@@ -82,27 +82,27 @@ class RemoteEscrow(RemoteEscrowProposals):
         If it fails, shred it again.
         """
         ids: dict[str, str | int] = {"name": version.id, "n": version.number}
-        self._connection.ask(
+        self._connection.send(
             Request(operations.SHRED_DATA, ids, sent=sent(Reason(reason=reason)))
         )
 
     def data(self) -> Mapping[str, DataSet]:
         """Return the data sets that the caller may query, by name. Writes nothing."""
-        return data_of(self._connection.ask(Request(operations.DATA_SETS)))
+        return data_of(self._connection.send(Request(operations.DATA_SETS)))
 
     # --- looking ---
 
     def contracts(self) -> tuple[Flow, ...]:
         """Return the contracts that one may see, oldest first. Writes nothing."""
         request = Request(operations.CONTRACTS, query={"recorded": True})
-        told = decoded(dict[str, list[dict[str, Any]]], self._connection.ask(request))
-        return tuple(map(flow_of, told.get("contracts", ())))
+        reply = decoded(dict[str, list[dict[str, Any]]], self._connection.send(request))
+        return tuple(map(flow_of, reply.get("contracts", ())))
 
     def show(self, name: str) -> ShownContract:
         """Return a contract as people look at it. Writes nothing."""
-        told = self._one(name)
-        consents = consents_of(decoded(Consents, told.get("consent")))
-        return ShownContract(flow_of(told), consents, program_of(told.get("program")))
+        reply = self._one(name)
+        consents = consents_of(decoded(Consents, reply.get("consent")))
+        return ShownContract(flow_of(reply), consents, program_of(reply.get("program")))
 
     # --- agreeing ---
 
@@ -116,8 +116,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedContractVote:
         """Agree to a contract, as an owner of its data."""
-        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
-        return self.vote(name, word)
+        ballot = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote(name, ballot)
 
     def reject(
         self,
@@ -128,8 +128,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedContractVote:
         """Refuse a contract, or withdraw an approval. Blocks until withdrawn."""
-        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
-        return self.vote(name, word)
+        ballot = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote(name, ballot)
 
     def approve_data(
         self,
@@ -141,8 +141,8 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedVersionVote:
         """Agree to a version that replaces the rows of a data set, as an owner."""
-        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
-        return self.vote_on_data(version, word)
+        ballot = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote_on_data(version, ballot)
 
     def reject_data(
         self,
@@ -153,18 +153,18 @@ class RemoteEscrow(RemoteEscrowProposals):
         key: Key | None = None,
     ) -> RecordedVersionVote:
         """Refuse a pending version. A refusal blocks until withdrawn."""
-        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
-        return self.vote_on_data(version, word)
+        ballot = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote_on_data(version, ballot)
 
-    def vote(self, name: str, word: Ballot) -> RecordedContractVote:
+    def vote(self, name: str, ballot: Ballot) -> RecordedContractVote:
         """Vote on a contract, as an owner of its data."""
         flow = flow_of(self._one(name))
         digest = flow.contract.digest
         ids, called = named(name, "name"), f"the contract `{name}`"
         about: tuple[Subject, str, str] = "contract", name, digest
         on = VoteSubject(operations.APPROVE_CONTRACT, ids, about, called, (OWNER,))
-        one = decoded(ContractVoteReceipt, send_vote(self._view, on, word))
-        if (one.digest, one.approves) != (digest, word.approves):
+        one = decoded(ContractVoteReceipt, send_vote(self._view, on, ballot))
+        if (one.digest, one.approves) != (digest, ballot.approves):
             raise not_understood("it does not match the request").alone()
         return RecordedContractVote(
             *vote_of(one, (OWNER,)),
@@ -173,7 +173,7 @@ class RemoteEscrow(RemoteEscrowProposals):
             repeated=one.repeated,
         )
 
-    def vote_on_data(self, version: Version, word: Ballot) -> RecordedVersionVote:
+    def vote_on_data(self, version: Version, ballot: Ballot) -> RecordedVersionVote:
         """Vote on a version that waits, as an owner of the data."""
         digest = version_in(self.data(), version).content(version)
         name, number = version.id, version.number
@@ -181,14 +181,14 @@ class RemoteEscrow(RemoteEscrowProposals):
         called = f"version {number} of `{name}`"
         about: tuple[Subject, str, str] = "data", name, digest
         on = VoteSubject(operations.APPROVE_DATA, ids, about, called, (OWNER,))
-        said = version_vote_of(send_vote(self._view, on, word))
-        if (said.version, said.content, said.approves) != (
+        vote = version_vote_of(send_vote(self._view, on, ballot))
+        if (vote.version, vote.content, vote.approves) != (
             version,
             digest,
-            word.approves,
+            ballot.approves,
         ):
             raise not_understood("it does not match the request").alone()
-        return said
+        return vote
 
     # --- flowing ---
 
@@ -215,7 +215,7 @@ class RemoteEscrow(RemoteEscrowProposals):
             step=f"run the contract `{name}`",
             repeats=False,
         )
-        found = Job(self._connection, self._connection.ask(request)).wait()
+        found = Job(self._connection, self._connection.send(request)).wait()
         if not isinstance(found, dict) or "denied" not in found:
             raise not_understood("its run has no result").alone()
         denied = found["denied"]
@@ -229,4 +229,4 @@ class RemoteEscrow(RemoteEscrowProposals):
         request = Request(
             operations.RECEIVE, named(name, "name"), step=step, repeats=False
         )
-        return disclosed_of(self._connection.ask(request))
+        return disclosed_of(self._connection.send(request))

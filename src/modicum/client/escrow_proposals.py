@@ -51,9 +51,9 @@ class RemoteEscrowProposals:
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Request to run queries on registered data and withhold their answers."""
-        return self._ask(
+        return self._propose(
             QueryProposal(
-                **_asked(heading),
+                **_fields(heading),
                 queries=tuple(queries),
                 exact=exact,
                 analyst=heading.analyst or UNSET,
@@ -72,9 +72,9 @@ class RemoteEscrowProposals:
     ) -> Flow:
         """Request to run a program on withheld answers and withhold its scores."""
         given = limits or Limits()
-        return self._ask(
+        return self._propose(
             TaskProposal(
-                **_asked(heading),
+                **_fields(heading),
                 query=query,
                 program=ProgramInput(
                     language=program.language,
@@ -93,50 +93,50 @@ class RemoteEscrowProposals:
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
         """Request the disclosure of private answers."""
-        own = {**_asked(heading), "to": tuple(heading.recipients)}
-        return self._ask(OutputProposal(query=query, **own))
+        own = {**_fields(heading), "to": tuple(heading.recipients)}
+        return self._propose(OutputProposal(query=query, **own))
 
     def ask_signal(self, heading: Purpose, task: str) -> Flow:
         """Request the disclosure of the score on private answers."""
-        own = {**_asked(heading), "to": tuple(heading.recipients)}
-        return self._ask(SignalProposal(task=task, **own))
+        own = {**_fields(heading), "to": tuple(heading.recipients)}
+        return self._propose(SignalProposal(task=task, **own))
 
     def ask_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Request the disclosure of the score on exact answers, without any epsilon."""
-        own = {**_asked(heading), "to": tuple(heading.recipients)}
+        own = {**_fields(heading), "to": tuple(heading.recipients)}
         if width is None:
-            return self._ask(RawSignalProposal(task=task, exact=True, **own))
-        return self._ask(RawSignalProposal(task=task, width=Fraction(width), **own))
+            return self._propose(RawSignalProposal(task=task, exact=True, **own))
+        return self._propose(RawSignalProposal(task=task, width=Fraction(width), **own))
 
     def withdraw(self, name: str, *, reason: str) -> Flow:
         """Withdraw a contract as its requester or one of its recipients."""
         content = sent(Reason(reason=reason))
         step = f"withdrawn the contract `{name}`"
         ids = named(name, "name")
-        self._connection.ask(
+        self._connection.send(
             Request(operations.WITHDRAW_CONTRACT, ids, sent=content, step=step)
         )
         return flow_of(self._one(name))
 
     # --- inside ---
 
-    def _ask(self, form: ContractProposal) -> Flow:
+    def _propose(self, form: ContractProposal) -> Flow:
         request = Request(
             operations.PROPOSE_CONTRACT,
             sent=sent(form),
             step=f"requested the contract `{form.contract}`",
         )
-        self._connection.ask(request)
+        self._connection.send(request)
         return flow_of(self._one(form.contract))
 
     def _one(self, name: str) -> dict[str, Any]:
         request = Request(operations.CONTRACT, named(name, "name"), {"recorded": True})
-        return decoded(dict[str, Any], self._connection.ask(request))
+        return decoded(dict[str, Any], self._connection.send(request))
 
 
-def _asked(heading: Purpose) -> dict[str, Any]:
+def _fields(heading: Purpose) -> dict[str, Any]:
     return {
         "contract": heading.id,
         "reason": heading.reason,

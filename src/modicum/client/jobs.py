@@ -38,13 +38,13 @@ class Job:
 
     Args:
         connection: The server.
-        told: The server's data about the job.
+        reply: The server's data about the job.
     """
 
-    def __init__(self, connection: Connection, told: object) -> None:
+    def __init__(self, connection: Connection, reply: object) -> None:
         self._connection = connection
         #: The progress at the last request.
-        self.standing = decoded(JobItem, told)
+        self.standing = decoded(JobItem, reply)
 
     def __repr__(self) -> str:
         one = self.standing
@@ -57,7 +57,7 @@ class Job:
 
     def refresh(self) -> JobItem:
         """Update the job, and return its state."""
-        self._look(operations.JOB)
+        self._refresh(operations.JOB)
         return self.standing
 
     def wait(
@@ -70,11 +70,11 @@ class Job:
         ends = None if timeout_seconds is None else monotonic() + timeout_seconds
         wait = WAIT_SECONDS
         while True:
-            told = self._look(operations.JOB)
+            reply = self._refresh(operations.JOB)
             if on_progress is not None:
                 on_progress(self.standing.progress)
             if self.standing.state in _OVER:
-                return self._found(told)
+                return self._found(reply)
             if ends is not None and monotonic() + wait > ends:
                 raise self._too_long()
             sleep(wait)
@@ -82,20 +82,20 @@ class Job:
 
     def cancel(self) -> JobItem:
         """Cancel the job, and return its state; a finished one is unchanged."""
-        self._look(operations.CANCEL_JOB)
+        self._refresh(operations.CANCEL_JOB)
         return self.standing
 
-    def _look(self, operation: Operation[Any]) -> dict[str, Any]:
-        told = self._asked(operation)
-        self.standing = decoded(JobItem, told)
-        return dict(told)
+    def _refresh(self, operation: Operation[Any]) -> dict[str, Any]:
+        reply = self._fetch(operation)
+        self.standing = decoded(JobItem, reply)
+        return dict(reply)
 
-    def _asked(self, operation: Operation[Any]) -> Any:
+    def _fetch(self, operation: Operation[Any]) -> Any:
         for left in reversed(range(_PROCESSES_MAX)):
             # Another connection may lead to the process that knows the job.
             is_last = left + 1 < _PROCESSES_MAX
             try:
-                return self._connection.ask(
+                return self._connection.send(
                     Request(operation, {"job": self.id}, is_last=is_last)
                 )
             except InputError as error:
@@ -103,10 +103,10 @@ class Job:
                     raise
         return None  # pragma: no cover - the last attempt raises or returns
 
-    def _found(self, told: dict[str, Any]) -> Any:
+    def _found(self, reply: dict[str, Any]) -> Any:
         match self.standing.state:
             case "done":
-                return told.get("result")
+                return reply.get("result")
             case "cancelled":
                 raise UsageError(
                     Problem(
@@ -116,7 +116,7 @@ class Job:
                     )
                 )
             case _:
-                problem = msgspec.json.encode(told.get("problem"))
+                problem = msgspec.json.encode(reply.get("problem"))
                 raise mistake_of(200, problem).alone()
 
     def _too_long(self) -> UnavailableError:
@@ -145,19 +145,19 @@ class RemoteJobs:
 
         A server of several processes keeps jobs in each.
         """
-        told = self._connection.ask(Request(operations.JOBS))
-        if not isinstance(told, dict) or not isinstance(told.get("jobs"), list):
+        reply = self._connection.send(Request(operations.JOBS))
+        if not isinstance(reply, dict) or not isinstance(reply.get("jobs"), list):
             raise not_understood("it contains no jobs")
-        return tuple(Job(self._connection, one) for one in told["jobs"])
+        return tuple(Job(self._connection, one) for one in reply["jobs"])
 
     def one(self, identifier: str) -> Job:
         """Return a job."""
-        job = Job(self._connection, _begun(identifier))
+        job = Job(self._connection, _started(identifier))
         job.refresh()
         return job
 
 
-def _begun(identifier: str) -> dict[str, object]:
+def _started(identifier: str) -> dict[str, object]:
     return {
         "job": identifier,
         "kind": "",

@@ -70,12 +70,12 @@ class RemoteLog:
         if seq < 1:
             return None
         try:
-            told = self._connection.call(Request(operations.ENTRY, {"seq": seq}))
+            reply = self._connection.call(Request(operations.ENTRY, {"seq": seq}))
         except InputError as error:
             if error.code is not Code.NOT_FOUND:
                 raise
             return None
-        found = _record(told)
+        found = _record(reply)
         if found.seq != seq:
             raise not_understood("it is about another entry")
         return found
@@ -144,9 +144,9 @@ class ReadOnlyView:
         """Refuse: only the server adds to the ledger."""
         raise unsupported("a turn of the ledger", "call the operation itself")
 
-    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
+    def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, a reader of its log, and the time."""
-        return self.view.look(deciding=deciding)
+        return self.view.current(deciding=deciding)
 
 
 class LogView(Session):
@@ -192,9 +192,9 @@ class LogView(Session):
         """
         return self.followed.as_of(point)
 
-    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
+    def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of the ledger, a reader of its log, and the time."""
-        return self.followed.look(deciding=deciding)
+        return self.followed.current(deciding=deciding)
 
     # --- for verbs that go by the log ---
 
@@ -204,7 +204,7 @@ class LogView(Session):
         return LedgerView(self._log, SystemClock())
 
     @property
-    def looking(self) -> ReadOnlyView:
+    def read_only(self) -> ReadOnlyView:
         """The same, for verbs of a workspace that write nothing."""
         return ReadOnlyView(self.followed)
 

@@ -63,7 +63,7 @@ class RemoteRounds:
         for one in self._connection.call(Request(operations.ROUNDS)).rounds:
             if one.open:
                 request = Request(operations.ROUND, {"round_id": one.round})
-                return self._round(decoded(OpenedRound, self._connection.ask(request)))
+                return self._round(decoded(OpenedRound, self._connection.send(request)))
         return None
 
     def committed(self) -> tuple[PlanCommitted, ...]:
@@ -92,11 +92,11 @@ class RemoteRounds:
 
         The server makes it, as a job that is waited for.
         """
-        job = self.begin_plan(requests, solver=solver)
+        job = self.start_plan(requests, solver=solver)
         with cancelled_on_error(job):
             return plan_of_job(job.wait(on_step))
 
-    def begin_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
+    def start_plan(self, requests: Sequence[Asked], *, solver: str = SOLVER) -> Job:
         """Start making a plan, and return the job: `wait()` returns its document."""
         refuse_unknown_solver(solver)
         opened = must_be_open(self.present())
@@ -108,7 +108,7 @@ class RemoteRounds:
             {"solver": solver},
             encoded(handed),
         )
-        return Job(self._connection, self._connection.ask(request))
+        return Job(self._connection, self._connection.send(request))
 
     def commit(
         self, plan: Plan, *, reserve_seconds: int = RESERVATION_SECONDS
@@ -141,7 +141,7 @@ class RemoteRounds:
 
         It is computed locally, from the log.
         """
-        here = Rounds(self._view.looking, SystemClock(), self._view.actor)
+        here = Rounds(self._view.read_only, SystemClock(), self._view.actor)
         return here.remainders()
 
     def _round(self, one: OpenedRound) -> Round:
@@ -172,11 +172,11 @@ class RemoteRounds:
         )
 
 
-def plan_of_job(told: object) -> Plan:
+def plan_of_job(reply: object) -> Plan:
     """Return the plan of a job."""
-    if not isinstance(told, dict):
+    if not isinstance(reply, dict):
         raise not_understood("its plan is invalid")
-    return read_plan(told)
+    return read_plan(reply)
 
 
 def _share(share: Fraction) -> Fraction:

@@ -33,31 +33,31 @@ class RemotePolicies:
 
     def lint(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
         """Return what a policy is: `name`, `digest`, `rules`, `warnings` and more."""
-        return self._told(operations.LINT_POLICY, policy)
+        return self._post(operations.LINT_POLICY, policy)
 
     def compile(self, policy: CompiledPolicy | str | Path) -> dict[str, Any]:
         """Return the compiled policy, with all its rules under `list`."""
-        told = self._told(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
-        rules = list(told["list"])
-        while told["next"] is not None:
-            more = {"limit": _PAGE, "cursor": told["next"]}
-            told = self._told(operations.COMPILE_POLICY, policy, more)
-            rules += told["list"]
-        told["list"] = rules
-        del told["next"]
-        return told
+        reply = self._post(operations.COMPILE_POLICY, policy, {"limit": _PAGE})
+        rules = list(reply["list"])
+        while reply["next"] is not None:
+            more = {"limit": _PAGE, "cursor": reply["next"]}
+            reply = self._post(operations.COMPILE_POLICY, policy, more)
+            rules += reply["list"]
+        reply["list"] = rules
+        del reply["next"]
+        return reply
 
     def diff(
         self, policy: CompiledPolicy | str | Path, *, against: str = "active"
     ) -> dict[str, Any]:
         """Return what a policy tightens and loosens, and where history exceeds it."""
-        return self._told(operations.DIFF_POLICY, policy, {"against": against})
+        return self._post(operations.DIFF_POLICY, policy, {"against": against})
 
     def simulate(self, policy: CompiledPolicy | str | Path) -> Job:
         """Start a simulation of a policy's decisions, release by release."""
-        return Job(self._connection, self._told(operations.SIMULATE_POLICY, policy))
+        return Job(self._connection, self._post(operations.SIMULATE_POLICY, policy))
 
-    def _told(
+    def _post(
         self,
         operation: Operation[Any],
         policy: CompiledPolicy | str | Path,
@@ -65,10 +65,12 @@ class RemotePolicies:
     ) -> dict[str, Any]:
         compiled = policy if isinstance(policy, CompiledPolicy) else load_policy(policy)
         content = policy_sent(compiled)
-        told = self._connection.ask(Request(operation, query=query or {}, sent=content))
-        if not isinstance(told, dict):
+        reply = self._connection.send(
+            Request(operation, query=query or {}, sent=content)
+        )
+        if not isinstance(reply, dict):
             raise not_understood("it contains no policy")
-        return _placed(told, content.file) if content.file else told
+        return _placed(reply, content.file) if content.file else reply
 
 
 def policy_sent(policy: CompiledPolicy) -> EncodedRequest:
@@ -79,12 +81,12 @@ def policy_sent(policy: CompiledPolicy) -> EncodedRequest:
     return EncodedRequest(own.text.encode(), YAML, file=file)
 
 
-def _placed(told: dict[str, Any], file: str) -> dict[str, Any]:
+def _placed(reply: dict[str, Any], file: str) -> dict[str, Any]:
     """Return data about a policy, with the name of its file in each position."""
-    for rule in told.get("list", ()):
+    for rule in reply.get("list", ()):
         places = (one.removeprefix(f"{SENT}:") for one in rule["source"])
         rule["source"] = [f"{file}:{one}" for one in places]
-    for warning in told.get("warnings", ()):
+    for warning in reply.get("warnings", ()):
         if warning["file"] == SENT:
             warning["file"] = file
-    return told
+    return reply

@@ -65,17 +65,17 @@ class RemoteActivationPreview(ActivationPreview):
     `conflicts` are `RemoteConflict`: display amounts, where a workspace has sums.
 
     Attributes:
-        told: The server's data.
+        reply: The server's data.
     """
 
-    told: schema.Activation | None = field(default=None, repr=False)
+    reply: schema.Activation | None = field(default=None, repr=False)
 
 
-def weighed_of(
-    told: Any, active: CompiledPolicy, successor: CompiledPolicy
+def preview_of(
+    reply: Any, active: CompiledPolicy, successor: CompiledPolicy
 ) -> RemoteActivationPreview:
     """Return the effect of activating a policy."""
-    one = decoded(schema.Activation, told)
+    one = decoded(schema.Activation, reply)
     if (one.replaced.digest, one.policy.digest) != (
         active.policy.digest,
         successor.policy.digest,
@@ -87,33 +87,33 @@ def weighed_of(
         conflicts=tuple(_conflict(each, successor) for each in one.conflicts),  # type: ignore[misc]
         made=frozenset(each.rule for each in one.conflicts if each.made),
         accepted=one.accepted,
-        hearings=approval_states_of(one.approvals),
+        approval_states=approval_states_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
-        told=one,
+        reply=one,
     )
 
 
-def activation_of(told: Any, weighed: ActivationPreview, head: Head) -> Activation:
+def activation_of(reply: Any, preview: ActivationPreview, head: Head) -> Activation:
     """Return the result of an activation."""
-    one = decoded(schema.Activation, told)
+    one = decoded(schema.Activation, reply)
     last = one.ledger or head
-    return Activation(weighed, one.changed, last.seq, last.head)
+    return Activation(preview, one.changed, last.seq, last.head)
 
 
 def _conflict(
-    told: schema.ActivationConflict, successor: CompiledPolicy
+    reply: schema.ActivationConflict, successor: CompiledPolicy
 ) -> RemoteConflict:
-    number = successor.rules.number(told.rule)
+    number = successor.rules.number(reply.rule)
     if number is None:
         raise not_understood("it contains a rule that is not in the policy").alone()
     return RemoteConflict(
         successor.rules[number],
-        told.measure,
-        told.spent,
-        told.limit,
-        told.budget,
-        told.fits,
-        told.contributors,
+        reply.measure,
+        reply.spent,
+        reply.limit,
+        reply.budget,
+        reply.fits,
+        reply.contributors,
     )
 
 
@@ -177,8 +177,8 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         The conflicts with history are checked again and returned; the person who
         activates the policy chooses which to accept.
         """
-        word = Ballot(True, reason, head, signer_of(key))  # noqa: FBT003
-        return self.vote_on_policy(successor, word)
+        ballot = Ballot(True, reason, head, signer_of(key))  # noqa: FBT003
+        return self.vote_on_policy(successor, ballot)
 
     def reject_policy(
         self,
@@ -188,43 +188,49 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         key: Key | None = None,
     ) -> RecordedVote:
         """Refuse a policy as the successor of the active one."""
-        word = Ballot(False, reason, None, signer_of(key))  # noqa: FBT003
-        return self.vote_on_policy(successor, word)
+        ballot = Ballot(False, reason, None, signer_of(key))  # noqa: FBT003
+        return self.vote_on_policy(successor, ballot)
 
     def vote_on_policy(
-        self, successor: CompiledPolicy | str, word: Ballot
+        self, successor: CompiledPolicy | str, ballot: Ballot
     ) -> RecordedVote:
         """Vote on a policy that is to take the place of the active one."""
         compiled = self._meant(successor)
-        said = record_vote(self._view, _topic(compiled), word)
-        return replace(said, weighed=self.weigh(compiled)) if word.approves else said
+        vote = record_vote(self._view, _topic(compiled), ballot)
+        return (
+            replace(vote, preview=self.preview_activation(compiled))
+            if ballot.approves
+            else vote
+        )
 
-    def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
+    def policy_approval_states(
+        self, successor: CompiledPolicy
+    ) -> tuple[ApprovalState, ...]:
         """Return the state of the approval that another policy needs. Writes nothing.
 
         For a policy that is not proposed, this requires reading the log.
         """
-        told = self._waiting(successor)
-        if told is None:
-            return self._by_log.policy_hearings(successor)
-        return approval_states_of(decoded(schema.Approvals, told).approvals)
+        reply = self._waiting(successor)
+        if reply is None:
+            return self._by_log.policy_approval_states(successor)
+        return approval_states_of(decoded(schema.Approvals, reply).approvals)
 
-    def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
+    def counting_votes(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
         """Return the votes on a policy since the last activation, oldest first.
 
         Earlier votes were about another change, and do not count. For a policy that is
         not proposed, this requires reading the log.
         """
-        told = self._waiting(successor)
-        if told is None:
-            return self._by_log.counting_words(successor)
+        reply = self._waiting(successor)
+        if reply is None:
+            return self._by_log.counting_votes(successor)
         since = self._view.active_since
-        spoken = vote_entries_of(decoded(schema.Approvals, told).spoken)
-        return tuple(one for one in spoken if one.seq > since)
+        votes = vote_entries_of(decoded(schema.Approvals, reply).spoken)
+        return tuple(one for one in votes if one.seq > since)
 
     # --- activating ---
 
-    def weigh(
+    def preview_activation(
         self,
         successor: CompiledPolicy,
         *,
@@ -235,11 +241,11 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         active = self._view.policy()
         refuse_replaced(active, replaces)
         request = Request(
-            operations.WEIGH_POLICY,
+            operations.PREVIEW_ACTIVATION,
             query={"accept": list(accept)},
             sent=policy_sent(successor),
         )
-        return weighed_of(self._connection.ask(request), active, successor)
+        return preview_of(self._connection.send(request), active, successor)
 
     def activate(
         self,
@@ -279,9 +285,9 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
             step="activated the policy",
             if_match=active.policy.digest,
         )
-        told = self._connection.ask(request)
-        weighed = weighed_of(told, active, successor)
-        return activation_of(told, weighed, self._view.head())
+        reply = self._connection.send(request)
+        preview = preview_of(reply, active, successor)
+        return activation_of(reply, preview, self._view.head())
 
     # --- inside ---
 

@@ -39,12 +39,12 @@ def mistake_of(
 ) -> ModicumError:
     """Return the error in a response."""
     try:
-        told = msgspec.json.decode(body, type=_Problems)
+        reply = msgspec.json.decode(body, type=_Problems)
     except (msgspec.MsgspecError, ValueError):
         return not_understood(f"it returned status {status}")
-    if not told.problems or told.kind not in _KINDS:
+    if not reply.problems or reply.kind not in _KINDS:
         return not_understood(f"it returned status {status}")
-    return _KINDS[told.kind](*(problem_of(one, sent) for one in told.problems))
+    return _KINDS[reply.kind](*(problem_of(one, sent) for one in reply.problems))
 
 
 def not_understood(
@@ -73,5 +73,5 @@ def problem_of(one: schema.Problem, sent: EncodedRequest | None = None) -> Probl
 def _mark(one: schema.Problem, sent: EncodedRequest | None) -> Mark | None:
     if one.file is None or one.line is None or one.column is None:
         return None
-    told = Mark(one.file, one.line, one.column, one.length or 1)
-    return told if sent is None or one.file != SENT else sent.place(told)
+    reply = Mark(one.file, one.line, one.column, one.length or 1)
+    return reply if sent is None or one.file != SENT else sent.place(reply)

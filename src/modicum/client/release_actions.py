@@ -43,7 +43,7 @@ _REQUESTS: Final = "requests"
 
 
 @dataclass(frozen=True, slots=True)
-class _LookedAt:
+class _ReviewedRelease:
     """A release to vote on, as reviewed."""
 
     topic: ApprovalCase
@@ -130,8 +130,8 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         contents. Given by its id, the server's contents are approved: signers give the
         contents.
         """
-        word = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
-        return self.vote(release, word)
+        ballot = Ballot(True, reason, head, signer_of(key), content)  # noqa: FBT003
+        return self.vote(release, ballot)
 
     def reject(
         self,
@@ -145,40 +145,40 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
 
         It is blocked until one approves it.
         """
-        word = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
-        return self.vote(release, word)
+        ballot = Ballot(False, reason, None, signer_of(key), content)  # noqa: FBT003
+        return self.vote(release, ballot)
 
-    def vote(self, release: Description | str, word: Ballot) -> RecordedVote:
+    def vote(self, release: Description | str, ballot: Ballot) -> RecordedVote:
         """Vote on a release that needs approval."""
-        looked = self._look(release, word.content)
-        said = record_vote(self._view, looked.topic, word)
-        if not word.approves:
-            return said
-        missing = tuple(one.approval for one in missing_approvals(said.hearings))
-        decision = msgspec.structs.replace(looked.decision, approvals=missing)
-        return msgspec.structs.replace(said, decision=decision)
+        details = self._reviewed(release, ballot.content)
+        vote = record_vote(self._view, details.topic, ballot)
+        if not ballot.approves:
+            return vote
+        missing = tuple(one.approval for one in missing_approvals(vote.approval_states))
+        decision = msgspec.structs.replace(details.decision, approvals=missing)
+        return msgspec.structs.replace(vote, decision=decision)
 
-    def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
+    def approval_states(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return the state of each approval that a release needs. Writes nothing.
 
         For a release that is not requested, this requires reading the log.
         """
         priced = price_release(release, self._view.policy())
-        told = self._requested(priced.id)
-        found = None if told is None else decoded(schema.PendingRequest, told)
+        reply = self._requested(priced.id)
+        found = None if reply is None else decoded(schema.PendingRequest, reply)
         if found is not None and found.content == priced.content:
             return approval_states_of(found.approvals)
-        return self._by_log.hearings(release)
+        return self._by_log.approval_states(release)
 
-    def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
+    def votes(self, identifier: str) -> tuple[VoteEntry, ...]:
         """Return the votes on a release or a policy, oldest first.
 
         For a subject that is not pending, this requires reading the log.
         """
-        told = self._waiting_policy(identifier) or self._requested(identifier)
-        if told is not None:
-            return vote_entries_of(decoded(schema.Approvals, told).spoken)
-        return self._by_log.spoken(identifier)
+        reply = self._waiting_policy(identifier) or self._requested(identifier)
+        if reply is not None:
+            return vote_entries_of(decoded(schema.Approvals, reply).spoken)
+        return self._by_log.votes(identifier)
 
     # --- inside ---
 
@@ -195,7 +195,9 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
             Request(operations.PROPOSAL_APPROVALS, {"digest": digest})
         )
 
-    def _look(self, release: Description | str, content: str | None) -> _LookedAt:
+    def _reviewed(
+        self, release: Description | str, content: str | None
+    ) -> _ReviewedRelease:
         """Return a release that waits, as the server shows it."""
         name, own = release, content
         if not isinstance(release, str):
@@ -205,8 +207,8 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
                 own = content  # Other contents than were looked at: it is stale.
         assert isinstance(name, str)
         request = Request(operations.REQUEST, named(name), {"words": True})
-        told = self._connection.ask(request)
-        found = _pending(decoded(schema.ListedRequest, told))
+        reply = self._connection.send(request)
+        found = _pending(decoded(schema.ListedRequest, reply))
         if found.release.id != name:
             raise not_understood("it is about another request")
         topic = ApprovalCase(
@@ -217,7 +219,9 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
             release=found.release,
         )
         refuse_other_content(topic, own)
-        return _LookedAt(topic, decision_of(told["decision"], self._connection, None))
+        return _ReviewedRelease(
+            topic, decision_of(reply["decision"], self._connection, None)
+        )
 
 
 def _waiting(one: schema.WithdrawnRequest) -> Waiting:
@@ -235,7 +239,7 @@ def _pending(one: schema.ListedRequest) -> PendingRequest:
     release = recorded_release(one.body)
     if (release.id, release.content) != (one.release, one.content):
         raise not_understood("its request is for another release").alone()
-    heard = approval_states_of(one.approvals)
+    states = approval_states_of(one.approvals)
     return PendingRequest(
-        _waiting(one), release, one.reason, heard, one.current, one.corrects
+        _waiting(one), release, one.reason, states, one.current, one.corrects
     )

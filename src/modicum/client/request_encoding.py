@@ -45,15 +45,15 @@ class EncodedRequest:
     file: str = ""
     release: str = ""
 
-    def place(self, told: Mark) -> Mark | None:
+    def place(self, mark: Mark) -> Mark | None:
         """Return the source position of a position in the request."""
         if self.file:
             lines = self.text.decode().splitlines()
-            source = lines[told.line - 1] if told.line <= len(lines) else ""
-            return replace(told, file=self.file, source=source)
+            source = lines[mark.line - 1] if mark.line <= len(lines) else ""
+            return replace(mark, file=self.file, source=source)
         if not self.marks:
-            return told
-        return self.marks[told.line - 1] if told.line <= len(self.marks) else None
+            return mark
+        return self.marks[mark.line - 1] if mark.line <= len(self.marks) else None
 
 
 def sent(form: Input) -> EncodedRequest:

@@ -119,9 +119,9 @@ class Connection:
         """Return a server's response, in the shape that the operation declares."""
         kind = request.operation.answer
         assert kind is not None, "the response is not a JSON document"
-        return decoded(kind, self.ask(request))
+        return decoded(kind, self.send(request))
 
-    def ask(self, request: Request[Any]) -> Any:
+    def send(self, request: Request[Any]) -> Any:
         """Return a server's response: plain data."""
         return _answer(self._answered(request), request)
 
@@ -158,7 +158,7 @@ class Connection:
     ) -> httpx2.Response:
         """Return a response; temporary errors are retried."""
         own = _headers(request)
-        reached, why, told = False, "", None
+        reached, why, failure = False, "", None
         for attempt in range(ATTEMPTS_MAX):
             try:
                 found = self._send(request, own, whole=whole)
@@ -173,15 +173,15 @@ class Connection:
             else:
                 if found.status_code not in _LATER:
                     return found
-                told = _told(found, request)
-                reached = reached or told is None
+                failure = _failure(found, request)
+                reached = reached or failure is None
                 wait, why = _wait(attempt, found), f"status {found.status_code}"
             if reached and not request.repeats:
                 break
             if attempt + 1 < ATTEMPTS_MAX:
                 sleep(wait)
-        if told is not None and not reached:
-            raise told
+        if failure is not None and not reached:
+            raise failure
         raise self._no_answer(request, why, reached=reached)
 
     def _send(
@@ -253,8 +253,8 @@ def _headers(request: Request[Any]) -> dict[str, str]:
 
 def _wait(attempt: int, found: httpx2.Response | None = None) -> float:
     """Return how many seconds to wait before the next attempt."""
-    asked = found.headers.get("Retry-After", "") if found is not None else ""
-    least = float(asked) if asked.isdecimal() and len(asked) < 6 else 0.0
+    delay = found.headers.get("Retry-After", "") if found is not None else ""
+    least = float(delay) if delay.isdecimal() and len(delay) < 6 else 0.0
     # Jitter: clients that were disconnected together do not retry together.
     own = WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311
     wait: float = max(least, own)
@@ -270,9 +270,9 @@ def _answer(found: httpx2.Response, request: Request[Any]) -> Any:
         raise not_understood("its response is not JSON").alone() from None
 
 
-def _told(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:
+def _failure(found: httpx2.Response, request: Request[Any]) -> ModicumError | None:
     """Return the server's own temporary error; None if it comes from a proxy."""
     if found.status_code not in _REFUSED:
         return None
-    told = mistake_of(found.status_code, found.content, request.sent)
-    return None if told.code is Code.NOT_UNDERSTOOD else told
+    failure = mistake_of(found.status_code, found.content, request.sent)
+    return None if failure.code is Code.NOT_UNDERSTOOD else failure

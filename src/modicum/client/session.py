@@ -45,14 +45,14 @@ class Session:
     def found(self, request: Request[Any]) -> dict[str, Any] | None:
         """Return a server's data; None if there is none."""
         try:
-            told = self._connection.ask(request)
+            reply = self._connection.send(request)
         except InputError as error:
             if error.code is not Code.NOT_FOUND:
                 raise
             return None
-        if not isinstance(told, dict):
+        if not isinstance(reply, dict):
             raise not_understood("it is empty")
-        return told
+        return reply
 
 
 def unsupported(what: str, instead: str) -> UsageError:

@@ -112,33 +112,33 @@ class RemoteSubmit(RemoteView):
         return self._decide(request, content)
 
     def _decide(self, request: Request[Any], content: EncodedRequest) -> RemoteDecision:
-        told = self._connection.ask(request)
+        reply = self._connection.send(request)
         try:
-            if isinstance(told, dict) and told.get("words") is None:
-                told = self._told_again(told, content)
-            return decision_of(told, self._connection, content)
+            if isinstance(reply, dict) and reply.get("words") is None:
+                reply = self._told_again(reply, content)
+            return decision_of(reply, self._connection, content)
         except UnavailableError as error:
             # The step was executed, whatever the response looks like.
             raise UnavailableError(
                 replace(error.problems[0], help=_STEP_TAKEN)
             ) from error
 
-    def _told_again(self, told: dict[str, Any], content: EncodedRequest) -> Any:
+    def _told_again(self, reply: dict[str, Any], content: EncodedRequest) -> Any:
         """Return a decision with its text, which the stored response lacks.
 
         It keeps a short answer for a step whose first one was lost. That one counts,
         even if the release would be decided otherwise by now.
         """
         again = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
-        now = self._connection.ask(again)
+        now = self._connection.send(again)
         if not isinstance(now, dict) or any(
-            now.get(key) != told.get(key) for key in ("decision", "over_limit")
+            now.get(key) != reply.get(key) for key in ("decision", "over_limit")
         ):
-            return {**told, "losses": told.get("losses") or []}
+            return {**reply, "losses": reply.get("losses") or []}
         # A repeated step gets the first response, not that the release is already
         # accepted.
         keys = ("status", "retry", "expires_at", "blocking")
-        first = {key: told.get(key) for key in keys}
+        first = {key: reply.get(key) for key in keys}
         if not now.get("retry"):
             return {**now, **first}
         return {**now, **first, "words": None}

@@ -76,7 +76,7 @@ def _not_trusted(cause: ssl.SSLCertVerificationError, url: str) -> UnavailableEr
     return _mistake(message, remedy, cause.verify_message or "")
 
 
-def _mistake(message: str, remedy: str, said: str = "") -> UnavailableError:
-    own = (f"details: {printable(said[:200])}",) if said else ()
+def _mistake(message: str, remedy: str, detail: str = "") -> UnavailableError:
+    own = (f"details: {printable(detail[:200])}",) if detail else ()
     notes = (*own, "nothing was changed")
     return UnavailableError(Problem(Code.NO_ANSWER, message, notes=notes, help=remedy))

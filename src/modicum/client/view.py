@@ -43,11 +43,11 @@ class PolicyView(Session):
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that the ledger decides by. Writes nothing."""
-        told = self._text_of("active")
+        reply = self._text_of("active")
         known = self._compiled
-        if known is None or known.policy.digest != told.digest:
-            known = compile_text(told.text.encode(), f"{told.name} (active)")
-            if known.policy.digest != told.digest:
+        if known is None or known.policy.digest != reply.digest:
+            known = compile_text(reply.text.encode(), f"{reply.name} (active)")
+            if known.policy.digest != reply.digest:
                 raise not_understood("its policy does not match its digest")
             self._compiled = known
         return known
@@ -147,7 +147,7 @@ class RemoteView(PolicyView, LogView):
     def standing(self, release: str) -> Standing:
         """Return the status of a release. Writes nothing."""
         request = Request(operations.RELEASE, named(release))
-        return standing_of(self._connection.ask(request))
+        return standing_of(self._connection.send(request))
 
     def release_of(self, standing: Standing) -> RecordedRelease:
         """Return the contents and loss of a release, as stored. Writes nothing.
@@ -159,12 +159,12 @@ class RemoteView(PolicyView, LogView):
             UnavailableError: If the server returns another release.
         """
         request = Request(operations.RELEASE, named(standing.id), {"recorded": True})
-        told = self._connection.ask(request)
-        found = recorded_release(told.get("recorded"))
+        reply = self._connection.send(request)
+        found = recorded_release(reply.get("recorded"))
         if (found.id, found.content) != (standing.id, standing.content):
             raise not_understood("it is about another release")
         return found
 
     def _check(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
-        return decision_of(self._connection.ask(request), self._connection, content)
+        return decision_of(self._connection.send(request), self._connection, content)

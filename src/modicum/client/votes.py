@@ -66,9 +66,9 @@ def signer_of(key: Key | None) -> Signer | None:
     return load_key(key) if isinstance(key, str | Path) else key
 
 
-def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
+def send_vote(view: RemoteView, on: VoteSubject, ballot: Ballot) -> Any:
     """Send a vote; return the server's response."""
-    if word.content not in {None, on.about[2]}:
+    if ballot.content not in {None, on.about[2]}:
         raise StaleError(
             Problem(
                 Code.REVIEW_AGAIN,
@@ -78,25 +78,25 @@ def send_vote(view: RemoteView, on: VoteSubject, word: Ballot) -> Any:
             )
         )
     return _signed_again(
-        lambda: view.connection.ask(_request(view, on, word)),
-        often=word.signer is not None and word.head is None,
+        lambda: view.connection.send(_request(view, on, ballot)),
+        often=ballot.signer is not None and ballot.head is None,
     )
 
 
-def record_vote(view: RemoteView, topic: ApprovalCase, word: Ballot) -> RecordedVote:
+def record_vote(view: RemoteView, topic: ApprovalCase, ballot: Ballot) -> RecordedVote:
     """Vote on a request or a proposal; return the state of the approvals after it."""
     operation, ids = operations.APPROVE_POLICY, {"digest": topic.id}
     if topic.subject == "release":
         operation, ids = operations.APPROVE_RELEASE, named(topic.id)
     about = topic.subject, topic.id, topic.content
     on = VoteSubject(operation, ids, about, topic.called)
-    one = decoded(VoteReceipt, send_vote(view, on, word))
-    if (one.subject, one.id, one.content, one.approves) != (*about, word.approves):
+    one = decoded(VoteReceipt, send_vote(view, on, ballot))
+    if (one.subject, one.id, one.content, one.approves) != (*about, ballot.approves):
         raise not_understood("it does not match the request").alone()
     return RecordedVote(
         *vote_of(one, one.roles),
         topic=topic,
-        hearings=approval_states_of(one.approvals),
+        approval_states=approval_states_of(one.approvals),
         repeated=one.repeated,
         corrected_in=one.corrected_in or 0,
     )
@@ -118,25 +118,25 @@ def _signed_again(work: Callable[[], T], *, often: bool) -> T:
                 raise
 
 
-def _request(view: RemoteView, on: VoteSubject, word: Ballot) -> Request[Any]:
-    form = VoteInput(approves=word.approves, reason=word.reason)
-    if word.signer is not None:
+def _request(view: RemoteView, on: VoteSubject, ballot: Ballot) -> Request[Any]:
+    form = VoteInput(approves=ballot.approves, reason=ballot.reason)
+    if ballot.signer is not None:
         roles = on.roles
         if roles is None:
             roles = roles_of(view.actor, view.policy().policy)
         body = ApprovalGiven(
             *on.about,
-            word.approves,
+            ballot.approves,
             roles,
-            reason_text(word.reason, "approving or rejecting"),
-            head=_whole(word.head or None, view.head().head),
+            reason_text(ballot.reason, "approving or rejecting"),
+            head=_whole(ballot.head or None, view.head().head),
         )
         policy = view.policy().policy.digest
-        own = signed(body, by=view.actor, policy=policy, signer=word.signer)
+        own = signed(body, by=view.actor, policy=policy, signer=ballot.signer)
         form = replace(form, head=own.head, key=own.key, signature=own.signature)
-    elif word.head is not None:
-        form = replace(form, head=word.head.strip().lower())
-    verb = "approved" if word.approves else "rejected"
+    elif ballot.head is not None:
+        form = replace(form, head=ballot.head.strip().lower())
+    verb = "approved" if ballot.approves else "rejected"
     return Request(
         on.operation,
         on.ids,

@@ -162,4 +162,4 @@ class RemoteWorkspace(RemoteSubmit):
         content: EncodedRequest | None = None,
     ) -> Standing:
         request = Request(operation, named(release), sent=content, step=done)
-        return standing_of(self._connection.ask(request))
+        return standing_of(self._connection.send(request))

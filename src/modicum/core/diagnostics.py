@@ -121,11 +121,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
         >>> nearest("date", ["rate", "delta"])
         ''
     """
-    close = close_words(word, known)
+    close = close_matches(word, known)
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-def close_words(word: str, known: Iterable[str]) -> list[str]:
+def close_matches(word: str, known: Iterable[str]) -> list[str]:
     """Return the known words that a word may be a typo of, the nearest first.
 
     Case, hyphens and underscores do not count. The first letter must match, and at most
@@ -139,16 +139,16 @@ def close_words(word: str, known: Iterable[str]) -> list[str]:
     if guessed:
         return guessed[:1]
     for one in known:
-        meant = _letters(one)
-        if typed[:1] != meant[:1] or not typed:
+        target = _letters(one)
+        if typed[:1] != target[:1] or not typed:
             continue
-        short, long = sorted((len(typed), len(meant)))
+        short, long = sorted((len(typed), len(target)))
         most = max(1, short // 3) if long > 2 else 0
         if long - short <= most:
-            slips = _slips(typed, meant)
+            slips = _slips(typed, target)
             if slips <= most:
                 wrong[one] = slips
-        if short >= 3 and meant.startswith(typed) and 2 * short >= long:
+        if short >= 3 and target.startswith(typed) and 2 * short >= long:
             wrong.setdefault(one, long)
     return sorted(wrong, key=lambda one: wrong[one])
 
@@ -157,15 +157,15 @@ def _letters(word: str) -> str:
     return word[:100].casefold().replace("-", "").replace("_", "")
 
 
-def _slips(typed: str, meant: str) -> int:
+def _slips(typed: str, target: str) -> int:
     """Return the number of typos between two words (Damerau & Levenshtein)."""
     before: list[int] = []
-    row = list(range(len(meant) + 1))
+    row = list(range(len(target) + 1))
     for i, letter in enumerate(typed, 1):
         above, before, row = before, row, [i]
-        for j, other in enumerate(meant, 1):
+        for j, other in enumerate(target, 1):
             slips = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != other))
-            if i > 1 and j > 1 and (letter, typed[i - 2]) == (meant[j - 2], other):
+            if i > 1 and j > 1 and (letter, typed[i - 2]) == (target[j - 2], other):
                 slips = min(slips, above[j - 2] + 1)
             row.append(slips)
     return row[-1]

@@ -40,23 +40,23 @@ class Complaint(Struct, frozen=True):
     """The parser's message: its context, and the problem."""
 
     context: str
-    begun: Spot | None
+    start: Spot | None
     problem: str
     spot: Spot
 
 
-def explained(said: Complaint, lines: Sequence[str]) -> Slip:
+def explained(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Return the slip behind a parser's complaint."""
     conflict = next((n for n, one in enumerate(lines) if one[:7] in _MERGE), None)
     if conflict is not None:
         remedy = "keep one of the two versions, and remove the markers"
         return Slip("an unresolved merge conflict", (conflict, 0), help=remedy)
-    if "scanning a tag" in said.context:
-        return _exclamation_mark(said, lines)
-    for words, explain in _EXPLAINED:
-        if words in said.problem:
-            return explain(said, lines)
-    return Slip(said.problem, said.spot)
+    if "scanning a tag" in complaint.context:
+        return _exclamation_mark(complaint, lines)
+    for pattern, explain in _EXPLAINED:
+        if pattern in complaint.problem:
+            return explain(complaint, lines)
+    return Slip(complaint.problem, complaint.spot)
 
 
 _MERGE = frozenset({"<<<<<<<", "=======", ">>>>>>>"})
@@ -69,46 +69,50 @@ def _instead(old: str, new: str) -> str:
 # --- characters -------------------------------------------------------------------
 
 
-def _bad_start(said: Complaint, lines: Sequence[str]) -> Slip:
-    line, column = said.spot
+def _bad_start(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    line, column = complaint.spot
     rest = _REMARK.sub("", lines[line][column:])
     if rest[:1] == "\t":
-        return Slip("a tab in the indentation", said.spot, help=_SPACES)
+        return Slip("a tab in the indentation", complaint.spot, help=_SPACES)
     if _still_open(lines[line][:column]):  # One of several values of a line.
         rest = re.split(r"[,}\]]", rest, maxsplit=1)[0]
     quoted = f'"{rest}"' if '"' not in rest else f"'{rest}'"
     return Slip(
-        f"no value starts with `{rest[:1]}`", said.spot, help=_instead(rest, quoted)
+        f"no value starts with `{rest[:1]}`",
+        complaint.spot,
+        help=_instead(rest, quoted),
     )
 
 
 _SPACES = "indent with spaces"
 
 
-def _exclamation_mark(said: Complaint, lines: Sequence[str]) -> Slip:
+def _exclamation_mark(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Explain a text that begins with `!`, which is a tag to YAML."""
-    spot = said.begun or said.spot
+    spot = complaint.start or complaint.spot
     value = _REMARK.sub("", lines[spot[0]][spot[1] :]).rstrip()
     inside = _still_open(lines[spot[0]][: spot[1]])
     remedy = _QUOTES if inside else _in_single_quotes(value)
     return Slip("quote a text that starts with `!`", spot, help=remedy)
 
 
-def _escape(said: Complaint, lines: Sequence[str]) -> Slip:
+def _escape(complaint: Complaint, lines: Sequence[str]) -> Slip:
     remedy = r"write \\ for a backslash, or the text in single quotes"
-    return Slip(said.problem, said.spot, help=remedy)
+    return Slip(complaint.problem, complaint.spot, help=remedy)
 
 
-def _block_text(said: Complaint, lines: Sequence[str]) -> Slip:
-    return Slip(said.problem, said.spot, help="start the text on the next line")
+def _block_text(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    return Slip(
+        complaint.problem, complaint.spot, help="start the text on the next line"
+    )
 
 
 # --- quotes -----------------------------------------------------------------------
 
 
-def _end_of_file(said: Complaint, lines: Sequence[str]) -> Slip:
+def _end_of_file(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Explain a text that continues to the end of the file."""
-    return _open_quote(said.begun or said.spot, lines)
+    return _open_quote(complaint.start or complaint.spot, lines)
 
 
 def _open_quote(spot: Spot, lines: Sequence[str]) -> Slip:
@@ -122,16 +126,16 @@ def _open_quote(spot: Spot, lines: Sequence[str]) -> Slip:
     )
 
 
-def _value_goes_on(said: Complaint, lines: Sequence[str]) -> Slip:
+def _value_goes_on(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Explain text after a finished value: quotes in quotes, or an unclosed one."""
-    line, _ = said.spot
+    line, _ = complaint.spot
     for above in range(line - 1, -1, -1):
         opening = _OPEN_QUOTE.search(lines[above])
         if opening and lines[above].count(opening["quote"]) % 2:
             return _open_quote((above, opening.start("quote")), lines)
     pair = _PAIR.match(lines[line].rstrip())
     if pair is None:
-        return Slip(said.problem, said.spot, help=_QUOTES)
+        return Slip(complaint.problem, complaint.spot, help=_QUOTES)
     value = _REMARK.sub("", pair["value"])
     spot = (line, pair.start("value"))
     message = "text follows the end of a value"
@@ -157,21 +161,21 @@ def _in_single_quotes(value: str) -> str:
 # --- brackets ---------------------------------------------------------------------
 
 
-def _in_brackets(said: Complaint, lines: Sequence[str]) -> Slip:
-    begun = said.begun or said.spot
-    if said.spot[0] > begun[0]:
-        return _open_bracket(said, lines)
-    before = lines[said.spot[0]][: said.spot[1]].rstrip()
+def _in_brackets(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    start = complaint.start or complaint.spot
+    if complaint.spot[0] > start[0]:
+        return _open_bracket(complaint, lines)
+    before = lines[complaint.spot[0]][: complaint.spot[1]].rstrip()
     if before.endswith(('"', "'")):
         message, remedy = "quotes inside quotes", _QUOTES
     else:
         message = "a comma is missing between two entries"
         remedy = "write a comma and a space after each entry"
-    return Slip(message, said.spot, help=remedy, opened=begun)
+    return Slip(message, complaint.spot, help=remedy, opened=start)
 
 
-def _open_bracket(said: Complaint, lines: Sequence[str]) -> Slip:
-    line, column = said.begun or said.spot
+def _open_bracket(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    line, column = complaint.start or complaint.spot
     written = _REMARK.sub("", lines[line][column:]).rstrip()
     closing = _still_open(written)
     return Slip(
@@ -196,8 +200,8 @@ def _still_open(written: str) -> str:
 # --- lines ------------------------------------------------------------------------
 
 
-def _no_colon(said: Complaint, lines: Sequence[str]) -> Slip:
-    line, column = said.begun or said.spot
+def _no_colon(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    line, column = complaint.start or complaint.spot
     key = _KEY.fullmatch(lines[line])
     remedy = "write a colon after the key"
     if key is not None:
@@ -208,9 +212,9 @@ def _no_colon(said: Complaint, lines: Sequence[str]) -> Slip:
     return Slip("a colon is missing after a key", (line, column), help=remedy)
 
 
-def _second_colon(said: Complaint, lines: Sequence[str]) -> Slip:
+def _second_colon(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Explain "mapping values are not allowed here"."""
-    line = said.spot[0]
+    line = complaint.spot[0]
     pair = _PAIR.match(lines[line].rstrip())
     if pair is not None and re.search(r":(\s|$)", pair["value"]):
         value = _REMARK.sub("", pair["value"])
@@ -227,21 +231,21 @@ def _second_colon(said: Complaint, lines: Sequence[str]) -> Slip:
         old = _REMARK.sub("", lines[above][indent:]).rstrip()
         new = f"{written} {old[len(written) :]}"
         return Slip(message, (above, indent), help=_instead(old, new))
-    return _indentation(said, lines)
+    return _indentation(complaint, lines)
 
 
-def _block_end(said: Complaint, lines: Sequence[str]) -> Slip:
+def _block_end(complaint: Complaint, lines: Sequence[str]) -> Slip:
     """Explain "expected <block end>", by what was found instead."""
-    if "<scalar>" in said.problem or "<stream end>" in said.problem:
-        return _value_goes_on(said, lines)
-    found = lines[said.spot[0]][said.spot[1] :][:1]
+    if "<scalar>" in complaint.problem or "<stream end>" in complaint.problem:
+        return _value_goes_on(complaint, lines)
+    found = lines[complaint.spot[0]][complaint.spot[1] :][:1]
     if found in ("}", "]"):
-        return Slip("there is nothing to close", said.spot, help="leave it out")
-    return _indentation(said, lines)
+        return Slip("there is nothing to close", complaint.spot, help="leave it out")
+    return _indentation(complaint, lines)
 
 
-def _indentation(said: Complaint, lines: Sequence[str]) -> Slip:
-    line = said.spot[0]
+def _indentation(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    line = complaint.spot[0]
     begin = len(lines[line]) - len(lines[line].lstrip())
     above = _above(line, lines)
     message = "the indentation does not fit"
@@ -261,8 +265,8 @@ def _indentation(said: Complaint, lines: Sequence[str]) -> Slip:
 def _above(line: int, lines: Sequence[str]) -> int:
     """Return the last non-blank line above; the line itself if there is none."""
     for above in range(line - 1, -1, -1):
-        said = lines[above].strip()
-        if said and not said.startswith("#"):
+        content = lines[above].strip()
+        if content and not content.startswith("#"):
             return above
     return line
 

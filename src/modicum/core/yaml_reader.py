@@ -330,10 +330,10 @@ class _Builder:
 
         spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
         what = " ".join(str(error.problem or error.context or "not YAML").split())
-        said = Complaint(
+        complaint = Complaint(
             str(error.context or ""), _spot(error.context_mark), what, spot
         )
-        slip = explained(said, self._lines)
+        slip = explained(complaint, self._lines)
         opened = slip.opened
         notes: tuple[str, ...] = ()
         if opened is not None:

@@ -145,13 +145,13 @@ def one_of(what: str, value: object, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    meant = nearest(value, known) if isinstance(value, str) else ""
+    suggestion = nearest(value, known) if isinstance(value, str) else ""
     listed = ", ".join(f"`{one}`" for one in known)
     raise InputError(
         Problem(
             Code.UNKNOWN_CHOICE,
             f"unknown {what} {_shown(value)}",
-            label=meant,
+            label=suggestion,
             help=f"one of {listed}",
         )
     )

@@ -62,13 +62,13 @@ def must_divide(
     column = vocabulary.unit_facts[unit].id
     types: dict[str, str] = {}
     for query in queries:
-        asked, name = query.asked, query.heading.id
-        if asked.sampling is not None or query.heading.sampling is not None:
+        spec, name = query.request, query.heading.id
+        if spec.sampling is not None or query.heading.sampling is not None:
             raise _refused(name, "it reads a secret sample, not all rows of a block")
-        if asked.query.joined_on not in {None, column}:
+        if spec.query.joined_on not in {None, column}:
             raise _refused(
                 name,
-                f"its tables are joined on `{asked.query.joined_on}`, so that a row may"
+                f"its tables are joined on `{spec.query.joined_on}`, so that a row may"
                 f" be joined to several of `{column}`",
             )
         for table in _tables(query):
@@ -77,11 +77,11 @@ def must_divide(
             types[table.name] = table.columns[column].type
     found = set(types.values())
     if len(found) > 1 or not found <= _TYPES:
-        told = ", ".join(f"`{one}` of `{table}`" for table, one in types.items())
+        text = ", ".join(f"`{one}` of `{table}`" for table, one in types.items())
         raise _refused(
             queries[0].heading.id,
             f"`{column}` must be text in all tables, or integer in all tables, so"
-            f" that each id is in one block; it is {told}",
+            f" that each id is in one block; it is {text}",
         )
 
 
@@ -92,8 +92,8 @@ def block_of(query: QueryFile, block: Block) -> QueryFile:
 
 
 def _tables(query: QueryFile) -> Iterable[Table]:
-    asked = query.asked
-    return (asked.tables.by_name[name] for name in asked.query.tables)
+    spec = query.request
+    return (spec.tables.by_name[name] for name in spec.query.tables)
 
 
 def _refused(query: str, why: str) -> InputError:

@@ -219,8 +219,8 @@ def _heading(
     if any(one.heading.part != first.heading.part for one in queries):
         known -= _PART
     for name in METADATA:
-        told = {one.heading.metadata.get(name) for one in queries}
-        if len(told) > 1 and name not in vocabulary.labels:
+        values = {one.heading.metadata.get(name) for one in queries}
+        if len(values) > 1 and name not in vocabulary.labels:
             known -= {name}
     assert isinstance(first.file, Entries)  # It was read as one.
     return [pair for pair in first.file.entries if pair[0].text in known]

@@ -87,11 +87,11 @@ def dummy_rows(
             _cell(one, table, tables, (place, many), dice)
             for one in table.columns.values()
         )
-        told = {
+        document = {
             (which, *(row[at] for at in places)) for which, places in enumerate(marks)
         }
-        if not told & seen:
-            seen |= told
+        if not document & seen:
+            seen |= document
             rows.append(row)
     return Table(columns, tuple(rows))
 

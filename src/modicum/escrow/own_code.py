@@ -235,9 +235,9 @@ def found_in(tree: ast.Module, text: str) -> Iterator[CodeFinding]:
 def _unseen(text: str) -> Iterator[CodeFinding]:
     """Yield characters that show as something else, and lines that leave the page."""
     for number, line in enumerate(text.split("\n"), 1):
-        strange = {c for c in line if not (c.isprintable() or c in "\t\r")}
-        if strange:
-            listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in strange))
+        unprintable = {c for c in line if not (c.isprintable() or c in "\t\r")}
+        if unprintable:
+            listed = ", ".join(sorted(f"U+{ord(one):04X}" for one in unprintable))
             yield CodeFinding(number, "unseen", f"invisible characters: {listed}")
         if len(line) > _LINE_MAX:
             yield CodeFinding(number, "unseen", f"a line of {len(line):,} characters")
@@ -294,8 +294,8 @@ def _compared(node: ast.Compare, constants: frozenset[str]) -> Iterator[CodeFind
     """Yield a comparison with a chosen value: a constant, or an argument."""
     for side in (node.left, *node.comparators):
         if _is_chosen(side, constants):
-            told = f"compares with a constant: `{_short(node)}`"
-            yield CodeFinding(node.lineno, "threshold", told)
+            text = f"compares with a constant: `{_short(node)}`"
+            yield CodeFinding(node.lineno, "threshold", text)
             return
 
 
@@ -316,8 +316,8 @@ def _one_cell(node: ast.Subscript) -> Iterator[CodeFinding]:
     ) or (isinstance(inner, ast.Name) and inner.id == "rows")
     twice = isinstance(inner, ast.Subscript) and _is_place(inner.slice)
     if _is_place(node.slice) and (of_rows or twice):
-        told = f"selects a row or cell by position: `{_short(node)}`"
-        yield CodeFinding(node.lineno, "cell", told)
+        text = f"selects a row or cell by position: `{_short(node)}`"
+        yield CodeFinding(node.lineno, "cell", text)
 
 
 def _is_place(node: ast.expr) -> bool:
@@ -339,8 +339,8 @@ def _extreme(node: ast.Return) -> Iterator[CodeFinding]:
             called = one.func
             name = getattr(called, "id", getattr(called, "attr", ""))
             if name in _EXTREMES:
-                told = f"returns the result of `{name}`, which may be one cell"
-                yield CodeFinding(node.lineno, "cell", told)
+                text = f"returns the result of `{name}`, which may be one cell"
+                yield CodeFinding(node.lineno, "cell", text)
                 return
 
 

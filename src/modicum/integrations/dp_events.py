@@ -71,9 +71,9 @@ def from_dp_event(
             help="give  relation='add-remove'  or  relation='substitute'",
         )
     found: list[Described] = []
-    asked = _Asked(unit, relation, tuple(attributes))
+    request = _Request(unit, relation, tuple(attributes))
     for kind, leaf, count in _merged(event):
-        described = _LEAVES[kind](_Leaf(leaf, count), asked)
+        described = _LEAVES[kind](_Leaf(leaf, count), request)
         found += [
             {**one, "name": f"{name}-{len(found) + index}"}
             for index, one in enumerate(described, start=1)
@@ -82,7 +82,7 @@ def from_dp_event(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     unit: str
     relation: str
     attributes: tuple[str, ...]
@@ -171,56 +171,56 @@ def _leaves(event: Any, times: int, depth: int) -> Iterator[tuple[Any, int]]:
 # --- their costs --------------------------------------------------------------------
 
 
-def _gaussian(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _gaussian(leaf: _Leaf, request: _Request) -> list[Described]:
     sigma = leaf.positive("noise_multiplier")
     if leaf.count == 1:
         return [
             describe_gaussian(
-                attributes=asked.attributes,
-                sensitivity={asked.unit: l2(1)},
+                attributes=request.attributes,
+                sensitivity={request.unit: l2(1)},
                 sigma=_down(sigma),
             )
         ]
     rho = _up(leaf.count / (2 * sigma * sigma))  # Gaussian noise adds up to such.
     return [
-        describe_gaussian(attributes=asked.attributes, cost={asked.unit: zcdp(rho)})
+        describe_gaussian(attributes=request.attributes, cost={request.unit: zcdp(rho)})
     ]
 
 
-def _laplace(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _laplace(leaf: _Leaf, request: _Request) -> list[Described]:
     scale = _down(leaf.positive("noise_multiplier"))
     if leaf.count > _COPIES_MAX:
         one = laplace(sensitivity_l1=Fraction(1), scale=scale)
-        return asked.by_order(composed([(one, leaf.count)]))
+        return request.by_order(composed([(one, leaf.count)]))
     described = describe_laplace(
-        attributes=asked.attributes, sensitivity={asked.unit: l1(1)}, scale=scale
+        attributes=request.attributes, sensitivity={request.unit: l1(1)}, scale=scale
     )
     return [dict(described) for _ in range(leaf.count)]
 
 
-def _discrete_laplace(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _discrete_laplace(leaf: _Leaf, request: _Request) -> list[Described]:
     change = leaf.positive("sensitivity")
     if change.denominator != 1:
         raise _unpriced("DiscreteLaplaceDpEvent with a sensitivity that is not whole")
     eps = leaf.positive("noise_parameter")
     if leaf.count > _COPIES_MAX:
-        return asked.declared(pure_dp(_up(eps * change * leaf.count)))
+        return request.declared(pure_dp(_up(eps * change * leaf.count)))
     described = describe_laplace(
-        attributes=asked.attributes,
-        sensitivity={asked.unit: l1(int(change))},
+        attributes=request.attributes,
+        sensitivity={request.unit: l1(int(change))},
         scale=_down(1 / eps),
         discrete=True,
     )
     return [dict(described) for _ in range(leaf.count)]
 
 
-def _zcdp(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _zcdp(leaf: _Leaf, request: _Request) -> list[Described]:
     if getattr(leaf.event, "xi", 0) != 0:
         raise _unpriced("ZCDpEvent with xi")
-    return asked.declared(zcdp(_up(leaf.positive("rho") * leaf.count)))
+    return request.declared(zcdp(_up(leaf.positive("rho") * leaf.count)))
 
 
-def _epsilon_delta(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _epsilon_delta(leaf: _Leaf, request: _Request) -> list[Described]:
     eps = _up(leaf.positive("epsilon"))
     delta = Fraction(leaf.event.delta)
     if leaf.count > _COPIES_MAX and delta:
@@ -228,15 +228,15 @@ def _epsilon_delta(leaf: _Leaf, asked: _Asked) -> list[Described]:
     if not delta:
         copies = 1 if leaf.count > _COPIES_MAX else leaf.count
         total = eps if copies == leaf.count else eps * leaf.count
-        return asked.declared(pure_dp(total)) * copies
-    return asked.declared(approx_dp(eps, _up(delta, 10**18))) * leaf.count
+        return request.declared(pure_dp(total)) * copies
+    return request.declared(approx_dp(eps, _up(delta, 10**18))) * leaf.count
 
 
-def _poisson(leaf: _Leaf, asked: _Asked) -> list[Described]:
+def _poisson(leaf: _Leaf, request: _Request) -> list[Described]:
     inner = leaf.event.event
     if type(inner).__name__ != "GaussianDpEvent":
         raise _unpriced(f"PoissonSampledDpEvent of {type(inner).__name__}")
-    if asked.relation != "add-remove":
+    if request.relation != "add-remove":
         raise _unpriced("PoissonSampledDpEvent where neighbors are substituted")
     rate = leaf.positive("sampling_probability")
     if rate > 1:
@@ -247,10 +247,10 @@ def _poisson(leaf: _Leaf, asked: _Asked) -> list[Described]:
         )
     noise = _Leaf(inner, 1).positive("noise_multiplier")
     step = poisson_gaussian(sampling_rate=rate, noise_multiplier=noise)
-    return asked.by_order(composed([(step, leaf.count)]))
+    return request.by_order(composed([(step, leaf.count)]))
 
 
-_LEAVES: Mapping[str, Callable[[_Leaf, _Asked], list[Described]]] = {
+_LEAVES: Mapping[str, Callable[[_Leaf, _Request], list[Described]]] = {
     "DiscreteLaplaceDpEvent": _discrete_laplace,
     "EpsilonDeltaDpEvent": _epsilon_delta,
     "GaussianDpEvent": _gaussian,

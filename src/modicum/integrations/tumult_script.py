@@ -64,9 +64,9 @@ class Answers:
     remaining: dict[str, Fraction]
 
 
-def answers_of(told: bytes, budget: Mapping[str, Fraction], folder: Path) -> Answers:
+def answers_of(output: bytes, budget: Mapping[str, Fraction], folder: Path) -> Answers:
     """Return the result of a script."""
-    result = _result(told)
+    result = _result(output)
     granted = {name: Fraction(text) for name, text in result.granted.items()}
     remaining = {name: Fraction(text) for name, text in result.remaining.items()}
     if granted != budget or remaining.keys() != budget.keys():

@@ -52,12 +52,12 @@ def environment(
     if inherited is None:
         inherited = os.environ  # noqa: TID251 - handed on as it is
     place = ledger if "://" in ledger else str(Path(ledger).absolute())
-    told = json.dumps(use.costs, ensure_ascii=True, sort_keys=True)
+    text = json.dumps(use.costs, ensure_ascii=True, sort_keys=True)
     return {
         **inherited,
         RESERVATION: use.release,
         LEDGER: place,
-        RESERVED: told,
+        RESERVED: text,
         CLAIMS: str(claims),
     }
 
@@ -86,26 +86,26 @@ class Command:
     """A command that exists, and is not running yet.
 
     Args:
-        words: The program and its arguments; at least one.
+        arguments: The program and its arguments; at least one.
         variables: Its environment.
 
     Raises:
         UsageError: If there is no such program.
     """
 
-    def __init__(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
-        program = shutil.which(words[0], path=variables.get("PATH"))
+    def __init__(self, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+        program = shutil.which(arguments[0], path=variables.get("PATH"))
         if program is None:
             raise UsageError(
                 Problem(
                     Code.FILE_UNREADABLE,
-                    f"program `{words[0][:200]}` not found",
+                    f"program `{arguments[0][:200]}` not found",
                     notes=("nothing was started or spent",),
                     help="give its path, or add its folder to PATH",
                 )
             )
         self._program = program
-        self._words = list(words)
+        self._arguments = list(arguments)
         self._variables = dict(variables)
 
     def run(self, start: Callable[[], object]) -> int:
@@ -113,18 +113,18 @@ class Command:
 
         Signals are forwarded to the command, and this process outlives it.
         """
-        with _held_back() as held:
+        with _blocked_signals() as signals:
             start()
-            pid = self._begun(held.mask)
-            _hand_over(pid, held)
-            code = _ended(pid, held)
+            pid = self._begun(signals.mask)
+            _hand_over(pid, signals)
+            code = _ended(pid, signals)
         return code if code >= 0 else _SIGNALED - code
 
     def _begun(self, mask: set[signal.Signals]) -> int:
         try:
             return os.posix_spawn(
                 self._program,
-                self._words,
+                self._arguments,
                 self._variables,
                 setsigmask=mask,
                 setsigdef=_AS_USUAL,
@@ -133,7 +133,7 @@ class Command:
             raise UnavailableError(
                 Problem(
                     Code.ENGINE_FAILED,
-                    f"`{self._words[0][:200]}` could not be run"
+                    f"`{self._arguments[0][:200]}` could not be run"
                     f" ({error.strerror or 'system error'})",
                     notes=("the release is started, and its loss spent",),
                     help="check that it is a program of this machine, or a script with"
@@ -143,7 +143,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _BlockedSignals:
     """Blocked signals.
 
     Attributes:
@@ -158,7 +158,7 @@ class _Held:
 
 
 @contextmanager
-def _held_back() -> Iterator[_Held]:
+def _blocked_signals() -> Iterator[_BlockedSignals]:
     """Block signals, to be fetched one by one; pending ones are delivered at the end.
 
     Only this thread can block them. Numeric libraries have threads, to which the system
@@ -175,7 +175,7 @@ def _held_back() -> Iterator[_Held]:
         for one in forwarded:
             before[one] = signal.signal(one, lambda number, _: taken.append(number))
         signal.pthread_sigmask(signal.SIG_BLOCK, {*forwarded, signal.SIGCHLD})
-        yield _Held(mask, forwarded, taken)
+        yield _BlockedSignals(mask, forwarded, taken)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for one, handler in before.items():
@@ -184,21 +184,21 @@ def _held_back() -> Iterator[_Held]:
             signal.raise_signal(number)
 
 
-def _hand_over(pid: int, held: _Held) -> None:
+def _hand_over(pid: int, signals: _BlockedSignals) -> None:
     """Forward signals received before the child existed, also from a terminal."""
-    while came := signal.sigtimedwait(held.forwarded, 0):
+    while came := signal.sigtimedwait(signals.forwarded, 0):
         os.kill(pid, came.si_signo)
 
 
-def _ended(pid: int, held: _Held) -> int:
+def _ended(pid: int, signals: _BlockedSignals) -> int:
     """Return the exit code of a child, or minus its signal; forward signals."""
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        while held.taken:  # Its sender is unknown: rather twice than never.
-            os.kill(pid, held.taken.pop(0))
-        came = signal.sigtimedwait((*held.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
+        while signals.taken:  # Its sender is unknown: rather twice than never.
+            os.kill(pid, signals.taken.pop(0))
+        came = signal.sigtimedwait((*signals.forwarded, signal.SIGCHLD), _LOOK_AGAIN)
         if came and came.si_signo != signal.SIGCHLD and came.si_code != _BY_KERNEL:
             os.kill(pid, came.si_signo)
 

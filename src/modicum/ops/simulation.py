@@ -26,7 +26,7 @@ STEPS = ("problem", "allocate", "spend")
 _FEW = 20
 
 #: Called with the present step, and the number of its rounds done.
-Told: TypeAlias = Callable[[str, int], None]
+OnProgress: TypeAlias = Callable[[str, int], None]
 
 
 # --- engines --------------------------------------------------------------------------
@@ -125,12 +125,12 @@ class Stopwatch:
     """Measures the duration of each step of each round. Mutable; starts when created.
 
     Attributes:
-        told: Called after each round with the number done.
+        on_progress: Called after each round with the number done.
         solver: The name passed to it.
         rounds: The steps of each round so far.
     """
 
-    told: Told
+    on_progress: OnProgress
     solver: str
     rounds: dict[int, dict[str, Duration]] = field(default_factory=dict)
     _last: Duration = field(default_factory=since_start)
@@ -140,7 +140,7 @@ class Stopwatch:
         now = since_start()
         self.rounds.setdefault(number, {})[step] = now - self._last
         if step == STEPS[-1]:
-            self.told(self.solver, len(self.rounds))
+            self.on_progress(self.solver, len(self.rounds))
         self._last = since_start()
 
 
@@ -176,18 +176,18 @@ def simulate_timed(
     workload: Workload,
     setting: Setting,
     engine: ChosenEngine,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Timed:
     """Return the result of a workload, and the duration of each step."""
-    hears = told or (lambda _doing, _rounds: None)
+    report = on_progress or (lambda _doing, _rounds: None)
     warm_up = None
     if engine.name == "numba":
-        hears("compiling", 0)
+        report("compiling", 0)
         start = since_start()
         simulate(_few(workload), setting, engine.make)
         warm_up = since_start() - start
-    hears(setting.solver, 0)
-    watch = Stopwatch(hears, setting.solver)
+    report(setting.solver, 0)
+    watch = Stopwatch(report, setting.solver)
     run = simulate(workload, setting, engine.make, watch)
     return Timed(run, warm_up, watch.rounds)
 

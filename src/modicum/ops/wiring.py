@@ -109,8 +109,8 @@ def compiled_policy(
 
 def printable_actor(actor: str) -> str:
     """Return a name that can be stored and shown on any terminal."""
-    kept = "".join(c if c.isprintable() else "?" for c in actor.strip()[:200])
-    return kept or "unknown"
+    cleaned = "".join(c if c.isprintable() else "?" for c in actor.strip()[:200])
+    return cleaned or "unknown"
 
 
 def current_actor() -> str:

@@ -105,10 +105,10 @@ def look_ahead(choice: Choice, joining: Sequence[int], *, rounds: int) -> Outloo
     even = Fraction(1, choice.schedule.rounds)
     greedy = available(choice.schedule, rounds, use=Fraction(1))
     balanced = available(choice.schedule, rounds, use=even)
-    told = []
+    lines = []
     for round_ in range(1, rounds + 1):
         groups = choice.rotation.active_groups(round_)
-        told.append(
+        lines.append(
             RoundOutlook(
                 round_,
                 groups=len(groups),
@@ -123,7 +123,7 @@ def look_ahead(choice: Choice, joining: Sequence[int], *, rounds: int) -> Outloo
     return Outlook(
         choice,
         unlocked=tuple(choice.schedule.share(age) for age in ages),
-        rounds=tuple(told),
+        rounds=tuple(lines),
         steady_from=steady_from(choice.rotation, joining),
         users_steady=joining[-1] * choice.rotation.active,
     )

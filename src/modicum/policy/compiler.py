@@ -352,7 +352,7 @@ def _by_risk(
             Code.NO_BUDGET, message, base.budget_mark, help=f"add  {risk}: …"
         )
         raise InputError(problem)
-    meant = near.split('"')[1]
+    name = near.split('"')[1]
     raise InputError(
         Problem(
             Code.NO_BUDGET,
@@ -360,6 +360,6 @@ def _by_risk(
             mark or base.budget_mark,
             label=near,
             notes=(f"its budgets are at {place(base.budget_mark)}",),
-            help=f"write  {meant}  instead of  {risk}",
+            help=f"write  {name}  instead of  {risk}",
         )
     )

@@ -165,20 +165,20 @@ def _atom_holds(atom: Atom, facts: Facts) -> bool:
             assert_never(atom)
 
 
-def words(predicate: Predicate) -> str:
+def predicate_text(predicate: Predicate) -> str:
     """Return the predicate in CEL, as `modicum.policy.cel.compiler` would read it."""
     match predicate:
         case Not(part=part):
-            return f"!({words(part)})"
+            return f"!({predicate_text(part)})"
         case All(parts=parts):
             return " && ".join(_bracketed(part) for part in parts) or "true"
         case Any(parts=parts):
             return " || ".join(_bracketed(part) for part in parts) or "false"
         case atom:
-            return _atom_words(atom)
+            return _atom_text(atom)
 
 
-def _atom_words(atom: Atom) -> str:
+def _atom_text(atom: Atom) -> str:
     match atom:
         case Constant(value=value):
             return "true" if value else "false"
@@ -229,7 +229,7 @@ def _bracketed(predicate: Predicate) -> str:
         if isinstance(predicate, ReadsAny)
         else (isinstance(predicate, All | Any))
     )
-    return f"({words(predicate)})" if several else words(predicate)
+    return f"({predicate_text(predicate)})" if several else predicate_text(predicate)
 
 
 def atoms(predicate: Predicate) -> Iterator[Atom]:

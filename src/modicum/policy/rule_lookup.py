@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from modicum.core.diagnostics import close_words
+from modicum.core.diagnostics import close_matches
 from modicum.core.errors import Code, InputError, Problem
 from modicum.policy.changes.rule_comparison import stage_rules
 from modicum.policy.compiler import CompiledPolicy
@@ -61,15 +61,15 @@ def _unknown(compiled: CompiledPolicy, scope: str, settings: set[str]) -> InputE
     rules, alone = compiled.rules, compiled.release_rules
     scopes = list(dict.fromkeys(base.scope for base in (*rules.bases, *alone.bases)))
     known = [setting.name for settings in rules.extensions for setting in settings]
-    strange = sorted(settings - set(known))
+    unknown = sorted(settings - set(known))
     if scope not in scopes:
         message, near = (
             f"no rule matches `{scope[:80]}`",
-            close_words(scope, scopes)[:3],
+            close_matches(scope, scopes)[:3],
         )
-    elif strange:
-        message = f"no extension has a setting `{strange[0][:80]}`"
-        near = close_words(strange[0], known)[:3] or known
+    elif unknown:
+        message = f"no extension has a setting `{unknown[0][:80]}`"
+        near = close_matches(unknown[0], known)[:3] or known
     else:
         message = f"`{scope}` has no rule in the context {' '.join(sorted(settings))}"
         near = [setting.name for setting in rules.contexts[0].settings]

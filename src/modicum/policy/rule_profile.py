@@ -26,7 +26,7 @@ from modicum.policy.model import (
     Policy,
     Retired,
 )
-from modicum.policy.predicates import Constant, words
+from modicum.policy.predicates import Constant, predicate_text
 from modicum.policy.rule_lookup import Place
 from modicum.policy.rules import Rule, RuleSet, Stage
 from modicum.policy.user_groups import grouped_through
@@ -233,7 +233,7 @@ def _nothing(rule: Rule, policy: Policy) -> str:
 
 def _promise(rule: Rule, policy: Policy) -> str:
     about = _about(rule, policy)
-    context = [words(s) for s in rule.settings if s != Constant(value=True)]
+    context = [predicate_text(s) for s in rule.settings if s != Constant(value=True)]
     where = f", with {' and '.join(context)}" if context else ""
     limit = f"{budget_text(rule.budget)} for each {rule.unit}"
     if rule.stage is Stage.RELEASE:
@@ -254,7 +254,11 @@ def _about(rule: Rule, policy: Policy) -> str:
             return f"all that reads {' or '.join(_members(policy, category, level))}"
         case _:
             everything = rule.predicate == Constant(value=True)
-            return "everything" if everything else f"all with {words(rule.predicate)}"
+            return (
+                "everything"
+                if everything
+                else f"all with {predicate_text(rule.predicate)}"
+            )
 
 
 def base_policy_of(rule: Rule, policy: Policy) -> tuple[BasePolicy | None, str]:
@@ -312,11 +316,11 @@ def budget_place(rule: Rule, policy: Policy) -> Mark | None:
     return rule.marks[0]
 
 
-def coordinate_words(index: int) -> str:
+def coordinate_text(index: int) -> str:
     """Return the summed quantity of a filter's coordinate, as text.
 
     Examples:
-        >>> coordinate_words(RHO)
+        >>> coordinate_text(RHO)
         'rho, of zero-concentrated differential privacy'
     """
     fixed = {

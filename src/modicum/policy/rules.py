@@ -14,7 +14,7 @@ from msgspec import Struct
 from modicum.accounting import Budget
 from modicum.core.errors import Mark
 from modicum.policy.model import Setting
-from modicum.policy.predicates import Facts, Predicate, words
+from modicum.policy.predicates import Facts, Predicate, predicate_text
 from modicum.policy.rule_index import RuleIndex
 
 #: Positions of mechanisms in a release, from 0.
@@ -229,14 +229,14 @@ class RuleSet(Sequence[Rule]):
         return {context.suffix: place for place, context in enumerate(self.contexts)}
 
     @cached_property
-    def _words(self) -> dict[Predicate, str]:
+    def _texts(self) -> dict[Predicate, str]:
         """The texts of predicates, cached: most rules share theirs with others."""
         return {}
 
     def _when(self, predicate: Predicate) -> str:
-        found = self._words.get(predicate)
+        found = self._texts.get(predicate)
         if found is None:
-            found = self._words[predicate] = words(predicate)
+            found = self._texts[predicate] = predicate_text(predicate)
         return found
 
     def _rule(self, base_place: int, context_place: int) -> Rule:

@@ -19,22 +19,22 @@ from modicum.query.request import QueryRequest
 from modicum.release.vocabulary import Vocabulary
 
 
-def attributes_read(asked: QueryRequest, vocabulary: Vocabulary) -> tuple[str, ...]:
+def attributes_read(request: QueryRequest, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return the attributes that an answer depends on, by name.
 
     Args:
-        asked: The query.
+        request: The query.
         vocabulary: The attributes of the policy; a part of the data may name some.
     """
-    read = {column_of(one, asked.tables).attribute for one in references(asked)}
-    boxes = asked.part.where or ()
+    read = {column_of(one, request.tables).attribute for one in references(request)}
+    boxes = request.part.where or ()
     read |= {name for box in boxes for name, _ in box if name in vocabulary.attributes}
     return tuple(sorted(name for name in read if name is not None))
 
 
-def references(asked: QueryRequest) -> list[ColumnRef]:
+def references(request: QueryRequest) -> list[ColumnRef]:
     """Return the columns that a query names, in any order, maybe several times."""
-    query = asked.query
+    query = request.query
     return [
         *(key.column for key in query.keys),
         *(one.column for one in query.aggregates if one.column is not None),

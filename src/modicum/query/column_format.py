@@ -183,13 +183,13 @@ _ELSEWHERE: Final[Mapping[str, ColumnType]] = {
 
 def _kind(node: Node, what: str) -> ColumnType:
     given = text(node, what)
-    meant = _ELSEWHERE.get(given.casefold())
-    if meant is not None:
+    suggestion = _ELSEWHERE.get(given.casefold())
+    if suggestion is not None:
         raise fail(
             Code.UNKNOWN_CHOICE,
             f'unknown {what} "{given}"',
             node,
-            label=f'did you mean "{meant}"?',
+            label=f'did you mean "{suggestion}"?',
             help="known: " + ", ".join(TYPES),
         )
     return cast("ColumnType", choice(node, what, TYPES, Code.UNKNOWN_CHOICE))

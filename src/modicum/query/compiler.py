@@ -49,7 +49,7 @@ _SOME_DAY: Final = date(2026, 1, 1).toordinal()
 
 
 def must_be_bounded(
-    asked: QueryRequest,
+    request: QueryRequest,
     found: Mapping[str, Moves],
     moved: Callable[[QueryRequest], Mapping[str, Moves]],
     vocabulary: Vocabulary,
@@ -57,7 +57,7 @@ def must_be_bounded(
     """Refuse a query whose loss is given for a unit that nothing bounds.
 
     Args:
-        asked: The query.
+        request: The query.
         found: By unit, the number of rows that move.
         moved: Returns the same for a query with more bounds; it may refuse.
         vocabulary: The units of the policy.
@@ -65,21 +65,21 @@ def must_be_bounded(
     Raises:
         InputError: If so; only effective bounds are suggested.
     """
-    if found[asked.unit].bounded:
+    if found[request.unit].bounded:
         return
 
     def helps(one: QueryRequest) -> bool:
         try:
-            return moved(one)[asked.unit].bounded
+            return moved(one)[request.unit].bounded
         except InputError:
             return False
 
     capped = [
         f"`{unit}: …`"
         for unit in vocabulary.units
-        if helps(replace(asked, caps=(*asked.caps, Cap(unit, 1))))
+        if helps(replace(request, caps=(*request.caps, Cap(unit, 1))))
     ]
-    dated = bool(vocabulary.clocks) and helps(_on_one_day(asked))
+    dated = bool(vocabulary.clocks) and helps(_on_one_day(request))
     add = "add" if len(capped) == 1 else "add one of"
     advice = (
         f"{add} {', '.join(capped)} to `bounds`" if capped else "",
@@ -87,30 +87,30 @@ def must_be_bounded(
     )
     raise refused(
         Code.NOT_BOUNDED,
-        f"the number of rows of one `{asked.unit}` in this query has no"
+        f"the number of rows of one `{request.unit}` in this query has no"
         " bound, so no noise is enough",
-        asked.mark,
+        request.mark,
         help=", or ".join(filter(None, advice))
-        or f"give the loss for another unit than `{asked.unit}`, or read one table",
+        or f"give the loss for another unit than `{request.unit}`, or read one table",
     )
 
 
-def must_have_bounds(asked: QueryRequest) -> None:
+def must_have_bounds(request: QueryRequest) -> None:
     """Refuse numeric aggregates of columns without bounds.
 
     Raises:
         InputError: If there are any, with each such column once.
     """
     found: dict[ColumnRef, Problem] = {}
-    for one in asked.query.aggregates:
+    for one in request.query.aggregates:
         if one.column is None or one.function in ("count", "count-distinct"):
             continue
-        column = column_of(one.column, asked.tables)
+        column = column_of(one.column, request.tables)
         if column.low is None or column.high is None:
             problem = Problem(
                 Code.DOES_NOT_FIT,
                 f"`{column.name}` of `{one.column.table}` has no bounds",
-                one.mark or asked.mark,
+                one.mark or request.mark,
                 notes=("the sensitivity to one row is unlimited",),
                 help="declare for the column  bounds: [LOW, HIGH]  from public"
                 " knowledge, not from the data",
@@ -120,55 +120,57 @@ def must_have_bounds(asked: QueryRequest) -> None:
         raise InputError(*found.values())
 
 
-def must_have_keys(asked: QueryRequest, groups: int) -> None:
+def must_have_keys(request: QueryRequest, groups: int) -> None:
     """Refuse groups by keys that may not be released, and too many groups.
 
     Args:
-        asked: The query.
+        request: The query.
         groups: The number of groups; `UNBOUNDED` if keys are not public.
 
     Raises:
         InputError: If it is so.
     """
-    if groups == UNBOUNDED and asked.discovery is None:
-        keys = asked.query.keys
+    if groups == UNBOUNDED and request.discovery is None:
+        keys = request.query.keys
         unknown = [
-            key for key in keys if values_of(key, asked.tables, asked.part) is None
+            key for key in keys if values_of(key, request.tables, request.part) is None
         ]
         hidden = ", ".join(f"`{key.name}`" for key in unknown or keys)
         raise refused(
             Code.DOES_NOT_FIT,
             f"not all values of the keys are public: {hidden}",
-            (unknown or keys)[0].mark or asked.mark,
+            (unknown or keys)[0].mark or request.mark,
             notes=("the values in the data reveal facts about people",),
-            help=_to_know(unknown, asked),
+            help=_to_know(unknown, request),
         )
-    if groups == UNBOUNDED and asked.sampling is not None:
+    if groups == UNBOUNDED and request.sampling is not None:
         raise refused(
             Code.DOES_NOT_FIT,
             "discovery of keys on a sample has no proven loss",
-            asked.sampling.mark or asked.mark,
+            request.sampling.mark or request.mark,
             help="list `values` of the column in the tables file, or read all rows",
         )
     if GROUPS_MAX < groups < UNBOUNDED:
         raise refused(
             Code.DOES_NOT_FIT,
             f"the answer has {groups} groups; at most {GROUPS_MAX} are allowed",
-            asked.mark,
+            request.mark,
             help="use longer periods or fewer values",
         )
 
 
-def _on_one_day(asked: QueryRequest) -> QueryRequest:
-    part = replace(asked.part, periods=((_SOME_DAY, _SOME_DAY),))
-    return replace(asked, part=part)
+def _on_one_day(request: QueryRequest) -> QueryRequest:
+    part = replace(request.part, periods=((_SOME_DAY, _SOME_DAY),))
+    return replace(request, part=part)
 
 
-def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
+def _to_know(keys: Sequence[Key], request: QueryRequest) -> str:
     """Return how to make keys public, or select them with noise."""
-    listed = [key.column.column for key in keys if grain_of(key, asked.tables) is None]
+    listed = [
+        key.column.column for key in keys if grain_of(key, request.tables) is None
+    ]
     dated = [
-        key for key in keys if values_of(key, asked.tables, _on_one_day(asked).part)
+        key for key in keys if values_of(key, request.tables, _on_one_day(request).part)
     ]
     columns = " and of ".join(f"`{one}`" for one in dict.fromkeys(listed))
     advice = (
@@ -177,19 +179,19 @@ def _to_know(keys: Sequence[Key], asked: QueryRequest) -> str:
     )
     all_known = len(listed) + len(dated) == len(keys)
     public = " and ".join(filter(None, advice)) if all_known else ""
-    if asked.sampling is not None:
+    if request.sampling is not None:
         return public or "group by something else"
     by_noise = "use noisy discovery of keys: `discover: {delta: 1e-8}`"
     return f"{public}, or {by_noise}" if public else by_noise
 
 
 def must_be_few(
-    asked: QueryRequest, needed: Mapping[Statistic, Sequence[str]], groups: int
+    request: QueryRequest, needed: Mapping[Statistic, Sequence[str]], groups: int
 ) -> None:
     """Refuse a query with noise for too many numbers, in trees above all.
 
     Args:
-        asked: The query.
+        request: The query.
         needed: The statistics, and the aggregates that need each.
         groups: The number of groups; `UNBOUNDED` if keys are discovered.
 
@@ -203,7 +205,7 @@ def must_be_few(
                 Code.DOES_NOT_FIT,
                 f"`{serves[0]}` takes {numbers} noisy numbers; at most"
                 f" {NUMBERS_MAX} are allowed",
-                asked.mark,
+                request.mark,
                 help="use fewer `bins`, longer periods or fewer values",
             )
 
@@ -230,7 +232,7 @@ class CompiledQuery(Struct, frozen=True):
     """A query as mechanisms, and as a plan for an engine.
 
     Attributes:
-        asked: The query.
+        request: The query.
         moves: By unit, how many of the rows that are kept move with one change.
         shapes: By unit that is bounded, how these may lie in the groups.
         groups: The number of groups of its answers; `UNBOUNDED` if keys are discovered.
@@ -241,7 +243,7 @@ class CompiledQuery(Struct, frozen=True):
         plan: The plan for an engine.
     """
 
-    asked: QueryRequest
+    request: QueryRequest
     moves: Mapping[str, Moves]
     shapes: Mapping[str, Shape]
     groups: int
@@ -262,7 +264,7 @@ class CompiledQuery(Struct, frozen=True):
                 "name": line.statistic.name,
                 "attributes": list(self.attributes),
                 "contribution_bound": bounds,
-                **_in_noise(self.asked.noise, line),
+                **_in_noise(self.request.noise, line),
             }
             for line in self.lines
         ]
@@ -271,7 +273,7 @@ class CompiledQuery(Struct, frozen=True):
         return described
 
 
-def compile_query(asked: QueryRequest, vocabulary: Vocabulary) -> CompiledQuery:
+def compile_query(request: QueryRequest, vocabulary: Vocabulary) -> CompiledQuery:
     """Return a query as mechanisms.
 
     Raises:
@@ -279,66 +281,69 @@ def compile_query(asked: QueryRequest, vocabulary: Vocabulary) -> CompiledQuery:
             neither public nor to be discovered.
     """
     units = vocabulary.unit_facts
-    caps = in_order(caps_of(asked, units), units)
-    read = attributes_read(asked, vocabulary)
+    caps = in_order(caps_of(request, units), units)
+    read = attributes_read(request, vocabulary)
     keys = tuple(
-        replace(key, grain=grain_of(key, asked.tables)) for key in asked.query.keys
+        replace(key, grain=grain_of(key, request.tables)) for key in request.query.keys
     )
-    within = within_days(asked, read, keys, vocabulary)
-    found = all_moves(asked, read, keys, vocabulary)
+    within = within_days(request, read, keys, vocabulary)
+    found = all_moves(request, read, keys, vocabulary)
     wrong = Problems()
     with wrong.guard():
         must_be_bounded(
-            asked, found, lambda one: all_moves(one, read, keys, vocabulary), vocabulary
+            request,
+            found,
+            lambda one: all_moves(one, read, keys, vocabulary),
+            vocabulary,
         )
     with wrong.guard():
-        must_have_bounds(asked)
-    values = tuple(number_of_values(key, asked.tables, asked.part) for key in keys)
+        must_have_bounds(request)
+    values = tuple(number_of_values(key, request.tables, request.part) for key in keys)
     grouping = Grouping(keys, values, caps, units, within)
     groups = grouping.groups
     with wrong.guard():
-        must_have_keys(asked, groups)
+        must_have_keys(request, groups)
     wrong.raise_any()
     shapes = {
         unit: shape_of(one, unit, grouping)
         for unit, one in found.items()
         if one.bounded
     }
-    selection, left = None, asked.loss
-    if groups == UNBOUNDED and asked.discovery is not None:
-        selection = selection_of(asked, found, shapes, units)
-        left = asked.loss * (1 - asked.discovery.share)
-    lines = _lines(asked, found, shapes, left)
-    must_be_few(asked, {line.statistic: line.serves for line in lines}, groups)
+    selection, left = None, request.loss
+    if groups == UNBOUNDED and request.discovery is not None:
+        selection = selection_of(request, found, shapes, units)
+        left = request.loss * (1 - request.discovery.share)
+    lines = _lines(request, found, shapes, left)
+    must_be_few(request, {line.statistic: line.serves for line in lines}, groups)
     if selection is not None:
         selection = selection.called(
             free_name(selection.name, [line.statistic.name for line in lines])
         )
     plan = ExactPlan(
-        asked.query,
-        asked.tables,
-        asked.part,
-        _sample(asked),
+        request.query,
+        request.tables,
+        request.part,
+        _sample(request),
         caps,
         tuple(line.statistic for line in lines),
         units,
         None if selection is None else selection.statistic,
     )
-    return CompiledQuery(asked, found, shapes, groups, read, lines, selection, plan)
+    return CompiledQuery(request, found, shapes, groups, read, lines, selection, plan)
 
 
 # --- noise ----------------------------------------------------------------------------
 
 
 def _lines(
-    asked: QueryRequest,
+    request: QueryRequest,
     found: Mapping[str, Moves],
     shapes: Mapping[str, Shape],
     loss: Fraction,
 ) -> tuple[Line, ...]:
-    needed = statistics_of(asked.query.aggregates, asked.tables, asked.bins)
+    needed = statistics_of(request.query.aggregates, request.tables, request.bins)
     weights = {
-        one: sum(asked.weights.get(name, Fraction(1)) for name in serves)
+        one: sum(request.weights.get(name, Fraction(1)) for name in serves)
         for one, serves in needed.items()
     }
     every = sum(weights.values())
@@ -348,7 +353,7 @@ def _lines(
             unit: norms_of(one, found[unit], shape) for unit, shape in shapes.items()
         }
         share = loss * weights[one] / every
-        scale = scale_of(asked.noise, norms[asked.unit], share)
+        scale = scale_of(request.noise, norms[request.unit], share)
         lines.append(Line(one, serves, norms, scale, share))
     return tuple(lines)
 
@@ -400,8 +405,8 @@ def _in_noise(noise: Noise, line: Line) -> dict[str, object]:
     }
 
 
-def _sample(asked: QueryRequest) -> Sample | None:
-    if asked.sampling is None:
+def _sample(request: QueryRequest) -> Sample | None:
+    if request.sampling is None:
         return None
     # Rounded down: fewer are drawn than is charged for.
-    return Sample(asked.sampling.unit, int(asked.sampling.rate * 2**60))
+    return Sample(request.sampling.unit, int(request.sampling.rate * 2**60))

@@ -191,7 +191,7 @@ class _Change:
         most = max(self.coming, self.going)
         if self.touched[unit] == 1:
             return most
-        if self._spread is not None and self._told(self._spread, unit):
+        if self._spread is not None and self._determines(self._spread, unit):
             return most  # The maximum, summed over smaller instances.
         return min(self.coming + self.going, UNBOUNDED)
 
@@ -203,7 +203,7 @@ class _Change:
         wide = [
             name
             for name in self._units
-            if name in self._covers[unit] or self._told(unit, name)
+            if name in self._covers[unit] or self._determines(unit, name)
         ]
         self.touched |= {
             name: min(
@@ -212,12 +212,12 @@ class _Change:
             )
             for name in self._units.keys() - wide
         }
-        if self._spread is not None and not self._told(self._spread, unit):
+        if self._spread is not None and not self._determines(self._spread, unit):
             self.apart = False
         self._one_id = self._one_id and self._units[unit].id == self._id
         self._spread = unit
 
-    def _told(self, one: str, other: str) -> bool:
+    def _determines(self, one: str, other: str) -> bool:
         """Return whether the key of an instance determines the one that contains it."""
         reaches = self._reaches.of(one, other)
         return any(reach.fixed and reach.size == 1 for reach in reaches)
@@ -249,18 +249,18 @@ def main_table(query: Query, tables: Tables) -> Table:
     return (many or read)[0]
 
 
-def caps_of(asked: QueryRequest, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
+def caps_of(request: QueryRequest, units: Mapping[str, Unit]) -> tuple[Cap, ...]:
     """Return the caps of a query: the lowest one of each unit, in no order."""
-    caps = {one.unit: one for one in _declared(asked, units)}
-    for one in asked.caps:
+    caps = {one.unit: one for one in _declared(request, units)}
+    for one in request.caps:
         declared = caps.get(one.unit, one)
         caps[one.unit] = min(one, declared, key=lambda cap: cap.rows)
     return tuple(caps.values())
 
 
-def _declared(asked: QueryRequest, units: Mapping[str, Unit]) -> Iterator[Cap]:
+def _declared(request: QueryRequest, units: Mapping[str, Unit]) -> Iterator[Cap]:
     """Yield one row for the largest units of the id that a table has one row for."""
-    found = main_table(asked.query, asked.tables).one_per
+    found = main_table(request.query, request.tables).one_per
     same_id = {name: one for name, one in units.items() if one.id == found}
     for name, covers in larger(same_id).items():
         if covers == {name}:

@@ -18,29 +18,32 @@ from modicum.query.tables import Column, Table, Value
 PREFIX = "sha256:"
 
 
-def identity_of(asked: QueryRequest, sql: str, confidence: Fraction, salt: str) -> str:
+def identity_of(
+    request: QueryRequest, sql: str, confidence: Fraction, salt: str
+) -> str:
     """Return the digest of a query and of all declarations that it uses.
 
     Args:
-        asked: The query, its bounds and its noise.
+        request: The query, its bounds and its noise.
         sql: Its text, as it was written.
         confidence: The confidence of its answers' intervals.
         salt: A secret salt; "" for none.
     """
-    discovery = asked.discovery
+    discovery = request.discovery
     plain: Plain = {
         "sql": sql,
         "tables": [
-            _table(asked.tables.by_name[name]) for name in sorted(asked.query.tables)
+            _table(request.tables.by_name[name])
+            for name in sorted(request.query.tables)
         ],
-        "caps": {cap.unit: cap.rows for cap in asked.caps},
-        "noise": asked.noise,
-        "loss": [asked.unit, number_text(asked.loss)],
-        "weights": {name: number_text(one) for name, one in asked.weights.items()},
+        "caps": {cap.unit: cap.rows for cap in request.caps},
+        "noise": request.noise,
+        "loss": [request.unit, number_text(request.loss)],
+        "weights": {name: number_text(one) for name, one in request.weights.items()},
         "discovery": None
         if discovery is None
         else [number_text(discovery.share), number_text(discovery.delta)],
-        "bins": asked.bins,
+        "bins": request.bins,
         "confidence": number_text(confidence),
         "salt": salt,
     }

@@ -198,7 +198,7 @@ def reader_of(aggregate: Aggregate, compiled: CompiledQuery, error: Fraction) ->
         return _average_reader(aggregate, compiled, error)
     (line,) = lines.values()
     name, step = line.statistic.name, step_of(aggregate, compiled)
-    strays = width(compiled.asked.noise, line.scale, error)
+    strays = width(compiled.request.noise, line.scale, error)
     return lambda found, group: noisy(found[name][group], strays).times(step)
 
 
@@ -207,7 +207,7 @@ def _average_reader(
 ) -> Reader:
     lines = lines_of(aggregate, compiled)
     strays = {
-        kind: width(compiled.asked.noise, line.scale, error / len(lines))
+        kind: width(compiled.request.noise, line.scale, error / len(lines))
         for kind, line in lines.items()
     }
     column = declared(aggregate, compiled)
@@ -275,14 +275,14 @@ def quantile_of(
     (line,) = lines_of(aggregate, compiled).values()
     assert aggregate.share is not None  # It is a quantile.
     return Quantile(
-        line.statistic, aggregate.share, compiled.asked.noise, line.scale, error
+        line.statistic, aggregate.share, compiled.request.noise, line.scale, error
     )
 
 
 def declared(aggregate: Aggregate, compiled: CompiledQuery) -> Column:
     """Return the declaration of an aggregate's column."""
     assert aggregate.column is not None  # Only counts may be of no column.
-    return column_of(aggregate.column, compiled.asked.tables)
+    return column_of(aggregate.column, compiled.request.tables)
 
 
 def step_of(aggregate: Aggregate, compiled: CompiledQuery) -> Fraction:

@@ -31,7 +31,7 @@ def computed(compiled: CompiledQuery, line: Line) -> Mapping[str, Fraction]:
         line: One of its mechanisms.
     """
     return {
-        unit: _loss(compiled.asked.noise, norms, line.scale)
+        unit: _loss(compiled.request.noise, norms, line.scale)
         for unit, norms in line.norms.items()
     }
 
@@ -85,7 +85,7 @@ def _together(compiled: CompiledQuery, unit: str) -> str:
 
 
 def _losses(compiled: CompiledQuery) -> Iterator[str]:
-    noise = compiled.asked.noise
+    noise = compiled.request.noise
     for line in compiled.lines:
         for unit, loss in computed(compiled, line).items():
             norms, scale = line.norms[unit], brief(line.scale)
@@ -116,7 +116,7 @@ def _in_steps(compiled: CompiledQuery, line: Line) -> str:
     statistic = line.statistic
     if statistic.column is None or statistic.kind not in ("total", "squares"):
         return ""
-    step = column_of(statistic.column, compiled.asked.tables).step
+    step = column_of(statistic.column, compiled.request.tables).step
     if step == 1:
         return ""
     squared = "²" if statistic.kind == "squares" else ""
@@ -143,7 +143,7 @@ class Expected(Struct, frozen=True):
     half_width: Fraction
     per: Literal["answer", "rows", "variance", "ranks"]
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """Return it as text, for the plan of a query."""
         shown = brief(self.half_width)
         if self.per == "rows":
@@ -167,7 +167,7 @@ def errors_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[Expected, 
     """
     error = 1 - confidence
     return tuple(
-        _expected(one, compiled, error) for one in compiled.asked.query.aggregates
+        _expected(one, compiled, error) for one in compiled.request.query.aggregates
     )
 
 
@@ -179,7 +179,7 @@ def _expected(
         return Expected(aggregate.name, widest, "ranks")
     lines = lines_of(aggregate, compiled)
     strays = {
-        kind: width(compiled.asked.noise, line.scale, error / len(lines))
+        kind: width(compiled.request.noise, line.scale, error / len(lines))
         for kind, line in lines.items()
     }
     step = step_of(aggregate, compiled)
@@ -208,7 +208,7 @@ def headline(release: str, compiled: CompiledQuery) -> str:
     """Return a one-line summary of a query without its values."""
     number = len(compiled.lines) + (compiled.selection is not None)
     mechanisms = "one mechanism" if number == 1 else f"{number} mechanisms"
-    return f"query {release}: {mechanisms} with {compiled.asked.noise} noise"
+    return f"query {release}: {mechanisms} with {compiled.request.noise} noise"
 
 
 def explanation(release: str, compiled: CompiledQuery, confidence: Fraction) -> str:
@@ -239,17 +239,17 @@ def outlook(compiled: CompiledQuery, confidence: Fraction) -> list[str]:
     return [
         f"groups of the answer: {groups}",
         *(
-            f"{one.aggregate}: {one.in_words()} with {sure} % confidence"
+            f"{one.aggregate}: {one.as_text()} with {sure} % confidence"
             for one in errors_of(compiled, confidence)
         ),
         "",
         "why:",
-        *(f"  {words}" for words in derivation(compiled)),
+        *(f"  {line}" for line in derivation(compiled)),
     ]
 
 
 def _mechanisms(compiled: CompiledQuery) -> Iterator[str]:
-    measure = "eps" if compiled.asked.noise == "laplace" else "rho"
+    measure = "eps" if compiled.request.noise == "laplace" else "rho"
     for line in compiled.lines:
         losses = ", ".join(
             f"{measure} {brief(loss)} per {unit}"
@@ -270,6 +270,6 @@ def scale_in_answers(compiled: CompiledQuery, line: Line) -> Fraction:
     """Return the scale of a mechanism's noise, in the units of the answer."""
     statistic, factor = line.statistic, Fraction(1)
     if statistic.column is not None and statistic.kind in ("total", "squares"):
-        step = column_of(statistic.column, compiled.asked.tables).step
+        step = column_of(statistic.column, compiled.request.tables).step
         factor = step if statistic.kind == "total" else step * step
     return line.scale * factor

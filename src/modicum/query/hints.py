@@ -41,7 +41,9 @@ def contradicted(where: Condition) -> tuple[ColumnRef, ...]:
         if isinstance(one, Compare | IsIn | IsNull):
             by_column.setdefault(one.column, []).append(one)
     return tuple(
-        column for column, asked in by_column.items() if _is_contradiction(asked)
+        column
+        for column, conditions in by_column.items()
+        if _is_contradiction(conditions)
     )
 
 
@@ -53,12 +55,12 @@ def _joined(where: Condition) -> Iterator[Condition]:
         yield from _joined(part)
 
 
-def _is_contradiction(asked: Sequence[Condition]) -> bool:
+def _is_contradiction(conditions: Sequence[Condition]) -> bool:
     """Return whether no value of a column fulfils all of some conditions."""
-    compared = [one for one in asked if isinstance(one, Compare)]
-    listed = [one.values for one in asked if isinstance(one, IsIn)]
+    compared = [one for one in conditions if isinstance(one, Compare)]
+    listed = [one.values for one in conditions if isinstance(one, IsIn)]
     listed += [(one.value,) for one in compared if one.operator == "="]
-    if any(isinstance(one, IsNull) for one in asked):
+    if any(isinstance(one, IsNull) for one in conditions):
         return bool(compared or listed)  # NULL is neither equal, nor less, nor greater.
     if listed:
         left = set(listed[0]).intersection(*listed[1:])
@@ -95,28 +97,28 @@ def _is_empty(compared: Sequence[Compare]) -> bool:
 
 def remarks(query: QueryFile, vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return remarks on a query, as text."""
-    where = query.asked.query.where
+    where = query.request.query.where
     if where is None:
         return ()
     return (
-        *_unfulfilled(query.asked, where),
-        *_undeclared(query.asked, where),
+        *_unfulfilled(query.request, where),
+        *_undeclared(query.request, where),
         *_chargeable(query, where, vocabulary),
     )
 
 
-def _unfulfilled(asked: QueryRequest, where: Condition) -> Iterator[str]:
+def _unfulfilled(conditions: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield the columns with a condition that no value satisfies."""
-    names = (column_of(one, asked.tables).name for one in contradicted(where))
+    names = (column_of(one, conditions.tables).name for one in contradicted(where))
     for name in dict.fromkeys(names):
         yield f"WHERE matches no row: no value of `{name}` satisfies all conditions"
 
 
-def _undeclared(asked: QueryRequest, where: Condition) -> Iterator[str]:
+def _undeclared(conditions: QueryRequest, where: Condition) -> Iterator[str]:
     """Yield which columns are compared with values that no row is declared to have."""
     names = [
         column.name
-        for column, values in _compared(asked, where)
+        for column, values in _compared(conditions, where)
         if column.values is not None and not set(values) <= set(column.values)
     ]
     for name in dict.fromkeys(names):
@@ -134,12 +136,12 @@ def _chargeable(
     A part of the data is charged to the cells that it touches; a condition is not. Rows
     that a condition drops anyway are those that the part leaves out.
     """
-    if query.asked.part.where is not None:
+    if query.request.part.where is not None:
         return
     conditions = where.parts if isinstance(where, AllOf) else (where,)
     picking = [one for one in conditions if _picks(one)]
     for one in picking:
-        for column, values in _compared(query.asked, one):
+        for column, values in _compared(query.request, one):
             name = column.partition
             if name is None or not vocabulary.population.partitions[name].immutable:
                 continue  # Its cells are charged together.
@@ -169,26 +171,26 @@ def _reads(
     assert isinstance(query.file, Entries)  # It was read as one.
     node = Entries((*query.file.entries, *added.entries), query.file.mark)
     try:
-        read_query_file(node, query.asked.tables, vocabulary, query.policy)
+        read_query_file(node, query.request.tables, vocabulary, query.policy)
     except InputError:
         return False
     return True
 
 
 def _compared(
-    asked: QueryRequest, condition: Condition
+    conditions: QueryRequest, condition: Condition
 ) -> Iterator[tuple[Column, tuple[Value, ...]]]:
     """Yield columns, and the values that they are compared with."""
     match condition:
         case Compare(column=column, operator="=" | "<>", value=value):
-            yield column_of(column, asked.tables), (_plain(value),)
+            yield column_of(column, conditions.tables), (_plain(value),)
         case IsIn(column=column, values=values):
-            yield column_of(column, asked.tables), tuple(map(_plain, values))
+            yield column_of(column, conditions.tables), tuple(map(_plain, values))
         case Not(inner=inner):
-            yield from _compared(asked, inner)
+            yield from _compared(conditions, inner)
         case AllOf(parts=parts) | AnyOf(parts=parts):
             for part in parts:
-                yield from _compared(asked, part)
+                yield from _compared(conditions, part)
         case Compare() | IsNull():
             return
 

@@ -33,30 +33,30 @@ from modicum.release.units import Unit, all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
 
-def joined_tables(asked: QueryRequest) -> tuple[Table, ...]:
+def joined_tables(request: QueryRequest) -> tuple[Table, ...]:
     """Return the tables of which a row joins at most one row of each id."""
-    main = main_table(asked.query, asked.tables)
-    tables = (asked.tables.by_name[name] for name in asked.query.tables)
+    main = main_table(request.query, request.tables)
+    tables = (request.tables.by_name[name] for name in request.query.tables)
     return tuple(one for one in tables if one is not main)
 
 
-def refuse_unproven_joins(asked: QueryRequest, vocabulary: Vocabulary) -> None:
+def refuse_unproven_joins(request: QueryRequest, vocabulary: Vocabulary) -> None:
     """Refuse joins about which nothing can be proven, whatever is bounded.
 
     Raises:
         InputError: If a joined table has the id of another unit; if a sample is drawn
             of a unit with a time; or if days are named of rows that have no time.
     """
-    if asked.query.joined_on is None:
+    if request.query.joined_on is None:
         return
-    for table in joined_tables(asked):
-        _refuse_other_ids(asked, table, vocabulary.unit_facts.values())
-    _refuse_timed_samples(asked, vocabulary)
-    _refuse_hidden_rows(asked, vocabulary)
+    for table in joined_tables(request):
+        _refuse_other_ids(request, table, vocabulary.unit_facts.values())
+    _refuse_timed_samples(request, vocabulary)
+    _refuse_hidden_rows(request, vocabulary)
 
 
 def refuse_other_steps(
-    asked: QueryRequest, found: dict[str, Moves], vocabulary: Vocabulary
+    request: QueryRequest, found: dict[str, Moves], vocabulary: Vocabulary
 ) -> None:
     """Refuse joins where a loss of other ids would be taken for that of a timed unit.
 
@@ -64,14 +64,14 @@ def refuse_other_steps(
     of the id: more than those of the instances that lie in it.
 
     Args:
-        asked: The query.
+        request: The query.
         found: By unit, the number of rows that move with one change.
         vocabulary: The units of the policy.
 
     Raises:
         InputError: If there is such a unit, and another one that is bounded.
     """
-    if asked.query.joined_on is None:
+    if request.query.joined_on is None:
         return
     units = vocabulary.unit_facts
     for timed, other in all_steps(units):
@@ -84,21 +84,23 @@ def refuse_other_steps(
                 Code.NOT_BOUNDED,
                 f"in a join, the sensitivity for one `{timed}` does not follow from"
                 f" that for one `{other}`",
-                asked.mark,
+                request.mark,
                 notes=("a row without time may belong to every period of its id",),
-                help=f"bound `{asked.query.joined_on}` units only, or read one table",
+                help=f"bound `{request.query.joined_on}` units only, or read one table",
             )
 
 
-def _refuse_other_ids(asked: QueryRequest, table: Table, units: Iterable[Unit]) -> None:
+def _refuse_other_ids(
+    request: QueryRequest, table: Table, units: Iterable[Unit]
+) -> None:
     for unit in units:
-        if unit.id != asked.query.joined_on and unit.id in table.columns:
+        if unit.id != request.query.joined_on and unit.id in table.columns:
             raise refused(
                 Code.NOT_BOUNDED,
                 f"the sensitivity for one `{unit.name}` has no bound: its id"
                 f" `{unit.id}`"
                 f" is in `{table.name}`, whose rows are joined to many",
-                asked.mark,
+                request.mark,
                 notes=(
                     f"removing that `{unit.name}` removes all rows that are joined to"
                     " it",
@@ -108,44 +110,44 @@ def _refuse_other_ids(asked: QueryRequest, table: Table, units: Iterable[Unit]) 
             )
 
 
-def _refuse_timed_samples(asked: QueryRequest, vocabulary: Vocabulary) -> None:
-    sampling = asked.sampling
+def _refuse_timed_samples(request: QueryRequest, vocabulary: Vocabulary) -> None:
+    sampling = request.sampling
     if sampling is None or vocabulary.unit_facts[sampling.unit].period is None:
         return
     raise refused(
         Code.DOES_NOT_FIT,
         f"a join cannot be sampled by `{sampling.unit}`: rows without time belong to"
         " both sampled and other instances",
-        sampling.mark or asked.mark,
+        sampling.mark or request.mark,
         help="sample a unit without a time, or read one table",
     )
 
 
-def _refuse_hidden_rows(asked: QueryRequest, vocabulary: Vocabulary) -> None:
-    if asked.part.periods is None or not vocabulary.clocks:
+def _refuse_hidden_rows(request: QueryRequest, vocabulary: Vocabulary) -> None:
+    if request.part.periods is None or not vocabulary.clocks:
         return
     static = vocabulary.population.static
-    for name in asked.query.tables:
-        table = asked.tables.by_name[name]
+    for name in request.query.tables:
+        table = request.tables.by_name[name]
         if not vocabulary.clocks.isdisjoint(table.columns):
             continue
         read = {
             table.columns[one.column].attribute
-            for one in references(asked)
+            for one in references(request)
             if one.table == name
         }
         if static.isdisjoint(read):
             raise refused(
                 Code.DOES_NOT_FIT,
                 f"rows of `{name}` have no time, so `periods` do not cover them",
-                asked.mark,
+                request.mark,
                 help=f"read an attribute of `{name}` that the policy declares static,"
                 " or leave `periods` out",
             )
 
 
 def all_moves(
-    asked: QueryRequest,
+    request: QueryRequest,
     read: tuple[str, ...],
     keys: tuple[Key, ...],
     vocabulary: Vocabulary,
@@ -155,19 +157,19 @@ def all_moves(
     Raises:
         InputError: If tables are joined so that nothing is proven of it.
     """
-    refuse_unproven_joins(asked, vocabulary)
+    refuse_unproven_joins(request, vocabulary)
     units = vocabulary.unit_facts
-    caps = in_order(caps_of(asked, units), units)
-    within = within_days(asked, read, keys, vocabulary)
+    caps = in_order(caps_of(request, units), units)
+    within = within_days(request, read, keys, vocabulary)
     found = {unit: moves(unit, caps, units, within) for unit in vocabulary.units}
-    if len(asked.query.tables) > 1:
+    if len(request.query.tables) > 1:
         # A row of a table without time may belong to any instance of a timed unit: its
         # change is any change of all rows of the id.
         found = {
             unit: one if units[unit].period is None else _of_the_id(unit, caps, units)
             for unit, one in found.items()
         }
-    refuse_other_steps(asked, found, vocabulary)
+    refuse_other_steps(request, found, vocabulary)
     return found
 
 
@@ -188,13 +190,13 @@ def _of_the_id(unit: str, caps: tuple[Cap, ...], units: Mapping[str, Unit]) -> M
 
 
 def within_days(
-    asked: QueryRequest,
+    request: QueryRequest,
     read: tuple[str, ...],
     keys: tuple[Key, ...],
     vocabulary: Vocabulary,
 ) -> Overlaps | None:
     """Return how periods lie on each other on the days that are read, if that helps."""
-    days = asked.part.periods
+    days = request.part.periods
     timeless = not vocabulary.population.static.isdisjoint(read)
     if days is None or timeless or len(vocabulary.clocks) != 1:
         return None

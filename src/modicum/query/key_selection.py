@@ -85,7 +85,7 @@ class Selection(Struct, frozen=True):
 
 
 def selection_of(
-    asked: QueryRequest,
+    request: QueryRequest,
     found: Mapping[str, Moves],
     shapes: Mapping[str, Shape],
     units: Mapping[str, Unit],
@@ -93,7 +93,7 @@ def selection_of(
     """Return the mechanism that selects the keys of a query.
 
     Args:
-        asked: The query; its keys are to be discovered.
+        request: The query; its keys are to be discovered.
         found: By unit, the number of rows that move.
         shapes: By unit that is bounded, the groups.
         units: The units by name.
@@ -101,45 +101,45 @@ def selection_of(
     Raises:
         InputError: If ids of more than one unit move, or none can be counted.
     """
-    discovery = asked.discovery
+    discovery = request.discovery
     assert discovery is not None  # Otherwise there is nothing to select keys by.
-    column = _id_column(asked, units[asked.unit])
+    column = _id_column(request, units[request.unit])
     norms = {
         unit: of_ids(found[unit], shape, 1)
         for unit, shape in shapes.items()
         if units[unit].id == column.column and found[unit].ids.get(column.column) == 1
     }
-    if asked.unit not in norms:
+    if request.unit not in norms:
         raise refused(
             Code.NOT_BOUNDED,
-            f"a change of one `{asked.unit}` changes rows of other ids, which"
+            f"a change of one `{request.unit}` changes rows of other ids, which"
             " a threshold on the number of ids does not hide",
-            asked.mark,
+            request.mark,
             help="list the values of the keys, or bound units of one id only",
         )
-    eps = asked.loss * discovery.share
-    if asked.noise == "gaussian":
+    eps = request.loss * discovery.share
+    if request.noise == "gaussian":
         eps = _eps_of(eps)
-    scale = laplace_scale(norms[asked.unit].l1, eps)
-    moved = found[asked.unit]
+    scale = laplace_scale(norms[request.unit].l1, eps)
+    moved = found[request.unit]
     rows = max(moved.coming, moved.going)
     if discovery.delta / rows < _DELTA_MIN:
         raise refused(
             Code.OUT_OF_RANGE,
             f"the delta of discovery is too small for {rows} rows of one"
-            f" `{asked.unit}`",
-            asked.mark,
+            f" `{request.unit}`",
+            request.mark,
             help=f"give at least {number_text(_DELTA_MIN)} for each of them",
         )
     threshold = _threshold(scale, rows, discovery.delta)
-    told = tail(scale, threshold - 1)
+    probability = tail(scale, threshold - 1)
     return Selection(
         Statistic(NAME, "distinct", column),
         scale,
         threshold,
         {unit: _written(one.l1 / scale) for unit, one in norms.items()},
         {
-            unit: _written(told * max(found[unit].coming, found[unit].going))
+            unit: _written(probability * max(found[unit].coming, found[unit].going))
             for unit in norms
         },
         {unit: one.l1 for unit, one in norms.items()},
@@ -185,13 +185,13 @@ def _written(value: Fraction) -> Fraction:
     return significant(value, _DIGITS, up=True)
 
 
-def _id_column(asked: QueryRequest, unit: Unit) -> ColumnRef:
-    for name in asked.query.tables:
-        if unit.id in asked.tables.by_name[name].columns:
+def _id_column(request: QueryRequest, unit: Unit) -> ColumnRef:
+    for name in request.query.tables:
+        if unit.id in request.tables.by_name[name].columns:
             return ColumnRef(name, unit.id)
     raise refused(
         Code.NOT_BOUNDED,
-        f"no table of the query has the column `{unit.id}` of `{asked.unit}`",
-        asked.mark,
+        f"no table of the query has the column `{unit.id}` of `{request.unit}`",
+        request.mark,
         help="discovery of keys counts their ids",
     )

@@ -86,7 +86,7 @@ class QueryFile:
 
     Attributes:
         heading: The heading of the release.
-        asked: The query, its bounds and its noise.
+        request: The query, its bounds and its noise.
         confidence: The confidence of its answers' intervals.
         compiled: The query as mechanisms.
         described: The release, as a tree.
@@ -95,7 +95,7 @@ class QueryFile:
     """
 
     heading: Header
-    asked: QueryRequest
+    request: QueryRequest
     confidence: Fraction
     compiled: CompiledQuery
     described: Node
@@ -163,14 +163,14 @@ def read_query_file(
     found.raise_any()
     assert inner is not None  # Else its absence was raised.
     inner.take_optional("tables")
-    asked, confidence, identity = read_request(inner, heading, tables, vocabulary)
-    compiled = compile_query(asked, vocabulary)
+    request, confidence, identity = read_request(inner, heading, tables, vocabulary)
+    compiled = compile_query(request, vocabulary)
     if variant_of is None or compiled.plan != variant_of.compiled.plan:
         from modicum.query.sql.statements import statements
 
         statements(compiled.plan, Secrets("00"))  # Refuses unsupported queries.
     described = _described(node, compiled, identity)
-    return QueryFile(heading, asked, confidence, compiled, described, policy, node)
+    return QueryFile(heading, request, confidence, compiled, described, policy, node)
 
 
 def _query_of(fields: Fields) -> Node:

@@ -252,7 +252,7 @@ _FUNCTIONS: Final[Mapping[str, Reason]] = {
     ),
     **dict.fromkeys(("ARRAY_AGG", "LIST", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
                     _OF_ROWS),
-    **{name: Reason("", f"write {meant}") for name, meant in _MEANT.items()},
+    **{name: Reason("", f"write {suggestion}") for name, suggestion in _MEANT.items()},
 }  # fmt: skip
 
 

@@ -124,7 +124,7 @@ def read_request(
     with found.guard():
         _must_know_weights(weights, query)
     found.raise_any()
-    asked = QueryRequest(
+    request = QueryRequest(
         query,
         tables,
         caps,
@@ -138,7 +138,7 @@ def read_request(
         heading.sampling,
         fields.node.mark,
     )
-    return asked, confidence, identity_of(asked, sql, confidence, salt)
+    return request, confidence, identity_of(request, sql, confidence, salt)
 
 
 def _in_rho(loss: _Loss, *, whole: bool) -> _Loss:

@@ -271,7 +271,7 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
         noisy: The statistics, each with noise, of the same groups in the same order.
         confidence: How sure each interval is, above 0 and below 1.
     """
-    query = compiled.asked.query
+    query = compiled.request.query
     readers = [reader_of(one, compiled, 1 - confidence) for one in query.aggregates]
     rows = (
         Row(group, tuple(_estimate(reader(noisy, group)) for reader in readers))
@@ -308,7 +308,7 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
         " rows and values, and from rounding, are not included.",
         "The confidence is that of one interval, not of all of them together.",
     ]
-    sampling = compiled.asked.sampling
+    sampling = compiled.request.sampling
     if sampling is not None:
         found.append(
             f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"

@@ -117,8 +117,8 @@ def nowhere_more(loss: Loss, other: Loss) -> bool:
 def _derived(
     stated: Stated, other: str, count: int, relations: tuple[Relation, Relation]
 ) -> Proven:
-    words = _words(other, count, *relations)
-    return Proven(group(stated.curve, count).loss(), words)
+    text = _words(other, count, *relations)
+    return Proven(group(stated.curve, count).loss(), text)
 
 
 def _words(other: str, count: int, change: Relation, step: Relation) -> str:
@@ -269,12 +269,12 @@ def _no_guarantee(
 @precise
 def _too_much(curve: Curve, count: int, other: str) -> str:
     """Return what group privacy makes of a curve that becomes useless."""
-    said = f"group privacy over {count} x {other} gives"
+    text = f"group privacy over {count} x {other} gives"
     if not curve.delta:
-        return f"{said} no finite loss"
+        return f"{text} no finite loss"
     if is_infinite(curve.eps) or count * decimal_of(curve.eps) > _EXPONENT_SHOWN_MAX:
-        return f"{said} no delta below 1"
+        return f"{text} no delta below 1"
     eps = decimal_of(curve.eps)
     tiny = eps < _EPS_TINY
     grown = count * Decimal(1) if tiny else ((count * eps).exp() - 1) / (eps.exp() - 1)
-    return f"{said} delta = {decimal_of(curve.delta) * grown:.1e}, which exceeds 1"
+    return f"{text} delta = {decimal_of(curve.delta) * grown:.1e}, which exceeds 1"

@@ -289,9 +289,9 @@ def refuse_hidden(
     """
     hidden: list[str] = []
     for box in part.where or ():
-        for looked_at, _ in box:
-            if looked_at in vocabulary.attributes and looked_at not in attributes:
-                hidden.append(looked_at)
+        for attribute, _ in box:
+            if attribute in vocabulary.attributes and attribute not in attributes:
+                hidden.append(attribute)
     if hidden:
         raise fail(
             Code.MISSING_KEY,

@@ -76,9 +76,9 @@ def _listed(
 ) -> Values | None:
     found: set[str] = set()
     for value in values:
-        said = [one.now for one in steps if value in one.old]
-        if said:
-            found.update(name for now in said for name in cast("tuple[str, ...]", now))
+        names = [one.now for one in steps if value in one.old]
+        if names:
+            found.update(name for now in names for name in cast("tuple[str, ...]", now))
         elif value in domain:
             found.add(value)
         else:

@@ -100,11 +100,11 @@ def _anew(
     written: bytes, number: int, heading: Header, vocabulary: Vocabulary
 ) -> PricedMechanism:
     """Return a mechanism that was read and priced just now; it is remembered."""
-    said = _read(written)
-    node = from_python(said)
+    entry = _read(written)
+    node = from_python(entry)
     described = parse_mechanism(node, number, heading.inherited, vocabulary)
     # By what was read: the caller may have changed it since it was written.
-    part = heading.part if _names_a_part(said) else None
+    part = heading.part if _names_a_part(entry) else None
     labels = tuple(heading.labels.items())
     key = number, labels, part, heading.sampling, written
     return vocabulary.priced.keep(key, price_mechanism(described, vocabulary))

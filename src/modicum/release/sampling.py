@@ -60,29 +60,29 @@ def _exact(text: str) -> Fraction:
         return Fraction(0)
 
 
-def words_of(description: Mapping[str, Plain]) -> str:
+def sampling_note(description: Mapping[str, Plain]) -> str:
     """Return the sampling of a described mechanism, as text; "" if on all rows."""
     if "sampling" not in description:
         return ""
     try:
-        return sampling_words(sampling_from_plain(description["sampling"]))
+        return sampling_text(sampling_from_plain(description["sampling"]))
     except ValueError:
         return "on a sample that this version does not support"
 
 
-def share_words(rate: Fraction) -> str:
+def share_text(rate: Fraction) -> str:
     """Return a rate in per cent, exactly: `10 %`; or as a fraction, such as `1/3`."""
     percent = number_text(100 * rate)
     return number_text(rate) if "/" in percent else f"{percent} %"
 
 
-def sampling_words(sampling: Sampling) -> str:
+def sampling_text(sampling: Sampling) -> str:
     """Return a sampling as text.
 
     Examples:
-        >>> sampling_words(Sampling("user", Fraction(1, 10)))
+        >>> sampling_text(Sampling("user", Fraction(1, 10)))
         'on a fresh Poisson sample of 10 % by user'
     """
     return (
-        f"on a fresh Poisson sample of {share_words(sampling.rate)} by {sampling.unit}"
+        f"on a fresh Poisson sample of {share_text(sampling.rate)} by {sampling.unit}"
     )

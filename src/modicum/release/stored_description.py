@@ -209,27 +209,27 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     def in_norm(value: Plain) -> Node:
         return _entries({norm: value}, norm, _number)
 
-    asked: dict[str, Node] = {
+    nodes: dict[str, Node] = {
         "mechanism": _word(kind),
         "attributes": Items(tuple(map(_word, attributes)), None),
     }
     for name, value in _mapping(described["parameters"], "parameters").items():
-        asked[name] = _number(value)
+        nodes[name] = _number(value)
     for name, read in (
         ("sensitivity", in_norm),
         ("contribution_bound", _count),
         ("cost", _cost),
     ):
         if described[name] != {}:
-            asked[name] = _entries(described[name], name, read)
+            nodes[name] = _entries(described[name], name, read)
     framed = described["public_frame"]
     if not isinstance(framed, bool):
         raise _malformed("`public_frame` is neither true nor false")
     if _SAMPLING in described:
-        asked[_SAMPLING] = _sampling(described[_SAMPLING])
+        nodes[_SAMPLING] = _sampling(described[_SAMPLING])
     if framed:
-        asked["public_frame"] = Scalar(Kind.BOOLEAN, "true", quoted=False, mark=None)
-    return Entries(tuple((_word(key), value) for key, value in asked.items()), None)
+        nodes["public_frame"] = Scalar(Kind.BOOLEAN, "true", quoted=False, mark=None)
+    return Entries(tuple((_word(key), value) for key, value in nodes.items()), None)
 
 
 def _sampling(plain: Plain) -> Node:

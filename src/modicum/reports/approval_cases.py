@@ -58,7 +58,7 @@ Happened: TypeAlias = Literal[
 #: The state of a case: the last event, or that it is pending. `outdated`: it was
 #: requested under an earlier policy, and must be requested again. `not asked`: it has
 #: votes, but no request in the ledger.
-MatterState: TypeAlias = Happened | Literal["pending", "outdated", "not asked"]
+CaseState: TypeAlias = Happened | Literal["pending", "outdated", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,18 @@ class CaseVote:
     """A recorded vote.
 
     Attributes:
-        told: The entry and the voter.
+        entry: The entry and the voter.
         body: The vote and its subject.
         key_named: Whether the active policy lists the signing key as one of the
             voter's; False if unsigned.
-        heard: Whether it could count under that policy: the approval of a person with
-            listed keys cannot unless one of these signed it.
+        countable: Whether it could count under that policy: the approval of a person
+            with listed keys cannot unless one of these signed it.
     """
 
-    told: Placed
+    entry: Placed
     body: ApprovalGiven
     key_named: bool
-    heard: bool
+    countable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class Step:
 
     Attributes:
         what: The kind of event.
-        told: The entry and the actor.
+        entry: The entry and the actor.
         reason: The actor's reason; empty for kinds of entries without one.
     """
 
     what: Happened
-    told: Placed
+    entry: Placed
     reason: str = ""
 
 
@@ -124,9 +124,9 @@ class Case:
         content: SHA-256 of its contents.
         name: A policy's name, if the log contains it; empty otherwise.
         steps: Its events, oldest first.
-        words: The votes on it, oldest first.
+        votes: The votes on it, oldest first.
         counted: The approvals that counted when it was accepted, by name.
-        hearings: The state of the approvals that it still needs, while pending.
+        approval_states: The state of the approvals that it still needs, while pending.
         outdated: Whether it is pending, and was requested under an earlier policy.
     """
 
@@ -135,13 +135,13 @@ class Case:
     content: str
     name: str = ""
     steps: list[Step] = field(default_factory=list)
-    words: list[CaseVote] = field(default_factory=list)
+    votes: list[CaseVote] = field(default_factory=list)
     counted: tuple[Counted, ...] = ()
-    hearings: tuple[ApprovalState, ...] = ()
+    approval_states: tuple[ApprovalState, ...] = ()
     outdated: bool = False
 
     @property
-    def state(self) -> MatterState:
+    def state(self) -> CaseState:
         """Its state."""
         if not self.steps:
             return "not asked"
@@ -156,44 +156,46 @@ class Cases:
     """All subjects of approval, up to the head.
 
     Attributes:
-        every: Each case, in the order of its first entry.
-        words: All votes, oldest first.
+        in_order: Each case, in the order of its first entry.
+        votes: All votes, oldest first.
     """
 
-    every: list[Case] = field(default_factory=list)
-    words: list[CaseVote] = field(default_factory=list)
+    in_order: list[Case] = field(default_factory=list)
+    votes: list[CaseVote] = field(default_factory=list)
     _known: dict[tuple[str, str], Case] = field(default_factory=dict)
     # Changes of the active policy, by digest; its successor has others.
     _changes: dict[str, Case] = field(default_factory=dict)
-    _asked: dict[str, tuple[Case, RecordedRelease, str]] = field(default_factory=dict)
+    _requested: dict[str, tuple[Case, RecordedRelease, str]] = field(
+        default_factory=dict
+    )
     # Only votes and requests are updated in it, for computing approvals.
     _state: State = field(default_factory=State)
     _policy: Policy | None = None
 
-    def tell(self, told: Placed, body: Body) -> None:
+    def add(self, entry: Placed, body: Body) -> None:
         """Add one event; most are of no concern here."""
         match body:
             case ApprovalGiven(subject="contract" | "data"):
                 pass  # Owners vote independent of the policy: see `EscrowStory`.
             case ApprovalGiven():
-                self._hear(told, body)
+                self._add_vote(entry, body)
             case ReleaseRequested():
-                self._request(told, body)
+                self._request(entry, body)
             case RequestWithdrawn():
-                matter, _, _ = self._asked.pop(body.release)
+                case, _, _ = self._requested.pop(body.release)
                 corrects = body.release in self._state.releases
-                self._state.waiting.withdraw(body, told.actor, corrects=corrects)
-                matter.steps.append(Step("withdrawn", told, body.reason))
+                self._state.waiting.withdraw(body, entry.actor, corrects=corrects)
+                case.steps.append(Step("withdrawn", entry, body.reason))
             case PolicyProposed():
-                self._propose(told, body)
+                self._propose(entry, body)
             case PolicyActivated():
-                self._activate(told, body)
+                self._activate(entry, body)
             case ReleaseReserved() | PastRecorded() | PastRedescribed():
-                self._bring_in(told, body)
+                self._record(entry, body)
             case PlanCommitted():
                 plan = self._known.get(("plan", body.content))
                 if plan is not None and plan.id == body.id:
-                    plan.steps.append(Step("committed", told))
+                    plan.steps.append(Step("committed", entry))
             case _:
                 pass
 
@@ -202,141 +204,147 @@ class Cases:
         policy = self._policy
         if policy is None:
             return
-        for matter, release, under in self._asked.values():
-            matter.outdated = under != policy.digest
-            if not matter.outdated:
-                matter.hearings = release_approvals(release, policy, self._state)
+        for case, release, under in self._requested.values():
+            case.outdated = under != policy.digest
+            if not case.outdated:
+                case.approval_states = release_approvals(release, policy, self._state)
         for digest in self._state.waiting.proposals:
-            matter = self._changes[digest]
-            matter.hearings = policy_approvals(digest, policy, self._state)
+            case = self._changes[digest]
+            case.approval_states = policy_approvals(digest, policy, self._state)
 
     @property
     def waiting(self) -> tuple[Case, ...]:
         """The pending cases, oldest first."""
-        return tuple(one for one in self.every if one.state in ("pending", "outdated"))
+        return tuple(
+            one for one in self.in_order if one.state in ("pending", "outdated")
+        )
 
-    def _matter(self, subject: Subject, id_: str, content: str) -> Case:
+    def _case(self, subject: Subject, id_: str, content: str) -> Case:
         if subject == "policy":
             known = self._changes.setdefault(content, Case(subject, id_, content))
         else:
             new = Case(subject, id_, content)
             known = self._known.setdefault((subject, content), new)
-        if not known.steps and not known.words:
-            self.every.append(known)  # The caller adds a step or a vote to it.
+        if not known.steps and not known.votes:
+            self.in_order.append(known)  # The caller adds a step or a vote to it.
         return known
 
-    def _hear(self, told: Placed, body: ApprovalGiven) -> None:
-        said = Agreement(told.actor, body.approves, body.roles, told.seq, body.key)
+    def _add_vote(self, entry: Placed, body: ApprovalGiven) -> None:
+        agreement = Agreement(
+            entry.actor, body.approves, body.roles, entry.seq, body.key
+        )
         about = (body.subject, body.content)
         before = self._state.approvals.get(about, ())
-        self._state.approvals[about] = (*before, said)
+        self._state.approvals[about] = (*before, agreement)
         policy = self._policy
-        named = policy is not None and _is_named(said, policy)
-        heard = policy is None or is_approved(said, policy)
-        word = CaseVote(told, body, named, heard)
-        self.words.append(word)
-        self._matter(body.subject, body.id, body.content).words.append(word)
+        named = policy is not None and _is_named(agreement, policy)
+        countable = policy is None or is_approved(agreement, policy)
+        vote = CaseVote(entry, body, named, countable)
+        self.votes.append(vote)
+        self._case(body.subject, body.id, body.content).votes.append(vote)
 
-    def _request(self, told: Placed, body: ReleaseRequested) -> None:
+    def _request(self, entry: Placed, body: ReleaseRequested) -> None:
         release, waiting = body.release, self._state.waiting
-        waiting.request(body, told.actor, told.at, told.seq)
-        matter = self._matter("release", release.id, release.content)
-        self._end(release.id, matter, told)
-        self._asked[release.id] = (matter, release, body.policy)
-        matter.steps.append(Step("asked", told, body.reason))
+        waiting.request(body, entry.actor, entry.at, entry.seq)
+        case = self._case("release", release.id, release.content)
+        self._end(release.id, case, entry)
+        self._requested[release.id] = (case, release, body.policy)
+        case.steps.append(Step("asked", entry, body.reason))
 
-    def _propose(self, told: Placed, body: PolicyProposed) -> None:
-        self._state.waiting.propose(body, told.actor, told.at, told.seq)
-        matter = self._matter("policy", body.digest, body.digest)
-        matter.name = body.name
-        matter.steps.append(Step("asked", told, body.reason))
+    def _propose(self, entry: Placed, body: PolicyProposed) -> None:
+        self._state.waiting.propose(body, entry.actor, entry.at, entry.seq)
+        case = self._case("policy", body.digest, body.digest)
+        case.name = body.name
+        case.steps.append(Step("asked", entry, body.reason))
 
-    def _activate(self, told: Placed, body: PolicyActivated) -> None:
-        matter = self._matter("policy", body.digest, body.digest)
-        matter.name = body.name
+    def _activate(self, entry: Placed, body: PolicyActivated) -> None:
+        case = self._case("policy", body.digest, body.digest)
+        case.name = body.name
         if self._policy is not None:
-            said = self._state.approvals.get(("policy", body.digest), ())
-            heard = policy_approvals(body.digest, self._policy, self._state, told.actor)
-            counted = _counted(approved_by(heard), said, self._policy)
-            matter.counted = tuple(counted)
-        matter.steps.append(Step("activated", told, body.reason))
-        self._close_changes(told)
+            votes = self._state.approvals.get(("policy", body.digest), ())
+            states = policy_approvals(
+                body.digest, self._policy, self._state, entry.actor
+            )
+            counted = _counted(approved_by(states), votes, self._policy)
+            case.counted = tuple(counted)
+        case.steps.append(Step("activated", entry, body.reason))
+        self._close_changes(entry)
         self._state.waiting.policy_changed()
         self._state.policies.append(
-            ActivePolicy(body.digest, body.name, body.text, told.seq)
+            ActivePolicy(body.digest, body.name, body.text, entry.seq)
         )
-        node = read_document(body.text.encode("utf-8"), f"policy of entry {told.seq}")
+        node = read_document(body.text.encode("utf-8"), f"policy of entry {entry.seq}")
         self._policy = parse_policy(node, body.text)
 
-    def _close_changes(self, told: Placed) -> None:
+    def _close_changes(self, entry: Placed) -> None:
         """End the proposals to replace the previous policy."""
-        for matter in self._changes.values():
-            if matter.state == "pending":
-                matter.steps.append(Step("lapsed", told))
+        for case in self._changes.values():
+            if case.state == "pending":
+                case.steps.append(Step("lapsed", entry))
         self._changes.clear()
 
-    def _bring_in(
-        self, told: Placed, body: ReleaseReserved | PastRecorded | PastRedescribed
+    def _record(
+        self, entry: Placed, body: ReleaseReserved | PastRecorded | PastRedescribed
     ) -> None:
         release = body.release
         if isinstance(body, PastRecorded):  # It may be corrected.
-            self._state.releases.bring_in(
+            self._state.releases.add(
                 Standing(
                     release.id,
                     release.content,
                     ReleaseStatus.RECORDED,
                     "",
-                    told.seq,
-                    day_of_release(body, told.at),
+                    entry.seq,
+                    day_of_release(body, entry.at),
                 )
             )
-        matter = self._known.get(("release", release.content))
-        self._end(release.id, matter, told)
+        case = self._known.get(("release", release.content))
+        self._end(release.id, case, entry)
         if isinstance(body, PastRedescribed):
             self._state.releases.redescribe(release.id, release.content)
             self._state.waiting.corrected(release.id, release.content)
         else:
-            self._state.waiting.brought_in(release.id)
-        if matter is None:
+            self._state.waiting.end(release.id)
+        if case is None:
             return  # No approval was requested.
         if isinstance(body, PastRecorded):
-            matter.steps.append(Step("recorded", told))
+            case.steps.append(Step("recorded", entry))
             return
-        said = self._state.approvals.get(("release", release.content), ())
+        votes = self._state.approvals.get(("release", release.content), ())
         if self._policy is not None:
-            matter.counted = tuple(_counted(body.approved_by, said, self._policy))
+            case.counted = tuple(_counted(body.approved_by, votes, self._policy))
         if isinstance(body, PastRedescribed):
-            matter.steps.append(Step("corrected", told, body.reason))
+            case.steps.append(Step("corrected", entry, body.reason))
             return
-        matter.steps.append(Step("reserved", told))
+        case.steps.append(Step("reserved", entry))
 
-    def _end(self, release: str, by: Case | None, told: Placed) -> None:
+    def _end(self, release: str, by: Case | None, entry: Placed) -> None:
         """End the request for an id; other contents replace it."""
-        known = self._asked.pop(release, None)
+        known = self._requested.pop(release, None)
         if known is not None and known[0] is not by:
-            known[0].steps.append(Step("replaced", told))
+            known[0].steps.append(Step("replaced", entry))
 
 
-def _is_named(said: Agreement, policy: Policy) -> bool:
+def _is_named(agreement: Agreement, policy: Policy) -> bool:
     """Return whether a policy names the key that signed as one of the speaker's."""
-    return bool(said.key) and said.key in policy.keys.get(said.by, ())
+    return bool(agreement.key) and agreement.key in policy.keys.get(agreement.by, ())
 
 
 def _counted(
-    people: Iterable[str], said: Iterable[Agreement], policy: Policy
+    people: Iterable[str], votes: Iterable[Agreement], policy: Policy
 ) -> Iterator[Counted]:
     """Yield the vote by which each of some people approved: the last that counts."""
-    last = {one.by: one for one in said if is_approved(one, policy)}
+    last = {one.by: one for one in votes if is_approved(one, policy)}
     for person in people:
-        word = last[person]
-        yield Counted(person, word.seq, word.key, _is_named(word, policy))
+        vote = last[person]
+        yield Counted(person, vote.seq, vote.key, _is_named(vote, policy))
 
 
-def vote_to_dict(word: CaseVote) -> dict[str, object]:
+def vote_to_dict(vote: CaseVote) -> dict[str, object]:
     """Return a recorded vote."""
-    body = word.body
+    body = vote.body
     return {
-        **word.told.to_dict(),
+        **vote.entry.to_dict(),
         "subject": body.subject,
         "id": body.id,
         "content": body.content,
@@ -344,24 +352,24 @@ def vote_to_dict(word: CaseVote) -> dict[str, object]:
         "roles": list(body.roles),
         "reason": body.reason,
         "key": body.key or None,
-        "key_named": word.key_named,
-        "heard": word.heard,
+        "key_named": vote.key_named,
+        "heard": vote.countable,
     }
 
 
-def case_to_dict(matter: Case) -> dict[str, object]:
+def case_to_dict(case: Case) -> dict[str, object]:
     """Return a case. Its votes are referenced by entry."""
     return {
-        "subject": matter.subject,
-        "id": matter.id,
-        "content": matter.content,
-        "name": matter.name or None,
-        "state": matter.state,
+        "subject": case.subject,
+        "id": case.id,
+        "content": case.content,
+        "name": case.name or None,
+        "state": case.state,
         "steps": [
-            {**one.told.to_dict(), "what": one.what, "reason": one.reason}
-            for one in matter.steps
+            {**one.entry.to_dict(), "what": one.what, "reason": one.reason}
+            for one in case.steps
         ],
-        "said": [one.told.seq for one in matter.words],
+        "said": [one.entry.seq for one in case.votes],
         "counted": [
             {
                 "by": one.by,
@@ -369,7 +377,7 @@ def case_to_dict(matter: Case) -> dict[str, object]:
                 "key": one.key or None,
                 "key_named": one.key_named,
             }
-            for one in matter.counted
+            for one in case.counted
         ],
-        "needs": [plain(one) for one in approvals_view(matter.hearings)],
+        "needs": [plain(one) for one in approvals_view(case.approval_states)],
     }

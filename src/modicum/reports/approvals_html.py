@@ -22,26 +22,28 @@ _COLUMNS = ("About", "Requested by", "Why", "Said", "Decision", "Counted")
 
 def who_agreed(statement: Statement) -> Iterator[Markup]:
     """Yield the approvals, their keys, and what is pending."""
-    matters = statement.story.matters
-    yield element("p", _counts(matters.words))
+    approval_cases = statement.story.approval_cases
+    yield element("p", _counts(approval_cases.votes))
     yield element("p", limitations.WORDS, class_="soft")
-    yield from _waiting(matters.waiting)
-    changes = [one for one in matters.every if one.subject == "policy"]
-    others = [one for one in matters.every if one.subject != "policy"]
-    yield from _matters("Every change of the policy, newest first", changes)
+    yield from _waiting(approval_cases.waiting)
+    changes = [one for one in approval_cases.in_order if one.subject == "policy"]
+    others = [one for one in approval_cases.in_order if one.subject != "policy"]
+    yield from _case_table("Every change of the policy, newest first", changes)
     if others:
-        yield from _matters("Requests for approval of releases, newest first", others)
-    if matters.words:
-        yield from _words(matters.words)
-        yield from _keys(matters.words)
+        yield from _case_table(
+            "Requests for approval of releases, newest first", others
+        )
+    if approval_cases.votes:
+        yield from _vote_table(approval_cases.votes)
+        yield from _keys(approval_cases.votes)
 
 
-def _counts(words: Sequence[CaseVote]) -> str:
-    if not words:
+def _counts(votes: Sequence[CaseVote]) -> str:
+    if not votes:
         return "There are no votes."
-    signed = [one for one in words if one.body.key]
+    signed = [one for one in votes if one.body.key]
     named = sum(one.key_named for one in signed)
-    times = "once" if len(words) == 1 else f"{len(words)} times"
+    times = "once" if len(votes) == 1 else f"{len(votes)} times"
     holds = ", and all signatures are valid" if signed else ""
     return (
         f"People voted {times}. Signed votes: {len(signed)}{holds}; signed by a key"
@@ -56,86 +58,91 @@ def _waiting(waiting: Sequence[Case]) -> Iterator[Markup]:
     yield table(
         "Pending approvals, newest first",
         ("About", "Requested by", "Why", "Approvals"),
-        [(*_asked(one), _needs(one)) for one in newest(waiting)],
+        [(*_request_cells(one), _needs(one)) for one in newest(waiting)],
     )
     yield from left_out(len(waiting))
 
 
-def _needs(matter: Case) -> str:
-    if matter.outdated:
+def _needs(case: Case) -> str:
+    if case.outdated:
         return "requested under an earlier policy; it must be requested again"
-    return "; ".join(map(approval_state_text, matter.hearings)) or (
+    return "; ".join(map(approval_state_text, case.approval_states)) or (
         "no approval is needed"
     )
 
 
-def _matters(caption: str, matters: Sequence[Case]) -> Iterator[Markup]:
+def _case_table(caption: str, approval_cases: Sequence[Case]) -> Iterator[Markup]:
     yield table(
         caption,
         _COLUMNS,
         [
-            (*_asked(one), _said(one.words), _stands(one), _counted(one.counted))
-            for one in newest(matters)
+            (
+                *_request_cells(one),
+                _vote_text(one.votes),
+                _stands(one),
+                _counted(one.counted),
+            )
+            for one in newest(approval_cases)
         ],
     )
-    yield from left_out(len(matters))
+    yield from left_out(len(approval_cases))
 
 
-def _asked(matter: Case) -> tuple[str, str, str]:
+def _request_cells(case: Case) -> tuple[str, str, str]:
     """Return the subject of a case, its last requester, and the reason."""
-    asked = [one for one in matter.steps if one.what == "asked"]
-    if not asked:
-        return _about(matter), "nobody", ""
-    times = f", the last of {len(asked)} times" if len(asked) > 1 else ""
-    return _about(matter), f"{_by(asked[-1])}{times}", asked[-1].reason
+    requests = [one for one in case.steps if one.what == "asked"]
+    if not requests:
+        return _about(case), "nobody", ""
+    times = f", the last of {len(requests)} times" if len(requests) > 1 else ""
+    return _about(case), f"{_by(requests[-1])}{times}", requests[-1].reason
 
 
-def _about(matter: Case) -> str:
-    if matter.subject != "policy":
-        return f"{matter.subject} {matter.id}"
-    digest = matter.id[:_KEY_SHOWN]
-    return f"policy {matter.name} ({digest})" if matter.name else f"policy {digest}"
+def _about(case: Case) -> str:
+    if case.subject != "policy":
+        return f"{case.subject} {case.id}"
+    digest = case.id[:_KEY_SHOWN]
+    return f"policy {case.name} ({digest})" if case.name else f"policy {digest}"
 
 
 def _by(step: Step) -> str:
-    return f"{step.told.actor}, {when(step.told)}"
+    return f"{step.entry.actor}, {when(step.entry)}"
 
 
-def _said(words: Sequence[CaseVote]) -> str:
+def _vote_text(votes: Sequence[CaseVote]) -> str:
     """Return the last votes on a subject, oldest first."""
-    more = len(words) - _NAMED
-    said = [f"{more} earlier"] if more > 0 else []
-    said += [
-        f"{one.told.actor} {_verb(one)} (entry {one.told.seq}"
+    more = len(votes) - _NAMED
+    texts = [f"{more} earlier"] if more > 0 else []
+    texts += [
+        f"{one.entry.actor} {_verb(one)} (entry {one.entry.seq}"
         f"{', signed' if one.body.key else ''})"
-        for one in words[-_NAMED:]
+        for one in votes[-_NAMED:]
     ]
-    return "; ".join(said) or NOTHING
+    return "; ".join(texts) or NOTHING
 
 
-def _verb(word: CaseVote) -> str:
-    return "agrees" if word.body.approves else "refuses"
+def _verb(vote: CaseVote) -> str:
+    return "agrees" if vote.body.approves else "refuses"
 
 
-def _stands(matter: Case) -> str:
-    if matter.state in ("pending", "outdated", "not asked"):
-        return matter.state
-    last = matter.steps[-1]
+def _stands(case: Case) -> str:
+    if case.state in ("pending", "outdated", "not asked"):
+        return case.state
+    last = case.steps[-1]
     reason = f": {last.reason}" if last.reason else ""
     return f"{last.what} by {_by(last)}{reason}"
 
 
 def _counted(people: Sequence[Counted]) -> str:
-    said = [
-        f"{one.by} (entry {one.seq}, {_key_words(one.key, named=one.key_named)})"
+    texts = [
+        f"{one.by} (entry {one.seq}, {_key_text(one.key, named=one.key_named)})"
         for one in people[:_NAMED]
     ]
     if len(people) > _NAMED:
-        said.append(f"{len(people) - _NAMED} more")
-    return "; ".join(said) or NOTHING
+        texts.append(f"{len(people) - _NAMED} more")
+    return "; ".join(texts) or NOTHING
 
 
-def _key_words(key: str, *, named: bool) -> str:
+def _key_text(key: str, *, named: bool) -> str:
     if not key:
         return "not signed"
     whose = (
@@ -144,35 +151,35 @@ def _key_words(key: str, *, named: bool) -> str:
     return f"signed by {key[:_KEY_SHOWN]}, {whose}"
 
 
-def _words(words: Sequence[CaseVote]) -> Iterator[Markup]:
+def _vote_table(votes: Sequence[CaseVote]) -> Iterator[Markup]:
     yield table(
         "Every vote, newest first, under the policy of that time",
         ("About", "Who", "As", "Says", "When", "Reason", "Signature"),
-        [_word_cells(one) for one in newest(words)],
+        [_vote_cells(one) for one in newest(votes)],
     )
-    yield from left_out(len(words))
+    yield from left_out(len(votes))
 
 
-def _word_cells(word: CaseVote) -> Sequence[Child]:
-    body = word.body
-    unheard = "" if word.heard else "; it does not count"
+def _vote_cells(vote: CaseVote) -> Sequence[Child]:
+    body = vote.body
+    uncounted = "" if vote.countable else "; it does not count"
     return (
         f"{body.subject} {body.id}",
-        word.told.actor,
+        vote.entry.actor,
         ", ".join(body.roles) or NOTHING,
-        _verb(word),
-        when(word.told),
+        _verb(vote),
+        when(vote.entry),
         body.reason,
-        f"{_key_words(body.key, named=word.key_named)}{unheard}",
+        f"{_key_text(body.key, named=vote.key_named)}{uncounted}",
     )
 
 
-def _keys(words: Sequence[CaseVote]) -> Iterator[Markup]:
+def _keys(votes: Sequence[CaseVote]) -> Iterator[Markup]:
     """Yield the keys that signed, in full: a short form could be met on purpose."""
     people: dict[str, dict[str, None]] = {}
-    for one in words:
+    for one in votes:
         if one.body.key:
-            people.setdefault(one.body.key, {})[one.told.actor] = None
+            people.setdefault(one.body.key, {})[one.entry.actor] = None
     if not people:
         return
     yield table(

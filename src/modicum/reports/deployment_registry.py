@@ -22,7 +22,7 @@ from modicum.ledger import Record, RecordedRelease, event_of
 from modicum.ledger.decision.charges import charged
 from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
 from modicum.policy import CompiledPolicy
-from modicum.release.sampling import words_of
+from modicum.release.sampling import sampling_note
 from modicum.reports.statement import Statement
 from modicum.reports.text import part_text
 from modicum.reports.timeline import ReleaseTimeline
@@ -46,7 +46,7 @@ def registry_records(
     }
     return [
         _record(statement, out[seq], release)
-        for seq, release in _brought_in(records, out)
+        for seq, release in _recorded(records, out)
     ]
 
 
@@ -66,7 +66,7 @@ def registry_text(records: list[dict[str, Value]]) -> str:
     return text
 
 
-def _brought_in(
+def _recorded(
     records: Iterable[Record], wanted: Mapping[int, ReleaseTimeline]
 ) -> Iterator[tuple[int, RecordedRelease]]:
     for record in records:
@@ -110,16 +110,16 @@ def slug(identifier: str) -> str:
 
 
 def _basic(story: ReleaseTimeline) -> dict[str, Value]:
-    said = story.metadata
+    metadata = story.metadata
     past = story.status == "recorded"
-    published = said.get("released_on", UNKNOWN) if past else story.changed_at[:10]
+    published = metadata.get("released_on", UNKNOWN) if past else story.changed_at[:10]
     reads = ", ".join(story.attributes) or "no attribute"
-    dataset = said.get("dataset", "an unnamed data set")
+    dataset = metadata.get("dataset", "an unnamed data set")
     return {
         "name": story.id,
         "data_curators": [{"data_curator_name": UNKNOWN, "data_curator_type": UNKNOWN}],
         "description": f"{'; '.join(story.mechanisms)}; reads {reads} of {dataset}",
-        "intended_use": said.get("purpose", UNKNOWN),
+        "intended_use": metadata.get("purpose", UNKNOWN),
         "data_product_type": UNKNOWN,
         "data_product_region": UNKNOWN,
         "data_product_sector": UNKNOWN,
@@ -242,7 +242,7 @@ def _implementation(
     mechanisms = "\n".join(
         f"- {one.description.get('name', '?')}: {one.description.get('kind', '?')}"
         f" {_written(one.description.get('parameters'))}".rstrip()
-        + f" {words_of(one.description)}".rstrip()
+        + f" {sampling_note(one.description)}".rstrip()
         for one in release.mechanisms
     )
     agreed = (
@@ -257,24 +257,26 @@ def _implementation(
         "preprocessing_and_hyperparameter_tuning": UNKNOWN,
         "mechanisms": mechanisms,
         "justification": f"{decided} (policy {story.policy[:12]}, entry"
-        f" {story.came_in.seq}{agreed}).",
+        f" {story.recorded.seq}{agreed}).",
     }
 
 
 def _written(parameters: object) -> str:
     if not isinstance(parameters, Mapping) or not parameters:
         return ""
-    said = ", ".join(f"{name} {value}" for name, value in sorted(parameters.items()))
-    return f"({said})"
+    metadata = ", ".join(
+        f"{name} {value}" for name, value in sorted(parameters.items())
+    )
+    return f"({metadata})"
 
 
 def _administrative(statement: Statement, story: ReleaseTimeline) -> dict[str, Value]:
     verified = statement.verified
     notes = [f"assumed: {one}" for one in story.assumptions]
-    if verified.pinned < story.came_in.seq:
+    if verified.pinned < story.recorded.seq:
         notes.append("no trusted checkpoint covers the entry")
     return {
-        "sources": f"ledger {verified.ledger}, entry {story.came_in.seq}",
+        "sources": f"ledger {verified.ledger}, entry {story.recorded.seq}",
         "notes": "; ".join(notes) or "none",
         "registry_authors": [UNKNOWN],
     }

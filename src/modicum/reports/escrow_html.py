@@ -23,7 +23,7 @@ def not_private(escrow: EscrowTimeline) -> Iterator[Markup]:
     Args:
         escrow: The escrow.
     """
-    out = [one for one in escrow.raw if one.let_go]
+    out = [one for one in escrow.raw if one.disclosures]
     if not out:
         return
     what = "1 contract" if len(out) == 1 else f"{len(out)} contracts"
@@ -54,7 +54,7 @@ def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
             (
                 one.person,
                 one.data,
-                element("span", f"{one.told} bits", class_="over"),
+                element("span", f"{one.disclosed} bits", class_="over"),
                 f"{one.may_follow} bits",
                 f"{one.allowed} bits",
                 few(one.contracts),
@@ -73,7 +73,7 @@ def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
                 ", ".join(one.contract.data_sets),
                 element("span", f"{one.bits} bits", class_="over"),
                 when(one.disclosed) if one.disclosed else NOTHING,
-                few([_out(out) for out in one.let_go]),
+                few([_out(out) for out in one.disclosures]),
             )
             for one in newest(escrow.raw)
         ],
@@ -82,7 +82,7 @@ def in_bits(escrow: EscrowTimeline) -> Iterator[Markup]:
 
 
 def _out(out: DisclosureRecord) -> str:
-    return f"to {out.to}, {when(out.told)}"
+    return f"to {out.to}, {when(out.entry)}"
 
 
 #: So much of a digest is shown; the JSON form has all of it.
@@ -99,10 +99,10 @@ def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
     yield from in_bits(escrow)
     yield from _without_end(escrow)
     yield from _data(list(escrow.data.values()))
-    yield from _let_go(flows)
+    yield from _disclosures(flows)
     yield from _contracts(flows)
     yield from _runs(flows)
-    yield from _words(flows)
+    yield from _vote_table(flows)
     yield from _keys(list(escrow.data.values()))
 
 
@@ -118,8 +118,8 @@ def _without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
                 flow.contract.id,
                 flow.contract.flow,
                 element("span", f"run {run.number}, unfinished", class_="near"),
-                when(run.begun),
-                run.begun.actor,
+                when(run.started),
+                run.started.actor,
             )
             for flow, run in newest(found)
         ],
@@ -164,9 +164,9 @@ def _versions(data: DatasetRecord) -> list[str]:
 # --- flows -------------------------------------------------------------------
 
 
-def _let_go(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
-    out = [(flow, one) for flow in flows for one in flow.let_go]
-    out.sort(key=lambda pair: pair[1].told.seq)
+def _disclosures(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
+    out = [(flow, one) for flow in flows for one in flow.disclosures]
+    out.sort(key=lambda pair: pair[1].entry.seq)
     if not out:
         yield element("p", "Nothing was disclosed.")
         return
@@ -178,8 +178,8 @@ def _let_go(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
                 flow.contract.id,
                 _what(flow),
                 one.to,
-                when(one.told),
-                one.told.actor,
+                when(one.entry),
+                one.entry.actor,
                 few(one.agreed),
             )
             for flow, one in newest(out)
@@ -191,8 +191,8 @@ def _let_go(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
 def _what(flow: ContractRecord) -> Child:
     if not flow.bits:
         return flow.contract.flow
-    words = f"{flow.contract.flow}, {flow.bits} bits outside differential privacy"
-    return element("span", words, class_="over")
+    text = f"{flow.contract.flow}, {flow.bits} bits outside differential privacy"
+    return element("span", text, class_="over")
 
 
 def _contracts(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
@@ -211,7 +211,7 @@ def _contract_cells(flow: ContractRecord) -> Sequence[Child]:
     return (
         one.id,
         one.flow,
-        f"{flow.asked.actor}, {when(flow.asked)}",
+        f"{flow.proposed.actor}, {when(flow.proposed)}",
         f"{one.analyst}{to}",
         few(sorted(set(data))),
         flow.reason or NOTHING,
@@ -235,7 +235,7 @@ def _state(flow: ContractRecord) -> str:
 
 def _runs(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
     runs = [(flow, run) for flow in flows for run in flow.runs]
-    runs.sort(key=lambda pair: pair[1].begun.seq)
+    runs.sort(key=lambda pair: pair[1].started.seq)
     if not runs:
         yield element("p", "There are no runs.")
         return
@@ -255,8 +255,8 @@ def _run_cells(flow: ContractRecord, run: RunRecord) -> Sequence[Child]:
     return (
         flow.contract.id,
         f"{flow.contract.flow}, run {run.number}",
-        when(run.begun),
-        run.begun.actor,
+        when(run.started),
+        run.started.actor,
         few(run.agreed),
         f"{run.how}{ended}",
         few(results),
@@ -266,10 +266,10 @@ def _run_cells(flow: ContractRecord, run: RunRecord) -> Sequence[Child]:
 # --- votes of owners ---------------------------------------------------------
 
 
-def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
-    words = [(flow, word) for flow in flows for word in flow.words]
-    words.sort(key=lambda pair: pair[1].told.seq)
-    if not words:
+def _vote_table(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
+    votes = [(flow, vote) for flow in flows for vote in flow.votes]
+    votes.sort(key=lambda pair: pair[1].entry.seq)
+    if not votes:
         yield element("p", "No owner voted on a contract.")
         return
     yield table(
@@ -278,24 +278,24 @@ def _words(flows: Sequence[ContractRecord]) -> Iterator[Markup]:
         [
             (
                 flow.contract.id,
-                word.told.actor,
-                "agrees" if word.body.approves else "refuses",
-                when(word.told),
-                word.body.reason or NOTHING,
-                _signature(word),
+                vote.entry.actor,
+                "agrees" if vote.body.approves else "refuses",
+                when(vote.entry),
+                vote.body.reason or NOTHING,
+                _signature(vote),
             )
-            for flow, word in newest(words)
+            for flow, vote in newest(votes)
         ],
     )
-    yield from left_out(len(words))
+    yield from left_out(len(votes))
 
 
-def _signature(word: CaseVote) -> str:
-    unheard = "" if word.heard else "; it does not count"
-    if not word.body.key:
-        return f"not signed{unheard}"
-    whose = "their own key" if word.key_named else "a key that no data set lists"
-    return f"signed by {word.body.key[:_DIGEST_SHOWN]}, {whose}{unheard}"
+def _signature(vote: CaseVote) -> str:
+    uncounted = "" if vote.countable else "; it does not count"
+    if not vote.body.key:
+        return f"not signed{uncounted}"
+    whose = "their own key" if vote.key_named else "a key that no data set lists"
+    return f"signed by {vote.body.key[:_DIGEST_SHOWN]}, {whose}{uncounted}"
 
 
 def _keys(data: Sequence[DatasetRecord]) -> Iterator[Markup]:

@@ -30,7 +30,7 @@ def escrow_to_dict(escrow: EscrowTimeline) -> dict[str, object]:
         "not_private": [_raw(one) for one in escrow.raw],
         "bits": [_bits(one) for one in escrow.bits],
         "without_end": [
-            {"contract": flow.contract.id, "run": run.number, **run.begun.to_dict()}
+            {"contract": flow.contract.id, "run": run.number, **run.started.to_dict()}
             for flow, run in escrow.without_end
         ],
     }
@@ -58,8 +58,8 @@ def _version(one: VersionRecord) -> dict[str, object]:
     }
 
 
-def _maybe(told: Placed | None) -> dict[str, object] | None:
-    return None if told is None else told.to_dict()
+def _maybe(entry: Placed | None) -> dict[str, object] | None:
+    return None if entry is None else entry.to_dict()
 
 
 def _flow(flow: ContractRecord) -> dict[str, object]:
@@ -69,7 +69,7 @@ def _flow(flow: ContractRecord) -> dict[str, object]:
         "digest": one.digest,
         "flow": one.flow,
         "state": flow.state,
-        **flow.asked.to_dict(),
+        **flow.proposed.to_dict(),
         "analyst": one.analyst,
         "recipients": list(one.recipients),
         "reason": flow.reason,
@@ -79,12 +79,12 @@ def _flow(flow: ContractRecord) -> dict[str, object]:
         "uses": one.uses,
         **_terms(one),
         "bits": flow.bits or None,
-        "words": [_word(word) for word in flow.words],
+        "words": [_vote(vote) for vote in flow.votes],
         "consent": plain(consents_view(flow.consents)),
         "runs": [_run(run) for run in flow.runs],
         "let_go": [
-            {**out.told.to_dict(), "to": out.to, "agreed": list(out.agreed)}
-            for out in flow.let_go
+            {**out.entry.to_dict(), "to": out.to, "agreed": list(out.agreed)}
+            for out in flow.disclosures
         ],
         "withdrawn": _maybe(flow.withdrawn),
     }
@@ -104,21 +104,21 @@ def _terms(contract: Contract) -> dict[str, object]:
     }
 
 
-def _word(word: CaseVote) -> dict[str, object]:
+def _vote(vote: CaseVote) -> dict[str, object]:
     return {
-        **word.told.to_dict(),
-        "approves": word.body.approves,
-        "reason": word.body.reason,
-        "key": word.body.key or None,
-        "key_named": word.key_named,
-        "heard": word.heard,
+        **vote.entry.to_dict(),
+        "approves": vote.body.approves,
+        "reason": vote.body.reason,
+        "key": vote.body.key or None,
+        "key_named": vote.key_named,
+        "heard": vote.countable,
     }
 
 
 def _run(run: RunRecord) -> dict[str, object]:
     return {
         "run": run.number,
-        **run.begun.to_dict(),
+        **run.started.to_dict(),
         "agreed": list(run.agreed),
         "how": run.how,
         "ended": _maybe(run.ended),
@@ -135,7 +135,7 @@ def _raw(flow: ContractRecord) -> dict[str, object]:
         "data_sets": list(one.data_sets),
         "bits": flow.bits,
         "disclosed": _maybe(flow.disclosed),
-        "let_go": [{**out.told.to_dict(), "to": out.to} for out in flow.let_go],
+        "let_go": [{**out.entry.to_dict(), "to": out.to} for out in flow.disclosures],
     }
 
 
@@ -143,7 +143,7 @@ def _bits(one: Bits) -> dict[str, object]:
     return {
         "person": one.person,
         "data": one.data,
-        "told": one.told,
+        "told": one.disclosed,
         "may_follow": one.may_follow,
         "allowed": one.allowed,
         "contracts": list(one.contracts),

@@ -27,7 +27,7 @@ from modicum.ledger.log.events import ApprovalGiven, Body, DisclosureRecorded
 from modicum.ledger.state.consent import Agreement, Consents, Ownership, consents
 from modicum.ledger.state.datasets import DataSetTerms
 from modicum.ledger.state.flow import disclosure_of, proposer_out
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.reports.approval_cases import CaseVote
 from modicum.reports.log_position import Placed
 
@@ -89,7 +89,7 @@ class RunRecord:
 
     Attributes:
         number: Its number, from 1.
-        begun: The entry that records its start, and the actor.
+        started: The entry that records its start, and the actor.
         agreed: Those whose approval counted when it started, in the order of their
             names.
         how: How it ended.
@@ -98,7 +98,7 @@ class RunRecord:
     """
 
     number: int
-    begun: Placed
+    started: Placed
     agreed: tuple[str, ...]
     how: Ended = "no end"
     ended: Placed | None = None
@@ -110,12 +110,12 @@ class DisclosureRecord:
     """A disclosure.
 
     Attributes:
-        told: The entry and the actor.
+        entry: The entry and the actor.
         to: The recipient.
         agreed: Those whose approval counted, in the order of their names.
     """
 
-    told: Placed
+    entry: Placed
     to: str
     agreed: tuple[str, ...]
 
@@ -126,11 +126,11 @@ class ContractRecord:
 
     Attributes:
         contract: The contract.
-        asked: The entry that proposed it, and the actor.
+        proposed: The entry that proposed it, and the actor.
         reason: Why it was proposed.
-        words: The owners' votes, oldest first.
+        votes: The owners' votes, oldest first.
         runs: Its runs, oldest first.
-        let_go: Its disclosures, oldest first.
+        disclosures: Its disclosures, oldest first.
         withdrawn: The entry that withdrew it; None if none did.
         disclosed: The entry of its disclosure outside differential privacy; None if
             there is none.
@@ -139,12 +139,12 @@ class ContractRecord:
     """
 
     contract: Contract
-    asked: Placed
+    proposed: Placed
     reason: str
     consents: Consents
-    words: list[CaseVote] = field(default_factory=list)
+    votes: list[CaseVote] = field(default_factory=list)
     runs: list[RunRecord] = field(default_factory=list)
-    let_go: list[DisclosureRecord] = field(default_factory=list)
+    disclosures: list[DisclosureRecord] = field(default_factory=list)
     withdrawn: Placed | None = None
     disclosed: Placed | None = None
     state: FlowState = "waiting"
@@ -160,7 +160,7 @@ class ContractRecord:
         """The people who learn from its disclosure: one name each, by identity."""
         contract = self.contract
         names = (*contract.recipients, contract.analyst)
-        return {meant_by(one): one for one in names}
+        return {person_key(one): one for one in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Bits:
     Attributes:
         person: The person.
         data: The data set.
-        told: The bits disclosed so far.
+        entry: The bits disclosed so far.
         may_follow: The further bits possible under proposed contracts.
         allowed: The total that owners allow.
         contracts: The disclosing contracts, by name, oldest first.
@@ -178,7 +178,7 @@ class Bits:
 
     person: str
     data: str
-    told: int
+    disclosed: int
     may_follow: int
     allowed: int
     contracts: tuple[str, ...]
@@ -197,34 +197,34 @@ class EscrowTimeline:
     flows: dict[str, ContractRecord] = field(default_factory=dict)
     _disclosures: dict[str, Placed] = field(default_factory=dict)
 
-    def tell(self, told: Placed, body: Body) -> None:
+    def add(self, entry: Placed, body: Body) -> None:
         """Add one event; most are of no concern here."""
         match body:
             case DataRegistered():
-                self._register(told, body)
+                self._register(entry, body)
             case DataShredded():
                 version = _version(self.data[body.id], body.version)
-                version.shredded, version.reason = told, body.reason
+                version.shredded, version.reason = entry, body.reason
             case ContractProposed(contract):
-                stand = self._consents(contract, told, ())
-                flow = ContractRecord(contract, told, body.reason, stand)
+                stand = self._consents(contract, entry, ())
+                flow = ContractRecord(contract, entry, body.reason, stand)
                 self.flows[contract.digest] = flow
             case ContractWithdrawn():
-                self.flows[body.contract].withdrawn = told
+                self.flows[body.contract].withdrawn = entry
             case ApprovalGiven(subject="contract"):
-                self._hear(told, body)
+                self._add_vote(entry, body)
             case FlowBegun():
                 flow = self.flows[body.contract]
-                flow.runs.append(RunRecord(body.run, told, _agreed(flow.consents)))
+                flow.runs.append(RunRecord(body.run, entry, _agreed(flow.consents)))
             case FlowWithheld() | FlowFailed():
-                self._end(told, body)
+                self._end(entry, body)
             case FlowReleased():
                 flow = self.flows[body.contract]
-                flow.let_go.append(
-                    DisclosureRecord(told, body.to, _agreed(flow.consents))
+                flow.disclosures.append(
+                    DisclosureRecord(entry, body.to, _agreed(flow.consents))
                 )
             case DisclosureRecorded():
-                self._disclosures.setdefault(body.id, told)
+                self._disclosures.setdefault(body.id, entry)
             case _:
                 pass
 
@@ -251,7 +251,7 @@ class EscrowTimeline:
         return tuple(
             one
             for one in self.flows.values()
-            if one.bits and (one.let_go or one.disclosed)
+            if one.bits and (one.disclosures or one.disclosed)
         )
 
     @property
@@ -261,47 +261,47 @@ class EscrowTimeline:
 
     # --- as it happens ---
 
-    def _register(self, told: Placed, body: DataRegistered) -> None:
+    def _register(self, entry: Placed, body: DataRegistered) -> None:
         owned = Ownership(dict(body.owners), body.quorum)
         new = DatasetRecord(owned, body.contracts_max, body.bits_max, body.id)
         known = self.data.setdefault(body.id, new)
-        version = VersionRecord(body.version, told, body.sealed, body.media)
+        version = VersionRecord(body.version, entry, body.sealed, body.media)
         known.versions.append(version)
 
-    def _hear(self, told: Placed, body: ApprovalGiven) -> None:
+    def _add_vote(self, entry: Placed, body: ApprovalGiven) -> None:
         flow = self.flows[body.content]
         own = [
-            self.data[name].ownership.owners[told.actor]
+            self.data[name].ownership.owners[entry.actor]
             for name in flow.contract.data_sets
-            if self.data[name].ownership.is_owner(told.actor)
+            if self.data[name].ownership.is_owner(entry.actor)
         ]
         named = bool(body.key) and any(body.key in keys for keys in own)
         free = any(not keys for keys in own)
-        heard = not body.approves or named or free
-        flow.words.append(CaseVote(told, body, named, heard))
-        flow.consents = self._consents(flow.contract, flow.asked, flow.words)
+        countable = not body.approves or named or free
+        flow.votes.append(CaseVote(entry, body, named, countable))
+        flow.consents = self._consents(flow.contract, flow.proposed, flow.votes)
 
     def _consents(
-        self, contract: Contract, asked: Placed, words: Sequence[CaseVote]
+        self, contract: Contract, proposed: Placed, votes: Sequence[CaseVote]
     ) -> Consents:
-        said = [
+        agreements = [
             Agreement(
-                one.told.actor,
+                one.entry.actor,
                 one.body.approves,
                 one.body.roles,
-                one.told.seq,
+                one.entry.seq,
                 one.body.key,
             )
-            for one in words
+            for one in votes
         ]
         owned = {one: self.data[one].ownership for one in contract.data_sets}
-        out = proposer_out(asked.actor, asked.version)
-        return consents(contract, owned, said, out)
+        out = proposer_out(proposed.actor, proposed.version)
+        return consents(contract, owned, agreements, out)
 
-    def _end(self, told: Placed, body: FlowWithheld | FlowFailed) -> None:
+    def _end(self, entry: Placed, body: FlowWithheld | FlowFailed) -> None:
         runs = self.flows[body.contract].runs
         run = next(one for one in runs if one.number == body.run)
-        run.ended, run.how = told, "failed"
+        run.ended, run.how = entry, "failed"
         if isinstance(body, FlowWithheld):
             run.how, run.results = "withheld", dict(body.results)
 
@@ -310,11 +310,11 @@ class EscrowTimeline:
     def _state(self, flow: ContractRecord, at: str) -> FlowState:
         contract = flow.contract
         ended = at >= contract.expires_at
-        used = len(flow.runs) + len(flow.let_go) >= contract.uses
+        used = len(flow.runs) + len(flow.disclosures) >= contract.uses
         found: dict[FlowState, bool] = {
             "withheld": any(one.results for one in flow.runs),
             "running": any(one.how == "no end" for one in flow.runs),
-            "let go": bool(flow.let_go),
+            "let go": bool(flow.disclosures),
             "withdrawn": flow.withdrawn is not None,
             "ended": ended,
             "shredded": any(
@@ -335,18 +335,18 @@ class EscrowTimeline:
         people: dict[str, str] = {}
         for flow in here:
             people = {**flow.people, **people}
-        for meant, person in people.items():
-            theirs = [one for one in here if meant in one.people]
-            told = [one for one in theirs if one.let_go]
-            follow = [one for one in theirs if not one.let_go and _is_open(one)]
-            if told or follow:
+        for identity, person in people.items():
+            theirs = [one for one in here if identity in one.people]
+            out = [one for one in theirs if one.disclosures]
+            follow = [one for one in theirs if not one.disclosures and _is_open(one)]
+            if out or follow:
                 yield Bits(
                     person,
                     data.id,
-                    sum(one.bits for one in told),
+                    sum(one.bits for one in out),
                     sum(one.bits for one in follow),
                     data.bits_max,
-                    tuple(one.contract.id for one in told),
+                    tuple(one.contract.id for one in out),
                 )
 
 

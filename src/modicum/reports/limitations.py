@@ -89,7 +89,7 @@ NOT_PRIVATE = (
 )
 
 
-def believed(unpriced: Unpriced) -> Iterator[Markup]:
+def unverified_losses(unpriced: Unpriced) -> Iterator[Markup]:
     """Yield a warning about releases that could not be priced again, if there are any.
 
     Args:

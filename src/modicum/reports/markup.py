@@ -72,17 +72,17 @@ def table(
     )
 
 
-def bar(share: Fraction, words: str) -> Markup:
+def bar(share: Fraction, label: str) -> Markup:
     """Return a drawing of how much of a limit is spent."""
     width, height = 120, 10
     filled = min(int(share * width), width)
     return element(
         "svg",
-        element("title", words),
+        element("title", label),
         element("rect", class_="rail", width=str(width), height=str(height)),
         element("rect", class_="fill", width=str(filled), height=str(height)),
         role="img",
-        aria_label=words,
+        aria_label=label,
         width=str(width),
         height=str(height),
         viewBox=f"0 0 {width} {height}",

@@ -73,7 +73,7 @@ def report_on(
         again=lambda: source.store.read(0),
     )
     verified.report.refuse_understated()
-    story.matters.count_pending()
+    story.approval_cases.count_pending()
     at = story.last.at if story.last else ""
     story.escrow.stand_at(at)
     clock = FixedClock(at)
@@ -89,8 +89,8 @@ def _accepted(source: Source, story: Timeline) -> Iterator[RuleLoss]:
     """Yield the status of accepted rules at the time of their acceptance."""
     if not story.activations or not story.activations[-1][1].accepted:
         return  # The usual case: the log is not read again.
-    told, policy = story.activations[-1]
-    store = up_to(source.store, told.seq)
-    for loss in Workspace(store, FixedClock(told.at), actor="auditor").standings():
+    entry, policy = story.activations[-1]
+    store = up_to(source.store, entry.seq)
+    for loss in Workspace(store, FixedClock(entry.at), actor="auditor").standings():
         if loss.rule.id in policy.accepted:
             yield loss

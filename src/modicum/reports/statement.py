@@ -113,7 +113,7 @@ class Statement:
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        policy, matters = self.policy.policy, self.story.matters
+        policy, approval_cases = self.policy.policy, self.story.approval_cases
         return {
             "source": self.source,
             "verified": self.verified.to_dict(),
@@ -126,12 +126,12 @@ class Statement:
             "disclosures": _disclosures(self.story),
             "corrections": _corrections(self.story),
             "disclosed_invariants": list(policy.disclosed_invariants),
-            "approvals": [vote_to_dict(one) for one in matters.words],
-            "matters": [case_to_dict(one) for one in matters.every],
+            "approvals": [vote_to_dict(one) for one in approval_cases.votes],
+            "matters": [case_to_dict(one) for one in approval_cases.in_order],
             "escrow": escrow_to_dict(self.story.escrow),
             "annotations": [
-                {**told.to_dict(), "about": one.about, "text": one.text}
-                for told, one in self.story.remarks
+                {**entry.to_dict(), "about": one.about, "text": one.text}
+                for entry, one in self.story.remarks
             ],
             "events": dict(sorted(self.story.kinds.items())),
         }
@@ -199,13 +199,13 @@ def _state(loss: RuleLoss, share: Fraction) -> str:
 def _policies(story: Timeline) -> list[dict[str, object]]:
     return [
         {
-            **told.to_dict(),
+            **entry.to_dict(),
             "name": one.name,
             "digest": one.digest,
             "reason": one.reason,
             "accepted": list(one.accepted),
         }
-        for told, one in story.activations
+        for entry, one in story.activations
     ]
 
 
@@ -243,7 +243,7 @@ def _releases(story: Timeline) -> list[dict[str, object]]:
         {
             "release": one.id,
             "status": one.status,
-            **one.came_in.to_dict(),
+            **one.recorded.to_dict(),
             "changed_at": one.changed_at,
             "mechanisms": list(one.mechanisms),
             "attributes": list(one.attributes),
@@ -261,8 +261,8 @@ def _corrections(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             "release": one.body.release.id,
-            "asked": {**one.asked.to_dict(), "reason": one.why},
-            "made": {**one.told.to_dict(), "reason": one.body.reason},
+            "asked": {**one.requested.to_dict(), "reason": one.why},
+            "made": {**one.entry.to_dict(), "reason": one.body.reason},
             "approved_by": list(one.approved_by),
             "before": _periods(one.body.before),
             "now": _periods(one.body.release),
@@ -284,7 +284,7 @@ def _periods(release: RecordedRelease) -> list[dict[str, object]]:
 def _disclosures(story: Timeline) -> list[dict[str, object]]:
     return [
         {
-            **told.to_dict(),
+            **entry.to_dict(),
             "id": one.id,
             "what": one.what,
             "attributes": list(one.attributes),
@@ -292,5 +292,5 @@ def _disclosures(story: Timeline) -> list[dict[str, object]]:
             "reason": one.reason,
             "metadata": dict(sorted(one.metadata.items())),
         }
-        for told, one in story.disclosures
+        for entry, one in story.disclosures
     ]

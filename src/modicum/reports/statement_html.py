@@ -10,7 +10,7 @@ from modicum.ledger import RecordedRelease
 from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
 from modicum.reports.escrow_html import escrowed, not_private
-from modicum.reports.limitations import believed
+from modicum.reports.limitations import unverified_losses
 from modicum.reports.markup import Child, Markup, bar, element, joined, table
 from modicum.reports.statement import RuleLine, Statement
 from modicum.reports.style import STYLE
@@ -110,7 +110,7 @@ def _verified(statement: Statement) -> Iterator[Markup]:
             f"entries 1 to {verified.pinned}" if verified.pinned else "no entry",
         ),
     )
-    yield from believed(report.unpriced)
+    yield from unverified_losses(report.unpriced)
     yield element(
         "p", limitations.PINNED if verified.pinned else limitations.NOT_PINNED
     )
@@ -143,8 +143,8 @@ def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
 
 def _rule_cells(rule: RuleLine) -> Sequence[Child]:
     percent = min(int(rule.share * 100), 100)
-    words = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
-    drawn = "" if rule.state == "not limited" else bar(rule.share, words)
+    label = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
+    drawn = "" if rule.state == "not limited" else bar(rule.share, label)
     state: Child = f"{_state(rule)}{_accepted(rule)}"
     if rule.state in ("over", "near"):
         state = element("span", state, class_=rule.state)
@@ -181,13 +181,13 @@ def _policies(statement: Statement) -> Iterator[Markup]:
         [
             (
                 one.name,
-                when(told),
-                told.actor,
+                when(entry),
+                entry.actor,
                 one.reason or NOTHING,
                 ", ".join(one.accepted) or NOTHING,
                 element("code", one.digest[:12]),
             )
-            for told, one in statement.story.activations
+            for entry, one in statement.story.activations
         ],
     )
 
@@ -215,7 +215,7 @@ def _release_cells(one: ReleaseTimeline) -> Sequence[Child]:
         one.id,
         f"{one.status}{reason}",
         minute(one.changed_at),
-        one.came_in.actor,
+        one.recorded.actor,
         "; ".join(one.mechanisms),
         ", ".join(one.attributes) or "no attribute",
         ", ".join(one.approved_by) or NOTHING,
@@ -251,9 +251,9 @@ def _corrected(statement: Statement) -> Iterator[Markup]:
         [
             (
                 one.body.release.id,
-                f"{one.asked.actor}, {when(one.asked)}",
+                f"{one.requested.actor}, {when(one.requested)}",
                 one.why,
-                f"{', '.join(one.approved_by)}, {when(one.told)}",
+                f"{', '.join(one.approved_by)}, {when(one.entry)}",
                 one.body.reason,
                 _read(one.body.before),
                 _read(one.body.release),
@@ -289,10 +289,10 @@ def _disclosures(statement: Statement) -> Iterator[Markup]:
                     one.id,
                     one.what,
                     ", ".join(one.attributes) or NOTHING,
-                    when(told),
+                    when(entry),
                     one.reason,
                 )
-                for told, one in found
+                for entry, one in found
             ],
         )
     if invariants:
@@ -311,8 +311,8 @@ def _remarks(statement: Statement) -> Iterator[Markup]:
         "Remarks",
         ("About", "Who", "When", "Remark"),
         [
-            (one.about or "the ledger", told.actor, when(told), one.text)
-            for told, one in newest(found)
+            (one.about or "the ledger", entry.actor, when(entry), one.text)
+            for entry, one in newest(found)
         ],
     )
     yield from left_out(len(found))

@@ -29,22 +29,22 @@ def newest(items: Sequence[T]) -> list[T]:
 def left_out(count: int) -> Iterator[Markup]:
     """Yield how many items a table does not show, if there are any."""
     if count > SHOWN:
-        words = f"{count - SHOWN} more are in the JSON form of this statement."
-        yield element("p", words, class_="soft")
+        text = f"{count - SHOWN} more are in the JSON form of this statement."
+        yield element("p", text, class_="soft")
 
 
 def few(texts: Sequence[str]) -> str:
     """Return the last texts, up to the limit of a cell."""
     more = len(texts) - NAMED
-    said = "; ".join(texts[-NAMED:])
-    if not said:
+    text = "; ".join(texts[-NAMED:])
+    if not text:
         return NOTHING
-    return f"{said}; and {more} more" if more > 0 else said
+    return f"{text}; and {more} more" if more > 0 else text
 
 
-def when(told: Placed) -> str:
+def when(entry: Placed) -> str:
     """Return when something happened, and in which entry."""
-    return f"{minute(told.at)} (entry {told.seq})"
+    return f"{minute(entry.at)} (entry {entry.seq})"
 
 
 def minute(at: str) -> str:
@@ -54,8 +54,8 @@ def minute(at: str) -> str:
 
 def part_text(part: Part) -> str:
     """Return a part as in a release file, such as ``where: {region: EU}``."""
-    said = (f"{key}: {_flow(value)}" for key, value in _stated(part))
-    return ", ".join(said) or "all of it"
+    text = (f"{key}: {_flow(value)}" for key, value in _stated(part))
+    return ", ".join(text) or "all of it"
 
 
 def _stated(part: Part) -> Iterator[tuple[str, Any]]:

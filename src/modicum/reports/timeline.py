@@ -33,7 +33,7 @@ class ReleaseTimeline:
 
     Attributes:
         id: Its id.
-        came_in: The entry that recorded it.
+        recorded: The entry that recorded it.
         status: Its status.
         mechanisms: Each of its mechanisms, in brief.
         attributes: The attributes that it reads, sorted.
@@ -48,7 +48,7 @@ class ReleaseTimeline:
     """
 
     id: str
-    came_in: Placed
+    recorded: Placed
     status: str
     mechanisms: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -66,21 +66,21 @@ class Correction:
     """A correction of a past release.
 
     Attributes:
-        asked: The entry that requested it, and the requester.
+        requested: The entry that requested it, and the requester.
         why: The requester's reason.
-        told: The entry that made it, and the last approver.
+        entry: The entry that made it, and the last approver.
         body: The correction.
     """
 
-    asked: Placed
+    requested: Placed
     why: str
-    told: Placed
+    entry: Placed
     body: PastRedescribed
 
     @property
     def approved_by(self) -> tuple[str, ...]:
         """Approvers: those that the policy requires, and the actor."""
-        return tuple(dict.fromkeys((*self.body.approved_by, self.told.actor)))
+        return tuple(dict.fromkeys((*self.body.approved_by, self.entry.actor)))
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Timeline:
     Attributes:
         activations: Every activation, oldest first.
         releases: Every release that was allowed or recorded, by id, oldest first.
-        matters: The requests for approval, and the votes.
+        approval_cases: The requests for approval, and the votes.
         escrow: Data sets, contracts, and their flows.
         disclosures: The disclosures outside differential privacy, oldest first.
         corrections: Corrections of past releases, oldest first.
@@ -101,14 +101,14 @@ class Timeline:
 
     activations: list[tuple[Placed, PolicyActivated]] = field(default_factory=list)
     releases: dict[str, ReleaseTimeline] = field(default_factory=dict)
-    matters: Cases = field(default_factory=Cases)
+    approval_cases: Cases = field(default_factory=Cases)
     escrow: EscrowTimeline = field(default_factory=EscrowTimeline)
     disclosures: list[tuple[Placed, DisclosureRecorded]] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
     remarks: list[tuple[Placed, Annotated]] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     last: Placed | None = None
-    _asked: dict[str, tuple[Placed, str]] = field(default_factory=dict)
+    _requested: dict[str, tuple[Placed, str]] = field(default_factory=dict)
 
     @property
     def denials(self) -> int:
@@ -119,26 +119,26 @@ class Timeline:
         """Yield the records unchanged, and process each after the consumer has it."""
         for record in records:
             yield record  # An audit has checked it by the time it requests the next.
-            self.tell(record.seq, event_of(record, record.seq))
+            self.add(record.seq, event_of(record, record.seq))
 
-    def tell(self, seq: int, event: Event) -> None:
+    def add(self, seq: int, event: Event) -> None:
         """Add one event."""
-        told = Placed(seq, event.at, event.actor, event.version)
-        self.last = told
+        entry = Placed(seq, event.at, event.actor, event.version)
+        self.last = entry
         self.kinds[event.body.kind] += 1
-        self.matters.tell(told, event.body)
-        self.escrow.tell(told, event.body)
+        self.approval_cases.add(entry, event.body)
+        self.escrow.add(entry, event.body)
         match event.body:
             case PolicyActivated() as body:
-                self.activations.append((told, body))
+                self.activations.append((entry, body))
             case DisclosureRecorded() as body:
-                self.disclosures.append((told, body))
+                self.disclosures.append((entry, body))
             case Annotated() as body:
-                self.remarks.append((told, body))
+                self.remarks.append((entry, body))
             case ReleaseReserved() | PastRecorded() as body:
-                self._bring_in(told, body)
+                self._record(entry, body)
             case ReleaseRequested(release=release, reason=reason):
-                self._asked[release.id] = told, reason
+                self._requested[release.id] = entry, reason
             case PastRedescribed() as body:
                 story = self.releases[body.release.id]
                 story.described_in = seq
@@ -146,20 +146,20 @@ class Timeline:
                     story.assumptions = tuple(
                         one for one in story.assumptions if NO_PERIODS not in one
                     )
-                asked = self._asked[body.release.id]
-                self.corrections.append(Correction(*asked, told, body))
+                requested = self._requested[body.release.id]
+                self.corrections.append(Correction(*requested, entry, body))
             case (
                 ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired()
             ) as body:
-                self._move(told, body)
+                self._move(entry, body)
             case _:  # Denials are counted; rounds, groups and plans too.
                 pass
 
-    def _bring_in(self, told: Placed, body: ReleaseReserved | PastRecorded) -> None:
+    def _record(self, entry: Placed, body: ReleaseReserved | PastRecorded) -> None:
         release = body.release
         self.releases[release.id] = ReleaseTimeline(
             id=release.id,
-            came_in=told,
+            recorded=entry,
             status="recorded" if isinstance(body, PastRecorded) else "reserved",
             mechanisms=tuple(_mechanisms(release)),
             attributes=tuple(
@@ -169,18 +169,18 @@ class Timeline:
             policy=body.policy,
             approved_by=getattr(body, "approved_by", ()),
             assumptions=getattr(body, "assumptions", ()),
-            changed_at=told.at,
-            described_in=told.seq,
+            changed_at=entry.at,
+            described_in=entry.seq,
         )
 
     def _move(
         self,
-        told: Placed,
+        entry: Placed,
         body: ReleaseStarted | ReleasePosted | ReleaseVoided | ReleaseExpired,
     ) -> None:
         release = self.releases[body.release]
         release.status = STATUS_AFTER[type(body)].value
-        release.changed_at = told.at
+        release.changed_at = entry.at
         if isinstance(body, ReleaseVoided):
             release.reason = body.reason
 

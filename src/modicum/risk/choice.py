@@ -155,8 +155,8 @@ class Choice:
     def __repr__(self) -> str:
         if self.claim is not Claim.DP:
             return f"<Choice {self.method}: controller only: not for release>"
-        told = "none" if self.epsilon is None else brief(self.epsilon)
-        return f"<Choice {self.method}: epsilon {told}>"
+        text = "none" if self.epsilon is None else brief(self.epsilon)
+        return f"<Choice {self.method}: epsilon {text}>"
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form."""

@@ -64,15 +64,15 @@ def unknown_function(select: exp.Select) -> str:
     known = {*_TOTAL, *_PARTIAL}
     for one in select.walk():
         if (one is not select and isinstance(one, exp.Query)) or type(one) not in known:
-            return _told(one)
+            return _sql_text(one)
         if isinstance(one, exp.Table) and not _only(one, _OF_A_TABLE):
-            return _told(one)
+            return _sql_text(one)
         if isinstance(one, exp.TableAlias) and not _only(one, _OF_AN_ALIAS):
-            return _told(one)
+            return _sql_text(one)
         if isinstance(one, exp.In) and not _only(
             one, frozenset({"this", "expressions"})
         ):
-            return _told(one)
+            return _sql_text(one)
     return ""
 
 
@@ -110,7 +110,7 @@ def _only(tree: exp.Expr, names: frozenset[str]) -> bool:
     return all(name in names for name, value in tree.args.items() if value)
 
 
-def _told(tree: exp.Expr) -> str:
+def _sql_text(tree: exp.Expr) -> str:
     return f"`{tree.sql('duckdb')[:60]}`"
 
 
@@ -135,8 +135,8 @@ def obstacle_of(
             return f"it has a {clause.strip('_').upper()} clause"
     if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
         return "it contains a query or window"
-    if strange := unknown_function(select):
-        return f"{strange} may not be computed from one row"
+    if unknown := unknown_function(select):
+        return f"{unknown} may not be computed from one row"
     if not isinstance(select.args["from_"].this, exp.Table):
         return "it does not read a table"
     group = select.args.get("group")
@@ -146,8 +146,8 @@ def obstacle_of(
         if clause != "expressions"
     ):
         return "it has several groupings"
-    told = _output_obstacle(select, columns)
-    return told or _join_obstacle(select, unit, persons)
+    obstacle = _output_obstacle(select, columns)
+    return obstacle or _join_obstacle(select, unit, persons)
 
 
 def _output_obstacle(select: exp.Select, columns: Set[str]) -> str:

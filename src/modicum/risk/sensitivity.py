@@ -332,7 +332,7 @@ def bounds_by_value(
             raise _unknown(name, known, question.obstacle)
         if found.setdefault(text, each) != each:
             raise mistake(
-                f"`{name[:60]}` has the bounds {_told(found[text])} and {_told(each)}",
+                f"`{name[:60]}` has the bounds {_text(found[text])} and {_text(each)}",
                 f"give {argument('bounds')} once for each value",
                 Code.DUPLICATE_NAME,
             )
@@ -370,5 +370,5 @@ def _unknown(name: str, known: Sequence[str], obstacle: str) -> Exception:
     )
 
 
-def _told(bounds: Bounds) -> str:
+def _text(bounds: Bounds) -> str:
     return " to ".join(map(brief, bounds))

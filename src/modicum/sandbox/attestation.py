@@ -89,11 +89,11 @@ class SimulatedVerifier:
     def verify(self, evidence: Evidence, nonce: bytes) -> Claims:
         """Return the claims of simulated evidence."""
         try:
-            told = json.loads(evidence.report)
-            measurement, asked = str(told["measurement"]), str(told["nonce"])
+            report = json.loads(evidence.report)
+            measurement, given_nonce = str(report["measurement"]), str(report["nonce"])
         except (ValueError, TypeError, KeyError) as error:
             raise refused("it is not simulated evidence") from error
-        if asked != nonce_digest(nonce).hex():
+        if given_nonce != nonce_digest(nonce).hex():
             raise refused("it is for another nonce")
         if measurement not in self._allowed:
             raise refused("its measurement is not among the allowed ones")
@@ -103,8 +103,8 @@ class SimulatedVerifier:
 
 def simulated_evidence(measurement: str, nonce: bytes) -> Evidence:
     """Return evidence that only a simulated verifier accepts."""
-    told = {"measurement": measurement, "nonce": nonce_digest(nonce).hex()}
-    return Evidence(json.dumps(told).encode("ascii"))
+    report = {"measurement": measurement, "nonce": nonce_digest(nonce).hex()}
+    return Evidence(json.dumps(report).encode("ascii"))
 
 
 def nonce_digest(nonce: bytes) -> bytes:

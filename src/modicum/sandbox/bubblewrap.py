@@ -84,7 +84,7 @@ class Bubblewrap(Tier):
         uid = self._places.uid
         with (
             os.fdopen(sealed("job", job), "rb") as given,
-            self._run(given.fileno(), limits, end_at, uid, is_heard=True) as ended,
+            self._run(given.fileno(), limits, end_at, uid, is_captured=True) as ended,
         ):
             return ended
 
@@ -95,15 +95,17 @@ class Bubblewrap(Tier):
         end_at: float,
         uid: int | None,
         *,
-        is_heard: bool = False,
+        is_captured: bool = False,
     ) -> AbstractContextManager[Ended]:
         files = copied(python_root(), executable())
 
         def made(handles: Handles) -> Command:
-            words = [*files.enter(), *command(files.root, uid, limits, handles)]
-            return Command(words, files.handles)
+            arguments = [*files.enter(), *command(files.root, uid, limits, handles)]
+            return Command(arguments, files.handles)
 
-        return run_held(made, job, limits, self._groups, end_at, is_heard=is_heard)
+        return run_held(
+            made, job, limits, self._groups, end_at, is_captured=is_captured
+        )
 
 
 def command(
@@ -135,15 +137,15 @@ def command(
     for inside in root.covered:
         made += ["--tmpfs", inside, "--remount-ro", inside]
     made += ["--chdir", "/", "--remount-ro", "/", "--"]
-    told_inside = settings(uid, limits, filter_bytes(files=True))
-    return [*made, *inside_command(root, told_inside)]
+    inner_settings = settings(uid, limits, filter_bytes(files=True))
+    return [*made, *inside_command(root, inner_settings)]
 
 
-def inside_command(root: Root, told_inside: str) -> list[str]:
+def inside_command(root: Root, inner_settings: str) -> list[str]:
     """Return the command that is run inside."""
     first = _INSIDE.read_text("utf-8")
     flags = ["-X", "utf8", "-s", "-S", "-B", "-P"]
-    return [root.python, *flags, "-c", first, told_inside]
+    return [root.python, *flags, "-c", first, inner_settings]
 
 
 def settings(uid: int | None, limits: Limits, code: bytes) -> str:
@@ -160,7 +162,7 @@ def settings(uid: int | None, limits: Limits, code: bytes) -> str:
         "MSGQUEUE": 0,
         "SIGPENDING": _SIGNALS_MAX,
     }
-    told_inside = {
+    inner_settings = {
         "filter": code.hex(),
         "uid": uid,
         # With only one user, the first process counts as well.
@@ -168,4 +170,4 @@ def settings(uid: int | None, limits: Limits, code: bytes) -> str:
         "limits": most,
         "packages": PACKAGES,
     }
-    return json.dumps(told_inside)
+    return json.dumps(inner_settings)

@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from modicum.api.ports.escrow import Limits
-from modicum.sandbox.slots import HeldSlot
+from modicum.sandbox.slots import SlotLease
 
 #: A run, given its end on the monotonic clock and its user. It yields its score at that
 #: time at the latest, and is gone afterwards.
 Run: TypeAlias = Callable[[float, "int | None"], AbstractContextManager["float | None"]]
 
 
-def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
+def at_fixed_time(stay: SlotLease, limits: Limits, run: Run) -> float | None:
     """Return the result of a run when its time is over: not before, and not later.
 
     The remaining cleanup continues in the background, and the slot stays occupied until
@@ -26,11 +26,11 @@ def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
     limits.refuse_short()
     stay.begin()
     tell_at = time.monotonic() + limits.seconds
-    said: Future[float | None] = Future()
+    answer: Future[float | None] = Future()
     begins = threading.Lock()  # Its holder reports when nothing is left of the run.
     watching = threading.Thread(
         target=_watch,
-        args=(run, tell_at - limits.grace_seconds, stay, said, begins),
+        args=(run, tell_at - limits.grace_seconds, stay, answer, begins),
         name="sandbox",
         daemon=True,  # Exit does not wait: the kernel ends the run then.
     )
@@ -41,14 +41,14 @@ def at_fixed_time(stay: HeldSlot, limits: Limits, run: Run) -> float | None:
             stay.end()
         raise
     sleep_until(tell_at)
-    return said.result() if said.done() else None
+    return answer.result() if answer.done() else None
 
 
 def _watch(
     run: Run,
     end_at: float,
-    stay: HeldSlot,
-    said: Future[float | None],
+    stay: SlotLease,
+    answer: Future[float | None],
     begins: threading.Lock,
 ) -> None:
     """Run and report; the thread that starts a run must outlive it."""
@@ -56,11 +56,11 @@ def _watch(
         return  # The caller is gone.
     try:
         with run(end_at, stay.place.uid) as found:
-            said.set_result(found)
+            answer.set_result(found)
     except BaseException as error:  # noqa: BLE001 - raised by the caller, at the end
-        if said.done():  # It may still be running: then its slot stays occupied.
+        if answer.done():  # It may still be running: then its slot stays occupied.
             return
-        said.set_exception(error)
+        answer.set_exception(error)
     stay.end()
 
 

@@ -103,8 +103,8 @@ class Gvisor(Tier):
             (folder / "config.json").write_text(json.dumps(described), "utf-8")
             always = [runsc, "--root", str(folder / "state"), "--network=none"]
             name = folder.name
-            with Open() as kept:
-                heard, answer = kept.pipe()
+            with Open() as resources:
+                reader, answer = resources.pipe()
                 process = subprocess.Popen(  # noqa: S603 - a fixed path
                     [*always, "run", "--bundle", str(folder), name],
                     stdin=job,
@@ -114,11 +114,11 @@ class Gvisor(Tier):
                     cwd="/",
                     start_new_session=True,
                 )
-                kept.close(answer)
-                first = kept.own(os.pidfd_open(process.pid))
+                resources.close(answer)
+                first = resources.own(os.pidfd_open(process.pid))
                 try:
                     ends(first, end_at)
-                    yield Ended(record_of(heard))
+                    yield Ended(record_of(reader))
                 finally:
                     subprocess.run(  # noqa: S603 - a fixed path
                         [*always, "delete", "--force", name],
@@ -140,7 +140,7 @@ class Gvisor(Tier):
 def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
     """Return runsc's configuration of a sandbox, in the form of OCI's config.json."""
     rights = ["CAP_SETUID", "CAP_SETGID"]
-    told_inside = settings(uid, limits, filter_bytes(files=True))
+    inner_settings = settings(uid, limits, filter_bytes(files=True))
     mounts = [
         {
             "destination": inside,
@@ -158,7 +158,7 @@ def bundle(root: Root, uid: int | None, limits: Limits) -> dict[str, Any]:
         "ociVersion": "1.0.2",
         "process": {
             "user": {"uid": 0, "gid": 0},
-            "args": inside_command(root, told_inside),
+            "args": inside_command(root, inner_settings),
             "env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
             "cwd": "/",
             "noNewPrivileges": True,

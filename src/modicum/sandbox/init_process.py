@@ -108,7 +108,7 @@ def confine(settings: dict[str, Any], code: bytes) -> None:
     _must(libc.prctl(_SECCOMP, _FILTER_MODE, ctypes.byref(program), 0, 0))
 
 
-def tell(score: float) -> None:
+def write_score(score: float) -> None:
     """Write the record of a score: its bits plus one, since zero cannot be written."""
     (bits,) = struct.unpack("=Q", struct.pack("=d", score))
     os.write(_ANSWER, struct.pack("=Q", (bits + 1) % 2**64))
@@ -134,7 +134,7 @@ def main() -> None:
     sys.argv[:] = [""]
     found = _score(json.loads(job))
     if found is not None:
-        tell(found)
+        write_score(found)
 
 
 if __name__ == "__main__":

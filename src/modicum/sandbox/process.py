@@ -44,11 +44,11 @@ class Command:
     """A command that creates a sandbox.
 
     Attributes:
-        words: The program and its arguments.
+        arguments: The program and its arguments.
         handles: Its handles besides those of a sandbox.
     """
 
-    words: list[str]
+    arguments: list[str]
     handles: tuple[int, ...] = ()
 
 
@@ -58,11 +58,11 @@ class Ended:
 
     Attributes:
         record: The output; cut after one byte more than a record.
-        words: The messages meanwhile, if requested.
+        output: The messages meanwhile, if requested.
     """
 
     record: bytes
-    words: str = ""
+    output: str = ""
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def run_held(
     groups: Groups,
     end_at: float,
     *,
-    is_heard: bool = False,
+    is_captured: bool = False,
 ) -> Iterator[Ended]:
     """Yield the outcome of a program in a sandbox, at its end or its deadline.
 
@@ -81,30 +81,30 @@ def run_held(
     and so is every other one there: the kernel ends them first. The block waits for
     this, however long it takes.
     """
-    with Open() as kept:
-        answer = kept.answer()
-        told, status = kept.pipe()
-        gate, opener = kept.pipe()
-        silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
-        words = kept.own(os.memfd_create("words", os.MFD_CLOEXEC))
+    with Open() as resources:
+        answer = resources.answer()
+        report, status = resources.pipe()
+        gate, opener = resources.pipe()
+        silence = resources.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
+        output = resources.own(os.memfd_create("words", os.MFD_CLOEXEC))
         process = _started(
             command(Handles(status, gate)),
-            (given, answer, words if is_heard else silence),
+            (given, answer, output if is_captured else silence),
             (status, gate),
         )
         try:
-            kept.close(status, gate)
-            pid = _first_process(told, end_at)
-            first = kept.own(os.pidfd_open(pid))
+            resources.close(status, gate)
+            pid = _first_process(report, end_at)
+            first = resources.own(os.pidfd_open(pid))
         except (OSError, ValueError, TypeError, KeyError) as error:
             process.kill()
             process.wait()
-            raise UnavailableError(_not_made(_said(words))) from error
+            raise UnavailableError(_not_made(_last_line(output))) from error
         with limited(groups, pid, limits):
             try:
                 os.write(opener, b"g")
                 ends(first, end_at)
-                yield Ended(record_of(answer), _said(words))
+                yield Ended(record_of(answer), _last_line(output))
             finally:
                 _end(process, first)
 
@@ -147,7 +147,7 @@ def _started(
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603 - made here, by a fixed path
-            command.words,
+            command.arguments,
             stdin=standard[0],
             stdout=standard[1],
             stderr=standard[2],
@@ -161,13 +161,13 @@ def _started(
         raise UnavailableError(_not_made(error.strerror or "")) from error
 
 
-def _first_process(told: int, end_at: float) -> int:
+def _first_process(report: int, end_at: float) -> int:
     """Return the first process of the namespace, which waits at the gate."""
     text, deadline = b"", min(end_at, time.monotonic() + _BEGIN_SECONDS)
     while b"}" not in text and len(text) < _STATUS_BYTES_MAX:
         left = max(0.0, deadline - time.monotonic())
-        ready, _, _ = select.select([told], [], [], left)
-        part = os.read(told, _STATUS_BYTES_MAX) if ready else b""
+        ready, _, _ = select.select([report], [], [], left)
+        part = os.read(report, _STATUS_BYTES_MAX) if ready else b""
         if not part:
             raise ValueError("no process was created")
         text += part
@@ -208,9 +208,9 @@ def record_of(answer: int) -> bytes:
         return b""
 
 
-def _said(words: int) -> str:
+def _last_line(output: int) -> str:
     """Return the last line of messages."""
-    text = os.pread(words, 2**16, 0).decode("utf-8", errors="replace").strip()
+    text = os.pread(output, 2**16, 0).decode("utf-8", errors="replace").strip()
     return text.splitlines()[-1][:_WORDS_MAX] if text else ""
 
 

@@ -107,7 +107,7 @@ def _kernel() -> Iterator[Problem]:
 
 def _bubblewrap() -> Iterator[Problem]:
     try:
-        told = subprocess.run(  # noqa: S603 - from folders of root only
+        output = subprocess.run(  # noqa: S603 - from folders of root only
             [str(executable()), "--version"],
             capture_output=True,
             text=True,
@@ -121,10 +121,10 @@ def _bubblewrap() -> Iterator[Problem]:
             "install it, on Debian with  apt-get install bubblewrap",
         )
         return
-    if _version(told) < VERSION_MIN:
+    if _version(output) < VERSION_MIN:
         least = ".".join(map(str, VERSION_MIN))
         yield missing(
-            f"bubblewrap is of version {told.split()[-1][:20]}, and {least} is"
+            f"bubblewrap is of version {output.split()[-1][:20]}, and {least} is"
             " required",
             f"install bubblewrap {least} or newer",
         )

@@ -155,7 +155,7 @@ def _not_installed(name: str) -> Problem:
 def _shared(loaded: list[Path], packages: list[Path]) -> list[tuple[str, Path]]:
     """Return the loader and the shared libraries that files need of the machine."""
     try:
-        told = subprocess.run(  # noqa: S603 - files of this Python only
+        completed = subprocess.run(  # noqa: S603 - files of this Python only
             ["/usr/bin/ldd", *map(str, loaded)],
             capture_output=True,
             text=True,
@@ -164,8 +164,8 @@ def _shared(loaded: list[Path], packages: list[Path]) -> list[tuple[str, Path]]:
             env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         ).stdout
     except (OSError, subprocess.SubprocessError):
-        told = ""
-    loader = _LOADER.search(told)
+        completed = ""
+    loader = _LOADER.search(completed)
     if loader is None:
         raise UnavailableError(
             missing(
@@ -174,7 +174,7 @@ def _shared(loaded: list[Path], packages: list[Path]) -> list[tuple[str, Path]]:
             )
         )
     found = {loader.group(1): Path(loader.group(1)).resolve()}
-    for name, place in _FOUND.findall(told):
+    for name, place in _FOUND.findall(completed):
         path = Path(os.path.normpath(place))
         if not any(path.is_relative_to(each) for each in packages):
             found[f"{SHARED}/{name}"] = path.resolve()

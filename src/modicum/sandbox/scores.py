@@ -48,9 +48,9 @@ def on_grid(score: float, span: Range) -> float:
     """
     step = span.width / STEPS
     steps = round((span.clamp(Fraction(score)) - span.low) / step)
-    told_score = float(span.low + steps * step)
-    if told_score > span.high:  # Some ends of ranges are no floats.
-        return math.nextafter(told_score, -math.inf)
-    if told_score < span.low:
-        return math.nextafter(told_score, math.inf)
-    return told_score
+    rounded = float(span.low + steps * step)
+    if rounded > span.high:  # Some ends of ranges are no floats.
+        return math.nextafter(rounded, -math.inf)
+    if rounded < span.low:
+        return math.nextafter(rounded, math.inf)
+    return rounded

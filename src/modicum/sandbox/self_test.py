@@ -153,13 +153,13 @@ class SelfTest:
         ended = self._run(self._job(_HONEST), LIMITS)
         score = number_of(ended.record)
         if score is None or not math.isclose(score, _HONEST_SCORE):
-            said = f" ({ended.words})" if ended.words else ""
-            self._refuse(f"a correct program has no score{said}")
+            detail = f" ({ended.output})" if ended.output else ""
+            self._refuse(f"a correct program has no score{detail}")
         ended = self._run(self._job(_HOSTILE), LIMITS)
         score = number_of(ended.record)
         if score is None:
-            said = f" ({ended.words})" if ended.words else ""
-            self._refuse(f"the test program failed{said}")
+            detail = f" ({ended.output})" if ended.output else ""
+            self._refuse(f"the test program failed{detail}")
         elif score != 0.0:
             got = [what for n, what in enumerate(ATTEMPTS) if int(score) >> n & 1]
             self._refuse(f"it allowed {', '.join(got) or 'something'}")

@@ -17,7 +17,7 @@ from typing import Final
 from modicum.core.errors import UnavailableError, check
 from modicum.sandbox.deadline import Deadline
 from modicum.sandbox.problems import missing
-from modicum.system.file_locks import let_go, take
+from modicum.system.file_locks import release_lock, take
 
 #: Locks of root: no other user can create or remove files there.
 FOLDER_OF_ROOT: Final = Path("/run/modicum-sandbox")
@@ -32,36 +32,36 @@ class SlotQueue:
         self._handles: list[int] = []
         self._process = os.getpid()
 
-    def take(self, name: str, patience: Deadline, *, is_shared: bool = False) -> None:
+    def take(self, name: str, deadline: Deadline, *, is_shared: bool = False) -> None:
         """Take a lock in the order of arrival.
 
         A waiter holds a queue lock, for which all others wait: so a process that
         releases the lock and requests it again goes to the end.
         """
-        queue = _locked(f"{name}.queue", fcntl.LOCK_EX, patience)
+        queue = _locked(f"{name}.queue", fcntl.LOCK_EX, deadline)
         try:
             how = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
-            self._handles.append(_locked(name, how, patience))
+            self._handles.append(_locked(name, how, deadline))
         finally:
-            let_go(queue, self._process)
+            release_lock(queue, self._process)
 
     def give_back(self) -> None:
         """Release all locks."""
         while self._handles:
-            let_go(self._handles.pop(), self._process)
+            release_lock(self._handles.pop(), self._process)
 
 
-def _locked(name: str, how: int, patience: Deadline) -> int:
+def _locked(name: str, how: int, deadline: Deadline) -> int:
     """Return a handle of a file that is locked, and is the one that has its name."""
     place = folder()
     while True:
         handle = _opened(place, name)
         try:
-            take(handle, how, lambda taken: patience.wait(taken.wait))
+            take(handle, how, lambda taken: deadline.wait(taken.wait))
             if _is_there(handle, place / name):
                 return handle
         except BaseException:
-            let_go(handle, os.getpid())
+            release_lock(handle, os.getpid())
             raise
         os.close(handle)  # It was deleted meanwhile: others would find a new one.
 
@@ -148,22 +148,22 @@ class Slots:
         for number in range(at_a_time):
             self._free.put(number)
 
-    def take(self, patience: Deadline | None = None) -> Slot:
+    def take(self, deadline: Deadline | None = None) -> Slot:
         """Return a free slot, once there is one."""
-        patience = patience or Deadline()
-        number = self._number(patience)
+        deadline = deadline or Deadline()
+        number = self._number(deadline)
         turns = SlotQueue()
         try:
-            turns.take("all", patience, is_shared=self.at_a_time > 1)
+            turns.take("all", deadline, is_shared=self.at_a_time > 1)
             if self.at_a_time > 1:
-                turns.take(f"place-{number}", patience)
+                turns.take(f"place-{number}", deadline)
         except BaseException:
             turns.give_back()
             self._free.put(number)
             raise
         return Slot(None if self.uid is None else self.uid + number, number, turns)
 
-    def _number(self, patience: Deadline) -> int:
+    def _number(self, deadline: Deadline) -> int:
         found: list[int] = []
 
         def happens(seconds: float) -> bool:
@@ -171,7 +171,7 @@ class Slots:
                 found.append(self._free.get(timeout=seconds))
             return bool(found)
 
-        patience.wait(happens)
+        deadline.wait(happens)
         return found[0]
 
     def free(self, place: Slot) -> None:
@@ -180,34 +180,34 @@ class Slots:
         self._free.put(place.number)
 
     @contextmanager
-    def alone(self, patience: Deadline | None = None) -> Iterator[None]:
+    def alone(self, deadline: Deadline | None = None) -> Iterator[None]:
         """Block all runs of this machine for the length of the block."""
         turns = SlotQueue()
         try:
-            turns.take("all", patience or Deadline())
+            turns.take("all", deadline or Deadline())
             yield
         finally:
             turns.give_back()
 
 
-class HeldSlot:
+class SlotLease:
     """A slot in which its holder runs programs, one after the other.
 
     It is free again when they have left it, and nothing runs there any more.
 
     Args:
         taken_from: The slots; the call waits for one.
-        patience: How long; None for as long as is usual.
+        deadline: How long; None for as long as is usual.
 
     Raises:
         UnavailableError: If none was free for long, or this cannot be known.
     """
 
-    def __init__(self, taken_from: Slots, patience: Deadline | None = None) -> None:
+    def __init__(self, taken_from: Slots, deadline: Deadline | None = None) -> None:
         self._from = taken_from
         self._changed = threading.Condition()
         self._is_held, self._is_running = True, False
-        self.place: Slot = taken_from.take(patience)
+        self.place: Slot = taken_from.take(deadline)
 
     def begin(self) -> None:
         """Start a run, once nothing of the last one is left."""
@@ -240,11 +240,11 @@ class HeldSlot:
 
 
 @contextmanager
-def held_slot(
-    taken_from: Slots, patience: Deadline | None = None
-) -> Iterator[HeldSlot]:
+def slot_lease(
+    taken_from: Slots, deadline: Deadline | None = None
+) -> Iterator[SlotLease]:
     """Hold a slot for the length of the block and of its runs."""
-    stay = HeldSlot(taken_from, patience)
+    stay = SlotLease(taken_from, deadline)
     try:
         yield stay
     finally:

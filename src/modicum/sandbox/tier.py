@@ -18,7 +18,7 @@ from modicum.sandbox.fixed_time import at_fixed_time
 from modicum.sandbox.job import job_of
 from modicum.sandbox.requirements import must_be_idle
 from modicum.sandbox.scores import score_of
-from modicum.sandbox.slots import HeldSlot, Slots, held_slot
+from modicum.sandbox.slots import SlotLease, Slots, slot_lease
 
 
 class Tier(ABC):
@@ -59,9 +59,9 @@ class Tier(ABC):
     @contextmanager
     def turn(self, still: Still = go_on) -> Iterator[Turn]:
         """Take an exclusive turn for the length of the block."""
-        patience = Deadline(still)
-        self._must_hold(patience)
-        with held_slot(self._places, patience) as stay:
+        deadline = Deadline(still)
+        self._must_hold(deadline)
+        with slot_lease(self._places, deadline) as stay:
             yield Turn(self, stay)
 
     def score(
@@ -107,15 +107,15 @@ class Tier(ABC):
     def _test(self) -> None:
         """Run the self-test, while nothing else runs."""
 
-    def _must_hold(self, patience: Deadline) -> None:
+    def _must_hold(self, deadline: Deadline) -> None:
         """Return if it passed its own test in this process, now or before."""
-        patience.wait(lambda seconds: self._lock.acquire(timeout=seconds))
+        deadline.wait(lambda seconds: self._lock.acquire(timeout=seconds))
         try:
             if self._checked_in == os.getpid():
                 return
             if problems := self._needs():
                 raise UnavailableError(*problems)
-            with self._places.alone(patience):
+            with self._places.alone(deadline):
                 must_be_idle(self._places.uid, self._places.at_a_time)
                 self._test()
             self._checked_in = os.getpid()
@@ -133,7 +133,7 @@ class Turn:
     """
 
     tier: Tier
-    stay: HeldSlot
+    stay: SlotLease
 
     def score(
         self,

@@ -57,8 +57,8 @@ class Tried:
     printed: str
 
     def __str__(self) -> str:
-        told = "no score" if self.score is None else f"score {self.score:g}"
-        lines = [f"{told}{f': {self.remark}' if self.remark else ''} ({UNHELD})"]
+        text = "no score" if self.score is None else f"score {self.score:g}"
+        lines = [f"{text}{f': {self.remark}' if self.remark else ''} ({UNHELD})"]
         return "\n".join([*lines, *self.printed.splitlines()])
 
 
@@ -90,7 +90,7 @@ def dry_run(
                 help="try programs in Python",
             )
         )
-    asked = {
+    document = {
         "code": program.code.decode("utf-8"),
         "tables": _plain(tables),
         "arguments": dict(program.arguments),
@@ -98,7 +98,7 @@ def dry_run(
     }
     with tempfile.TemporaryDirectory(prefix="modicum-trial-") as folder:
         given, found = Path(folder, "asked.json"), Path(folder, "found.json")
-        given.write_text(json.dumps(asked), encoding="utf-8")
+        given.write_text(json.dumps(document), encoding="utf-8")
         command = [
             sys.executable,
             "-I",

@@ -133,9 +133,9 @@ class WebAssembly(Tier):
         fuel: int | None = None,
     ) -> Iterator[bytes]:
         """Yield the output of a module, in a process that is gone after the block."""
-        with Open() as kept:
-            answer = kept.answer()
-            silence = kept.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
+        with Open() as resources:
+            answer = resources.answer()
+            silence = resources.own(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC))
             settings = _settings(limits, uid, fuel or self._fuel)
             try:
                 process = subprocess.Popen(  # noqa: S603 - this Python, a file of ours
@@ -154,7 +154,7 @@ class WebAssembly(Tier):
                 what = f"no process could be started ({error.strerror})"
                 remedy = "check the limits of the service"
                 raise UnavailableError(missing(what, remedy)) from error
-            first = kept.own(os.pidfd_open(process.pid))
+            first = resources.own(os.pidfd_open(process.pid))
             try:
                 ends(first, end_at)
                 yield record_of(answer)

@@ -123,7 +123,7 @@ def build(
     larger = (_DATA_PATHS, data_bytes)
     app.add_middleware(LimitedBodies, most=body_bytes, larger=larger)
     app.add_middleware(LimitedCrowd)
-    app.add_middleware(AnonymousLimits, rates=parts.strangers)
+    app.add_middleware(AnonymousLimits, rates=parts.anonymous_rates)
     if parts.entrance is not None:
         for router in parts.entrance.routers:
             app.include_router(router)
@@ -167,12 +167,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, Code.BAD_REQUEST)
     note_code(request, code)
-    said = {
+    responses = {
         404: "no such resource",
         405: f"{request.method[:20]} is not allowed here",
         408: "the request ended early",
     }.get(error.status_code, "the request was refused")
-    problem = Problem(code, said, help="see /api/v1/openapi.json")
+    problem = Problem(code, responses, help="see /api/v1/openapi.json")
     headers = _allow(request) if error.status_code == 405 else error.headers
     return problems_response(
         error.status_code, (problem,), trace=_trace(request), headers=headers

@@ -80,7 +80,7 @@ class LimitedBodies:
     Args:
         app: The application.
         most: The maximum size of a body.
-        held: Counts the bytes held; by default up to `HELD_BYTES`.
+        buffered: Counts the bytes held; by default up to `HELD_BYTES`.
         larger: The paths with larger bodies, and their maximum size; they have more
             time, too.
     """
@@ -89,7 +89,7 @@ class LimitedBodies:
         self,
         app: ASGIApp,
         most: int = BODY_BYTES,
-        held: Held | None = None,
+        buffered: Held | None = None,
         larger: tuple[re.Pattern[str], int] | None = None,
     ) -> None:
         self._app = app
@@ -99,7 +99,7 @@ class LimitedBodies:
         if larger is not None:
             self._paths, self._larger = larger
         largest = max(most, self._larger)
-        self._held = held or Held(max(HELD_BYTES, _SHARES * largest))
+        self._held = buffered or Held(max(HELD_BYTES, _SHARES * largest))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -137,17 +137,17 @@ class _Body:
         receive: Receives some of it.
         send: Sends the answer.
         most: Its maximum size.
-        held: Counts the bytes held.
+        buffered: Counts the bytes held.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, most: int, held: Held
+        self, scope: Scope, receive: Receive, send: Send, most: int, buffered: Held
     ) -> None:
         self._state = scope.setdefault("state", {})
         self._receive = receive
         self._send = send
         self._most = most
-        self._held = held
+        self._held = buffered
         self._whose = ""
         self._size = 0
         self._ends: float | None = None

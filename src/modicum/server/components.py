@@ -112,7 +112,7 @@ class Parts:
         entrance: Authentication; None in tests without it.
         closing: What to close at the end, after the ledger.
         streams: Counts those who watch.
-        strangers: Limits unauthenticated requests by address.
+        anonymous_rates: Limits unauthenticated requests by address.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -125,7 +125,7 @@ class Parts:
     entrance: Authentication | None = None
     closing: tuple[Callable[[], object], ...] = ()
     streams: Streams = field(default_factory=Streams)
-    strangers: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
+    anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)
@@ -135,11 +135,11 @@ class Parts:
         self.service = Service(self.decider, self.registry, self.watch, roof, self.own)
         threads, working = self.service.threads, Working()
 
-        async def look() -> LedgerFacts:
-            found = await threads.look(glance)
+        async def read_view() -> LedgerFacts:
+            found = await threads.read_view(glance)
             return await threads.compute(lambda: working.out(found))
 
-        self.remembered = Remembered(look)
+        self.remembered = Remembered(read_view)
 
     async def close(self) -> None:
         """Finish running work, and release everything."""

@@ -169,8 +169,8 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         self.logger.warning("That was request %s.", trace)
         headers = {"X-Request-Id": trace, "Connection": "close"}
         answer = problems_response(400, (_UNREADABLE,), trace=trace, headers=headers)
-        said = h11.Response(status_code=400, headers=answer.raw_headers)
-        for event in (said, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+        response = h11.Response(status_code=400, headers=answer.raw_headers)
+        for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 

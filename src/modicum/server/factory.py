@@ -40,7 +40,7 @@ class Opened:
 
 
 def open_server(
-    settings: Settings, user: str, told: Callable[[Opened], None] | None = None
+    settings: Settings, user: str, on_open: Callable[[Opened], None] | None = None
 ) -> None:
     """Serve a ledger until stopped."""
     address = bound_address(settings)
@@ -68,17 +68,17 @@ def open_server(
     with own:
         port = int(own.getsockname()[1])
         door = PublicAddress(address, port, user)
-        hears = told if settings.is_local else None
-        if hears is None and told is not None:
-            told(Opened(door.origin, None))
+        callback = on_open if settings.is_local else None
+        if callback is None and on_open is not None:
+            on_open(Opened(door.origin, None))
         log = Log(sys.stderr, Level(settings.telemetry.log_level))
-        serve(partial(make_parts, settings, door, hears), listening, own, log)
+        serve(partial(make_parts, settings, door, callback), listening, own, log)
 
 
 def make_parts(
     settings: Settings,
     door: PublicAddress,
-    told: Callable[[Opened], None] | None = None,
+    on_open: Callable[[Opened], None] | None = None,
 ) -> Parts:
     """Return the parts of a server."""
     own = equipment(settings)
@@ -98,15 +98,15 @@ def make_parts(
         registry = open_registry(store)
         coming_in = authentication(settings, registry, SystemClock(), door)
         if settings.head_file is not None:
-            kept = HeadFile(settings.head_file)
-            kept.follow(decider.head, partial(watch.log.failed, ""))
-            closing = (kept.close, *closing)
+            file = HeadFile(settings.head_file)
+            file.follow(decider.head, partial(watch.log.failed, ""))
+            closing = (file.close, *closing)
     except BaseException:
         decider.close()
         store.close()
         raise
-    if told is not None:
-        told(Opened(door.origin, coming_in.link))
+    if on_open is not None:
+        on_open(Opened(door.origin, coming_in.link))
     return Parts(
         decider,
         registry,
@@ -116,5 +116,5 @@ def make_parts(
         own=own,
         entrance=coming_in,
         closing=closing,
-        strangers=Rates(settings.limits.unrecognized_per_minute),
+        anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
     )

@@ -52,7 +52,7 @@ class Keyed:
         self._key = key
 
     async def once(
-        self, told: Callable[[Any], Answer], secret: bytes = b""
+        self, rendered: Callable[[Any], Answer], secret: bytes = b""
     ) -> IdempotencyKey:
         """Return the idempotency key of the request."""
         digest: Any = hashlib.sha256()
@@ -67,7 +67,7 @@ class Keyed:
             digest.update(await self._request.body())
 
         def render(found: Any) -> bytes:
-            answer = told(found)
+            answer = rendered(found)
             body = msgspec.Raw(answer.body)
             return _encoder.encode(StoredResponse(answer.status, answer.etag, body))
 
@@ -76,8 +76,8 @@ class Keyed:
 
 def replayed_response(replayed: Replayed) -> Response:
     """Return the stored response."""
-    kept = msgspec.json.decode(replayed.answer, type=StoredResponse)
-    answer = Answer(bytes(kept.body), kept.status, kept.etag)
+    stored = msgspec.json.decode(replayed.answer, type=StoredResponse)
+    answer = Answer(bytes(stored.body), stored.status, stored.etag)
     return answer.response({REPLAYED: "true"})
 
 

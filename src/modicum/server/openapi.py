@@ -139,8 +139,8 @@ def _gather(answers: Json, mistakes: Json) -> None:
 
 def _operation_id(method: str, path: str) -> str:
     """Return a stable name that depends on the path alone."""
-    words = re.findall(r"[a-z]+", path.removeprefix(PREFIX))
-    return "_".join((method, *words))
+    parts = re.findall(r"[a-z]+", path.removeprefix(PREFIX))
+    return "_".join((method, *parts))
 
 
 # --- the format of releases ---------------------------------------------------------

@@ -100,7 +100,7 @@ def status_of(error: ModicumError) -> int:
 
 def kind_of(error: ModicumError) -> Kind:
     """Return the kind of an error, as a word."""
-    return next((word for kind, word in _KINDS if isinstance(error, kind)), "internal")
+    return next((name for kind, name in _KINDS if isinstance(error, kind)), "internal")
 
 
 def problem_response(

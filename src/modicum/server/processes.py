@@ -165,20 +165,20 @@ def application(
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         watch.log.began(version=version("modicum"))
-        look = asyncio.create_task(keep_looking(parts.service.threads))
+        follower = asyncio.create_task(keep_following(parts.service.threads))
         with ending:
             try:
                 with leaving(parts, leave_seconds):
                     yield
             finally:
-                look.cancel()
+                follower.cancel()
                 await parts.close()
                 watch.log.ended()
 
     return build(parts, living, body_bytes, data_bytes)
 
 
-async def keep_looking(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
+async def keep_following(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
     """Check the ledger and the clock periodically, also without requests.
 
     An entry is believed to be of its time only if it is known within an hour.

@@ -36,14 +36,14 @@ class Shutdown:
 
     def begin(self) -> None:
         """Receive signals, before the present handlers."""
-        self._next = {one: signal.signal(one, self._heard) for one in SIGNALS}
+        self._next = {one: signal.signal(one, self._signalled) for one in SIGNALS}
 
     def end(self) -> None:
         """Restore the handlers."""
         for one, handler in self._next.items():
             signal.signal(one, handler)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
         was_leaving = self._parts.is_leaving
         self._parts.is_leaving = True
         if not was_leaving:

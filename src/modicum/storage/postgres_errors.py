@@ -63,10 +63,10 @@ def translated(address: Address, *, committing: bool = False) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise meant(address, error, committing=committing) from error
+        raise error_of(address, error, committing=committing) from error
 
 
-def meant(
+def error_of(
     address: Address, error: psycopg.Error, *, committing: bool = False
 ) -> ModicumError:
     """Return the ledger error for an exception of the driver."""
@@ -79,7 +79,7 @@ def meant(
             )
         )
     if state.startswith(_REFUSED) or (
-        not state and any(words in reason for words in _REFUSALS)
+        not state and any(phrase in reason for phrase in _REFUSALS)
     ):
         return UsageError(
             Problem(
@@ -105,7 +105,7 @@ def meant(
 
 def _remedy(state: str, reason: str) -> str:
     """Return the remedy where the server refuses a name or a permission."""
-    by_words = (remedy for words, remedy in _BY_WORDS if words in reason)
+    by_words = (remedy for phrase, remedy in _BY_WORDS if phrase in reason)
     by_state = (remedy for begin, remedy in _BY_STATE if state.startswith(begin))
     return next(chain(by_words, by_state), "")
 

@@ -36,8 +36,8 @@ from modicum.storage.postgres_errors import (
 from modicum.storage.postgres_tables import (
     SCHEMA_VERSION,
     AnswerStatements,
-    Begun,
     Statements,
+    TransactionStart,
 )
 from modicum.storage.postgres_url import Address, parse_address
 from modicum.storage.service_tables import Statement
@@ -92,7 +92,7 @@ class PostgresStore:
 
     def exists(self) -> bool:
         """Return whether the ledger's tables are there."""
-        return self._ask(self._statements.exists)
+        return self._query(self._statements.exists)
 
     def close(self) -> None:
         """Close the connections, that of a turn after the turn."""
@@ -110,7 +110,7 @@ class PostgresStore:
             def query(connection: Connection[Any]) -> Page:
                 return self._statements.page(connection, after, count)
 
-            return self._ask(query, missing=Page((), 0))
+            return self._query(query, missing=Page((), 0))
 
         return prefetched(paged(fetch, after, limit))
 
@@ -121,14 +121,14 @@ class PostgresStore:
 
     def checkpoints(self) -> list[bytes]:
         """Return every checkpoint, in the order in which they were added."""
-        return self._ask(self._statements.checkpoints, missing=[])
+        return self._query(self._statements.checkpoints, missing=[])
 
     def table_versions(self) -> TableVersions:
         """Return the version of the tables, and that which a turn makes them."""
-        stored = self._ask(self._statements.version, missing=0)
+        stored = self._query(self._statements.version, missing=0)
         return TableVersions(stored, SCHEMA_VERSION)
 
-    def _ask(
+    def _query(
         self, query: Callable[[Connection[Any]], T], *, missing: T | None = None
     ) -> T:
         """Return the answer of a query; another value if there are no tables."""
@@ -157,7 +157,7 @@ class PostgresStore:
 
     def refuse_skew(self) -> None:
         """Refuse a clock of this machine that is over an hour from the server's."""
-        self._refuse_skew(self._ask(self._statements.seconds))
+        self._refuse_skew(self._query(self._statements.seconds))
 
     def _refuse_skew(self, seconds: float) -> None:
         own = datetime.fromisoformat(self._wall())
@@ -175,7 +175,7 @@ class PostgresStore:
             self._statements.add_checkpoint(connection, data)
 
     @contextmanager
-    def _transaction(self) -> Iterator[tuple[Connection[Any], Begun]]:
+    def _transaction(self) -> Iterator[tuple[Connection[Any], TransactionStart]]:
         """Hold the turn; yield its connection and its initial state.
 
         The transaction ends on the same connection that it started on: a new one would
@@ -184,8 +184,8 @@ class PostgresStore:
         with self._turn_of_thread():
             try:
                 with translated(self._address):
-                    connection, begun = self._begun()
-                    yield connection, begun
+                    connection, started = self._started()
+                    yield connection, started
                 with translated(self._address, committing=True):
                     self._commit(connection)
             except BaseException:
@@ -201,11 +201,13 @@ class PostgresStore:
         finally:
             self._turn_lock.release()
 
-    def _begun(self) -> tuple[Connection[Any], Begun]:
+    def _started(self) -> tuple[Connection[Any], TransactionStart]:
         """Begin a turn; make the tables first if they are not there."""
 
-        def begin(connection: Connection[Any]) -> tuple[Connection[Any], Begun | None]:
-            return connection, self._statements.begin_turn(connection)
+        def begin(
+            connection: Connection[Any],
+        ) -> tuple[Connection[Any], TransactionStart | None]:
+            return connection, self._statements.start_turn(connection)
 
         try:
             connection, found = self._awaited(lambda: self._writer.retrying(begin))
@@ -214,7 +216,7 @@ class PostgresStore:
         if found is None:
             self._writer.roll_back()
             self._statements.migrate(connection)
-            found = self._statements.begin_turn(connection)
+            found = self._statements.start_turn(connection)
         if found is None:
             raise broken(self._address, "its tables cannot be upgraded")
         return connection, found
@@ -237,18 +239,18 @@ class PostgresStore:
         """Return the rows of a query on the service tables; see `BesideStore`."""
 
         def query(connection: Connection[Any]) -> list[tuple[Any, ...]]:
-            return connection.execute(*self._spoken(statement)).fetchall()
+            return connection.execute(*self._composed(statement)).fetchall()
 
-        return self._ask(query, missing=[])
+        return self._query(query, missing=[])
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements beside the log in one turn; see `BesideStore`."""
         with self._transaction() as (connection, _):
             return [
-                connection.execute(*self._spoken(one)).rowcount for one in statements
+                connection.execute(*self._composed(one)).rowcount for one in statements
             ]
 
-    def _spoken(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:
+    def _composed(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:
         """Return a statement in PostgreSQL's syntax."""
         names = {name: Placeholder(name) for name in statement.values}
         schema = Identifier(self._address.schema)
@@ -259,7 +261,7 @@ class PostgresStore:
     def load_snapshot(self) -> bytes | None:
         """Return the latest snapshot; None if there is none that can be read."""
         with suppress(ModicumError):
-            return self._ask(self._statements.load_snapshot)
+            return self._query(self._statements.load_snapshot)
         return None
 
     def save_snapshot(self, data: bytes) -> None:
@@ -269,7 +271,7 @@ class PostgresStore:
             self._statements.save_snapshot(connection, data)
 
         with suppress(ModicumError):
-            self._ask(query)
+            self._query(query)
 
 
 class PostgresTurn:

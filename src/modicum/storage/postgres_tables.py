@@ -66,7 +66,7 @@ class AnswerStatements:
         forget_before: str,
     ) -> None:
         """Insert responses, and delete the oldest of those before a time."""
-        kept = connection.execute(
+        stored = connection.execute(
             self._keep,
             (
                 forget_before,
@@ -76,7 +76,7 @@ class AnswerStatements:
                 [one.at for one in answers],
             ),
         )
-        if kept.rowcount != len(answers):  # A trigger took some away.
+        if stored.rowcount != len(answers):  # A trigger took some away.
             raise broken(self._address, "an answer was not stored as written")
 
 
@@ -197,7 +197,7 @@ _PAGE: LiteralString = """
 """
 
 
-class Begun(NamedTuple):
+class TransactionStart(NamedTuple):
     """A turn that was begun.
 
     Attributes:
@@ -233,7 +233,7 @@ class Statements:
         self._page = SQL(_PAGE).format(**names)
         self._names = names
 
-    def begin_turn(self, connection: Connection[Any]) -> Begun | None:
+    def start_turn(self, connection: Connection[Any]) -> TransactionStart | None:
         """Wait for the turn, and begin its transaction."""
         cursor = connection.execute(self._begin_turn)
         while cursor.nextset():
@@ -249,12 +249,12 @@ class Statements:
             raise broken(
                 self._address, f"its head is {seq}, its last entry is {last or 0}"
             )
-        return None if version < SCHEMA_VERSION else Begun(int(seq), seconds)
+        return None if version < SCHEMA_VERSION else TransactionStart(int(seq), seconds)
 
     def migrate(self, connection: Connection[Any]) -> None:
         """Create missing tables, in one transaction under the ledger's lock."""
         connection.execute(self._begin)
-        if not self._ask(connection, "SELECT to_regnamespace({name}) IS NOT NULL"):
+        if not self._query(connection, "SELECT to_regnamespace({name}) IS NOT NULL"):
             self._run(connection, "CREATE SCHEMA {s}")
         self._run(
             connection,
@@ -265,7 +265,7 @@ class Statements:
             )
             """,
         )
-        done = self._ask(connection, "SELECT max(version) FROM {s}.migrations") or 0
+        done = self._query(connection, "SELECT max(version) FROM {s}.migrations") or 0
         refuse_version(self._address.name, done)
         for version in range(done + 1, SCHEMA_VERSION + 1):
             self._run(connection, STEPS[version - 1])
@@ -278,17 +278,17 @@ class Statements:
     def exists(self, connection: Connection[Any]) -> bool:
         """Return whether the ledger's tables are there."""
         return bool(
-            self._ask(connection, "SELECT to_regclass({name} || '.head') IS NOT NULL")
+            self._query(connection, "SELECT to_regclass({name} || '.head') IS NOT NULL")
         )
 
     def seconds(self, connection: Connection[Any]) -> float:
         """Return the server's time of day, in seconds since 1970."""
         query: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
-        return float(self._ask(connection, query))
+        return float(self._query(connection, query))
 
     def version(self, connection: Connection[Any]) -> int:
         """Return the version of the tables."""
-        found = self._ask(connection, "SELECT max(version) FROM {s}.migrations")
+        found = self._query(connection, "SELECT max(version) FROM {s}.migrations")
         refuse_version(self._address.name, found)
         return int(found)
 
@@ -361,7 +361,7 @@ class Statements:
     def _run(self, connection: Connection[Any], statement: LiteralString) -> None:
         connection.execute(self._of(statement))
 
-    def _ask(self, connection: Connection[Any], query: LiteralString) -> Any:
+    def _query(self, connection: Connection[Any], query: LiteralString) -> Any:
         row = connection.execute(self._of(query)).fetchone()
         return None if row is None else row[0]
 

@@ -127,12 +127,12 @@ def _lock_key(schema: str) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _malformed(meant: str = "") -> UsageError:
+def _malformed(hint: str = "") -> UsageError:
     return UsageError(
         Problem(
             Code.LEDGER_MISSING,
             "the ledger's URL is not a valid PostgreSQL URL",
-            label=f"did you mean its parameter `{meant}`?" if meant else "",
+            label=f"did you mean its parameter `{hint}`?" if hint else "",
             help="write postgresql://user@host:5432/database; in a password, write"
             " special characters as %40 and the like, or keep it in ~/.pgpass",
         )

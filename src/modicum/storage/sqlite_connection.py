@@ -57,7 +57,7 @@ class QueryRunner(Protocol):
 class Access(Protocol):
     """A way to access the file; passes exceptions of SQLite and files through."""
 
-    def asking(self) -> AbstractContextManager[QueryRunner]:
+    def reading(self) -> AbstractContextManager[QueryRunner]:
         """Yield a runner of queries without a turn."""
         ...
 
@@ -92,12 +92,12 @@ class OneShot:
         self._turns = SqliteLock(path, wait_seconds)
 
     @contextmanager
-    def asking(self) -> Iterator[QueryRunner]:
+    def reading(self) -> Iterator[QueryRunner]:
         """Yield a runner of queries without a turn, and without writing a byte."""
         with ExitStack() as kept:
             connection: sqlite3.Connection | None = None
 
-            def ask(query: Query[T]) -> T:
+            def run(query: Query[T]) -> T:
                 nonlocal connection
                 if connection is not None:
                     return query(connection)
@@ -113,7 +113,7 @@ class OneShot:
                     )
                     return query(connection)
 
-            yield ask
+            yield run
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -166,16 +166,16 @@ class PersistentAccess:
         self._path = path
         self._wait_seconds = wait_seconds
         self._turns = SqliteLock(path, wait_seconds)
-        self._writer: _Kept | None = None
-        self._reader: _Kept | None = None
+        self._writer: _OpenConnection | None = None
+        self._reader: _OpenConnection | None = None
         self._reading = threading.Lock()
 
     @contextmanager
-    def asking(self) -> Iterator[QueryRunner]:
+    def reading(self) -> Iterator[QueryRunner]:
         """Yield a runner of queries parallel to the turns; no turn waits for them."""
-        yield self._ask
+        yield self._query
 
-    def _ask(self, query: Query[T]) -> T:
+    def _query(self, query: Query[T]) -> T:
         with self._reading:
             self.file()
             if self._reader is None:
@@ -201,7 +201,7 @@ class PersistentAccess:
             if created:
                 sync_folder(self._path.parent)
 
-    def _end_badly(self, writer: _Kept, error: BaseException) -> None:
+    def _end_badly(self, writer: _OpenConnection, error: BaseException) -> None:
         """Roll back what was not committed; reconnect where SQLite failed."""
         try:
             if writer.connection.in_transaction:
@@ -218,10 +218,10 @@ class PersistentAccess:
         """Close the connections, in a turn, since the last one tidies up."""
         if self._reader is None and self._writer is None:
             return
-        with ExitStack() as held:
+        with ExitStack() as resources:
             with suppress(FileNotFoundError):  # The folder is gone, and all readers.
-                held.enter_context(self._turns.writing())
-            held.enter_context(self._reading)
+                resources.enter_context(self._turns.writing())
+            resources.enter_context(self._reading)
             for kept in (self._reader, self._writer):
                 if kept is not None:
                     kept.close()
@@ -231,9 +231,9 @@ class PersistentAccess:
         """Let this thread do some work while it waits for the turn."""
         self._turns.meanwhile.chore = chore
 
-    def _kept(self) -> _Kept:
+    def _kept(self) -> _OpenConnection:
         refuse_links(self._path, _file(self._path))
-        return _Kept(self._path, self._turns, self._wait_seconds)
+        return _OpenConnection(self._path, self._turns, self._wait_seconds)
 
     def file(self) -> os.stat_result | None:
         """Return the status of the file; None if there is none.
@@ -252,7 +252,7 @@ class PersistentAccess:
         return found
 
 
-class _Kept:
+class _OpenConnection:
     """A connection that stays open, and is marked as such.
 
     Opening it needs no turn: it changes nothing of the file itself. Closing may,

@@ -76,7 +76,7 @@ class SqliteTroubles:
         self._wait_seconds = wait_seconds
 
     @contextmanager
-    def told(self, *, writing: bool) -> Iterator[None]:
+    def translated(self, *, writing: bool) -> Iterator[None]:
         """Translate exceptions of SQLite and files within the block into our errors."""
         try:
             yield

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from modicum.storage.idle_work import IdleWork
-from modicum.system.file_locks import let_go, take
+from modicum.system.file_locks import release_lock, take
 
 _MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -62,11 +62,11 @@ class SqliteLock:
                 turn = os.open(self._turn, _MAKE, 0o666)
                 _take(turn, fcntl.LOCK_EX, deadline, self.meanwhile)
             finally:
-                let_go(queue, process)
+                release_lock(queue, process)
             yield
         finally:
             if turn is not None:
-                let_go(turn, process)
+                release_lock(turn, process)
 
     @contextmanager
     def reading(self) -> Iterator[bool]:
@@ -75,13 +75,13 @@ class SqliteLock:
         Nothing is created: without lock files, there is no writer.
         """
         deadline = time.monotonic() + self._wait_seconds
-        with ExitStack() as held:
-            live = self._share(held, deadline)
+        with ExitStack() as resources:
+            live = self._share(resources, deadline)
             while live is None:
-                live = self._share(held, deadline)
+                live = self._share(resources, deadline)
             yield live
 
-    def _share(self, held: ExitStack, deadline: float) -> bool | None:
+    def _share(self, resources: ExitStack, deadline: float) -> bool | None:
         """Share the turn, and return whether the ledger is open elsewhere.
 
         None if a queue was created meanwhile: the result is valid only for a process in
@@ -97,7 +97,7 @@ class SqliteLock:
                 return None
             else:
                 live = self._is_live()
-            held.push(attempt.pop_all())
+            resources.push(attempt.pop_all())
             return live
 
     def mark_live(self) -> Callable[[], None]:
@@ -106,7 +106,7 @@ class SqliteLock:
             pass  # Processes that check whether the ledger is live wait in the queue.
         descriptor = os.open(self._live, _MAKE, 0o666)
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
-        return partial(let_go, descriptor, os.getpid())
+        return partial(release_lock, descriptor, os.getpid())
 
     def _is_live(self) -> bool:
         with _opened(self._live, make=False) as descriptor:
@@ -136,7 +136,7 @@ def _opened(path: Path, *, make: bool) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        let_go(descriptor, process)
+        release_lock(descriptor, process)
 
 
 def _take(

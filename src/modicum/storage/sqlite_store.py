@@ -79,7 +79,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close what is kept open."""
-        with self._troubles.told(writing=True):
+        with self._troubles.translated(writing=True):
             self._access.close()
 
     # --- reading ---
@@ -100,8 +100,11 @@ class SqliteStore:
             version = tables.version_of(connection, str(self._path))
             return tables.checkpoints_of(connection, version)
 
-        with self._troubles.told(writing=False), self._access.asking() as ask:
-            return ask(query)
+        with (
+            self._troubles.translated(writing=False),
+            self._access.reading() as run_query,
+        ):
+            return run_query(query)
 
     def table_versions(self) -> TableVersions:
         """Return the version of the tables, and that which a turn makes them."""
@@ -109,8 +112,11 @@ class SqliteStore:
         def query(connection: sqlite3.Connection) -> int:
             return tables.version_of(connection, str(self._path))
 
-        with self._troubles.told(writing=False), self._access.asking() as ask:
-            return TableVersions(ask(query), tables.SCHEMA_VERSION)
+        with (
+            self._troubles.translated(writing=False),
+            self._access.reading() as run_query,
+        ):
+            return TableVersions(run_query(query), tables.SCHEMA_VERSION)
 
     def _stream(self, after: int, limit: int | None) -> Iterator[Record]:
         def query(after: int, count: int, connection: sqlite3.Connection) -> Page:
@@ -121,10 +127,10 @@ class SqliteStore:
             return tables.page_of(connection, after, count)
 
         def fetch(after: int, count: int) -> Page:
-            with self._troubles.told(writing=False):
-                return ask(partial(query, after, count))
+            with self._troubles.translated(writing=False):
+                return run_query(partial(query, after, count))
 
-        with self._access.asking() as ask:
+        with self._access.reading() as run_query:
             yield from paged(fetch, after, limit)
 
     # --- writing ---
@@ -132,7 +138,10 @@ class SqliteStore:
     @contextmanager
     def turn(self) -> Iterator[SqliteTurn]:
         """Hold the exclusive turn; appended records are durable on exit."""
-        with self._troubles.told(writing=True), self._access.writing() as connection:
+        with (
+            self._troubles.translated(writing=True),
+            self._access.writing() as connection,
+        ):
             turn = SqliteTurn(connection)
             try:
                 yield turn
@@ -146,7 +155,10 @@ class SqliteStore:
 
     def add_checkpoint(self, data: bytes) -> None:
         """Store a checkpoint durably; storing it again changes nothing."""
-        with self._troubles.told(writing=True), self._access.writing() as connection:
+        with (
+            self._troubles.translated(writing=True),
+            self._access.writing() as connection,
+        ):
             tables.insert_checkpoint(connection, data)
 
     # --- service tables ---
@@ -157,15 +169,21 @@ class SqliteStore:
         def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             if not tables.has_service_tables(connection, str(self._path)):
                 return []
-            return connection.execute(*_spoken(statement)).fetchall()
+            return connection.execute(*_query_of(statement)).fetchall()
 
-        with self._troubles.told(writing=False), self._access.asking() as ask:
-            return ask(query)
+        with (
+            self._troubles.translated(writing=False),
+            self._access.reading() as run_query,
+        ):
+            return run_query(query)
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements beside the log in one turn; see `BesideStore`."""
-        with self._troubles.told(writing=True), self._access.writing() as connection:
-            return [connection.execute(*_spoken(one)).rowcount for one in statements]
+        with (
+            self._troubles.translated(writing=True),
+            self._access.writing() as connection,
+        ):
+            return [connection.execute(*_query_of(one)).rowcount for one in statements]
 
     # --- the cache ---
 
@@ -199,7 +217,7 @@ class SqliteStore:
         sync_folder(self._snapshot.parent)
 
 
-def _spoken(statement: Statement) -> tuple[str, Mapping[str, Any]]:
+def _query_of(statement: Statement) -> tuple[str, Mapping[str, Any]]:
     """Return a statement in SQLite's syntax."""
     names = {name: f":{name}" for name in statement.values}
     return statement.text.format(s="main", **names), statement.values

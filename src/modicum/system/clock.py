@@ -42,7 +42,7 @@ class SystemClock:
         """Return the time that many seconds after `now`."""
         return add_seconds(now, seconds)
 
-    def believed(self, now: str, at: str) -> str:
+    def checked(self, now: str, at: str) -> str:
         """Return `now`; if the clock jumped, the last time plus the elapsed seconds."""
         elapsed = self._elapsed()
         looked, self._looked = self._looked, elapsed
@@ -76,7 +76,7 @@ class FixedClock:
         """Return the time that many seconds after `now`."""
         return add_seconds(now, seconds)
 
-    def believed(self, now: str, at: str) -> str:
+    def checked(self, now: str, at: str) -> str:
         """Return `now`: it never jumps."""
         del at
         return now

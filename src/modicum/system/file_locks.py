@@ -38,7 +38,7 @@ def take(descriptor: int, kind: int, wait: Callable[[threading.Event], None]) ->
             raise
 
 
-def let_go(descriptor: int, process: int) -> None:
+def release_lock(descriptor: int, process: int) -> None:
     """Release a lock, and close its file.
 
     Closing alone would not do: a child that was forked meanwhile has the file open

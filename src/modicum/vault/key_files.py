@@ -62,10 +62,10 @@ def read_keys(path: Path) -> Keys:
         found = decode(data)
     except (ValueError, TypeError):
         found = None
-    held = _keys_of(found)
-    if held is None:
+    stored = _keys_of(found)
+    if stored is None:
         raise no_key(f"{path} has no vault keys", "use a file with keys")
-    return held
+    return stored
 
 
 def _keys_of(found: object) -> Keys | None:
@@ -106,11 +106,11 @@ def changing(path: Path) -> Iterator[Keys]:
         raise unwritable(path, error) from None
 
 
-def replace(path: Path, held: Keys) -> None:
+def replace(path: Path, stored: Keys) -> None:
     """Write the file as a whole: who reads it finds the old keys or the new ones."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)  # Left over from a crash.
-    write_new(beside, held.to_bytes())
+    write_new(beside, stored.to_bytes())
     with path.open("r+b") as old:
         beside.replace(path)
         sync_folder(path)
@@ -182,8 +182,8 @@ class FileKeys:
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:
         """Return the same data key, wrapped under the current key."""
-        held = read_keys(self._path)
-        return _wrapped(held, _unwrapped(held, wrapped, context), context)
+        stored = read_keys(self._path)
+        return _wrapped(stored, _unwrapped(stored, wrapped, context), context)
 
 
 def file_keys(path: Path) -> FileKeys:
@@ -209,9 +209,9 @@ def new_key_file(path: Path) -> str:
 
 def add_key(path: Path) -> str:
     """Make a new generation, under which all is wrapped from now on."""
-    with changing(path) as held:
+    with changing(path) as stored:
         key_id, key = _new_key()
-        replace(path, Keys(key_id, {**held.keys, key_id: key}))
+        replace(path, Keys(key_id, {**stored.keys, key_id: key}))
     return key_id
 
 
@@ -224,31 +224,31 @@ def retire_key(path: Path, key_id: str, vaults: Sequence[EncryptedVault]) -> Non
     with ExitStack() as stack:
         for vault in vaults:
             stack.enter_context(vault.nothing_under(key_id))
-        held = stack.enter_context(changing(path))
-        if key_id == held.current:
+        stored = stack.enter_context(changing(path))
+        if key_id == stored.current:
             raise refused(
                 Code.KEY_UNAVAILABLE, f"`{key_id}` is the current key", "add one first"
             )
-        if key_id not in held.keys:
+        if key_id not in stored.keys:
             raise refused(
                 Code.KEY_UNAVAILABLE, f"{path} has no key `{key_id}`", "correct the id"
             )
-        left = {one: key for one, key in held.keys.items() if one != key_id}
-        replace(path, Keys(held.current, left))
+        left = {one: key for one, key in stored.keys.items() if one != key_id}
+        replace(path, Keys(stored.current, left))
 
 
 # --- wrapping ------------------------------------------------------------------------
 
 
-def _wrapped(held: Keys, data_key: bytes, context: Context) -> Wrapped:
+def _wrapped(stored: Keys, data_key: bytes, context: Context) -> Wrapped:
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    cipher = AESGCM(held.keys[held.current])
-    sealed = cipher.encrypt(nonce, data_key, _beside(held.current, context))
-    return Wrapped(held.current, nonce + sealed)
+    cipher = AESGCM(stored.keys[stored.current])
+    sealed = cipher.encrypt(nonce, data_key, _beside(stored.current, context))
+    return Wrapped(stored.current, nonce + sealed)
 
 
-def _unwrapped(held: Keys, wrapped: Wrapped, context: Context) -> bytes:
-    key = held.keys.get(wrapped.key_id)
+def _unwrapped(stored: Keys, wrapped: Wrapped, context: Context) -> bytes:
+    key = stored.keys.get(wrapped.key_id)
     if key is None:
         raise no_key(
             f"the key of `{context.id}` is wrapped under a key that is not in the file",

@@ -61,7 +61,7 @@ class TransitClient:
         self._address, self._token_file = address, token_file
         self._namespace, self._ca_file = namespace, ca_file
 
-    def ask(
+    def send(
         self, path: str, sent: Mapping[str, str] | None
     ) -> tuple[int, Mapping[str, object]]:
         """Return the status and the JSON object of a response."""
@@ -225,10 +225,10 @@ def transit_keys(transit: Transit) -> TransitKeys:
                 )
             )
     address = address_of(transit.address)
-    asking = TransitClient(
+    client = TransitClient(
         address, transit.token_file, transit.namespace, transit.ca_file
     )
-    return TransitKeys(transit, asking)
+    return TransitKeys(transit, client)
 
 
 class TransitKeys:
@@ -236,18 +236,18 @@ class TransitKeys:
 
     Args:
         transit: The location of the key.
-        asking: The client.
+        client: The client.
     """
 
-    def __init__(self, transit: Transit, asking: TransitClient) -> None:
-        self._transit, self._asking = transit, asking
+    def __init__(self, transit: Transit, client: TransitClient) -> None:
+        self._transit, self._client = transit, client
 
     def __repr__(self) -> str:
         return f"<TransitKeys {self._transit.name}>"
 
     def close(self) -> None:
         """Close the connections."""
-        self._asking.close()
+        self._client.close()
 
     def current(self) -> str:
         """Return the id of the key that is wrapped under now: its latest version."""
@@ -313,12 +313,12 @@ class TransitKeys:
         self, path: str, sent: Mapping[str, str] | None, of: str = ""
     ) -> Mapping[str, object]:
         """Return the service's response."""
-        status, found = self._asking.ask(f"{self._transit.mount}/{path}", sent)
+        status, found = self._client.send(f"{self._transit.mount}/{path}", sent)
         if status == 200 and isinstance(data := found.get("data"), dict):
             return data
-        said = found.get("errors")
-        words = " ".join(map(str, said)) if isinstance(said, list) else ""
-        if of and status == 400 and any(known in words for known in _FOREIGN):
+        errors = found.get("errors")
+        text = " ".join(map(str, errors)) if isinstance(errors, list) else ""
+        if of and status == 400 and any(known in text for known in _FOREIGN):
             raise broken(of, "its wrapped key is for something else")
         # The service's message is not repeated: it may quote request data.
         raise no_key(

@@ -64,8 +64,8 @@ def from_arrow(table: Any) -> Workload:
     Raises:
         InputError: As `document.from_plain` does, and if the table has no head.
     """
-    said = (table.schema.metadata or {}).get(METADATA)
-    if said is None:
+    metadata = (table.schema.metadata or {}).get(METADATA)
+    if metadata is None:
         problem = Problem(
             Code.MISSING_KEY,
             "the table has no workload metadata",
@@ -79,12 +79,12 @@ def from_arrow(table: Any) -> Workload:
         raise InputError(problem)
     given = {one: _column(table, one) for one in names}
     labels = {one: given.pop(one) for one in LABELS if one in given}
-    return workload_of(_head_of(said), given, labels or None)
+    return workload_of(_head_of(metadata), given, labels or None)
 
 
-def _head_of(said: bytes) -> dict[str, object]:
+def _head_of(metadata: bytes) -> dict[str, object]:
     try:
-        found = whole_numbers(said)
+        found = whole_numbers(metadata)
     except (ValueError, RecursionError) as error:
         problem = Problem(Code.WRONG_TYPE, "the metadata of the table are not JSON")
         raise InputError(problem) from error

@@ -136,10 +136,10 @@ def month_of(rounds: Integers) -> Integers:
 
 def _context(recipe: Recipe, requests: Requests) -> Labels:
     model = np.array([kind.mechanism in _MODELS for kind in requests.types])
-    asked = recipe.stream("contexts").random(len(requests)) < BLACK_BOX
+    has_context = recipe.stream("contexts").random(len(requests)) < BLACK_BOX
     return _labels(
         requests,
-        black_box=model[requests.type] & asked,
+        black_box=model[requests.type] & has_context,
         reads=np.zeros((len(requests), 1), dtype=np.int64),
     )
 

@@ -115,10 +115,10 @@ def batch_of(
                 help=f"it has the rounds {known[0]} to {known[-1]}",
             )
         )
-    asked = np.flatnonzero(workload.requests.round == number).tolist()
+    requests = np.flatnonzero(workload.requests.round == number).tolist()
     releases = (
         release_of(workload, index, unit=unit, partition=partition, pricing=pricing)
-        for index in asked
+        for index in requests
     )
     lines = [f"  - {_in_one_line(release)}\n" for release in releases]
     return "requests:\n" + "".join(lines) if lines else "requests: []\n"

@@ -71,9 +71,9 @@ class Governed:
         """Return the result of some work in a turn; its events are durable."""
         return self.decider.turn(work, actor=self.actor, once=self.once)
 
-    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
+    def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, its reader, and the time."""
-        return self.view.look(deciding=deciding)
+        return self.view.current(deciding=deciding)
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that is decided by."""

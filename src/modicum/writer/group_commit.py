@@ -121,7 +121,7 @@ class Writer:
                 return
             tries, size_max = tries - 1, 0
             self._failures = 0
-            batch = self._tell(batch, answers, is_last=not tries)
+            batch = self._answer(batch, answers, is_last=not tries)
 
     def _turn(self, batch: list[QueuedRequest], size_max: int) -> list[Any]:
         """Return the answer to each, made in one turn; they are durable."""
@@ -159,7 +159,7 @@ class Writer:
         for one in batch:
             self._do([one], 1)
 
-    def _tell(
+    def _answer(
         self, batch: Sequence[QueuedRequest], answers: Sequence[Any], *, is_last: bool
     ) -> list[QueuedRequest]:
         """Respond to each request; return those to decide again under a new policy."""
@@ -283,7 +283,7 @@ class GroupCommit:
         self._line.join([waiting])
         return promise
 
-    def ask(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
+    def submit(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
         """Enqueue a request, and return its result, or raise its error."""
         self._clients_only()
         if timeout is not None:  # An invalid timeout is detected before joining.
@@ -292,12 +292,12 @@ class GroupCommit:
         return outcome(waiting, timeout)
 
     def submit_together(
-        self, asked: Sequence[T], waiting: Callable[[T], QueuedRequest]
+        self, requests: Sequence[T], waiting: Callable[[T], QueuedRequest]
     ) -> list[Any]:
         """Enqueue requests together, and return each result or error."""
         self._clients_only()
         ready: list[QueuedRequest | ModicumError] = []
-        for one in asked:
+        for one in requests:
             try:
                 ready.append(waiting(one))
             except InputError as mistake:

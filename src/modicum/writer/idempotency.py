@@ -75,9 +75,9 @@ class Answered:
         self._entry = entry
         self._known: dict[str, StoredAnswer] = {}
 
-    def look_up(self, asked: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
+    def look_up(self, requests: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
         """Look up stored responses, all at once."""
-        keys = {_key(once, actor) for once, actor in asked if once is not None}
+        keys = {_key(once, actor) for once, actor in requests if once is not None}
         if keys:
             self._known |= self._entry.answered(keys)
 
@@ -96,9 +96,9 @@ class Answered:
         before = entry.added
         answer = work(entry)
         if entry.added > before and not isinstance(answer, Exception):
-            kept = StoredAnswer(key, once.digest, once.render(answer), entry.now)
-            entry.keep(kept)
-            self._known[key] = kept
+            stored = StoredAnswer(key, once.digest, once.render(answer), entry.now)
+            entry.keep(stored)
+            self._known[key] = stored
         return answer
 
 

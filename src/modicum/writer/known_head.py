@@ -113,21 +113,21 @@ class HeadFile:
         failed: Callable[[ModicumError, str], object],
     ) -> None:
         """Keep the head now, and from now on in a thread, until `close`."""
-        kept = head()
-        if kept is not None:
-            self.keep(kept)
+        stored = head()
+        if stored is not None:
+            self.keep(stored)
 
         def run() -> None:
-            nonlocal kept
+            nonlocal stored
             is_over = False
             while not is_over:
                 is_over = self._over.wait(PAUSE_SECONDS)
                 now = head()
-                if now is None or now == kept:
+                if now is None or now == stored:
                     continue
                 try:
                     self.keep(now)
-                    kept = now
+                    stored = now
                 except ModicumError as error:
                     failed(error, error.code.value)
 

@@ -262,7 +262,7 @@ class FollowingStore:
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
         """Return the records after a number, from memory if they are fresh there."""
         if self._feed.is_broken:
-            self._look_again()
+            self._refresh()
         if self._is_fresh():
             known = self._feed.since(after)
             if known is not None:
@@ -289,7 +289,7 @@ class FollowingStore:
     def _is_fresh(self) -> bool:
         return self._feed.is_fresh(self._fresh_seconds)
 
-    def _look_again(self) -> None:
+    def _refresh(self) -> None:
         """Go on with a log that has the last known record again; else refuse it."""
         last = self._feed.last()
         with self._feed.watching:

@@ -78,7 +78,7 @@ class Preparation:
             )
         return compiled
 
-    def asked(
+    def queued(
         self, release: Description, actor: str, **how: Unpack[SubmitOptions]
     ) -> QueuedRequest:
         """Return who waits for a decision, and for nothing else meanwhile.

@@ -57,25 +57,25 @@ class ReadSide:
 
     def standing(self, release: str, compiled: CompiledPolicy) -> Standing:
         """Return the status of a release."""
-        return self.look(lambda view: view.standing(release), compiled)
+        return self.read_view(lambda view: view.standing(release), compiled)
 
-    def look(self, looking: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
+    def read_view(self, work: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
         """Return the result of a read of the ledger."""
         with self._guard:
             view = self._following(compiled)
             try:
-                return looking(view)
+                return work(view)
             except InputError as mistake:
                 if mistake.code not in _NOT_THERE:
                     raise
             # Another process may have just recorded it.
             self._store.refresh_now()
-            return looking(view)
+            return work(view)
 
     def must_exist(self) -> None:
         """Refuse to go on if there is no ledger."""
         if not self._store.exists():
-            self.view(None).look()  # It reports what is missing.
+            self.view(None).current()  # It reports what is missing.
 
     def view(self, compiled: CompiledPolicy | None) -> LedgerView:
         """Return a separate view, for one thread."""

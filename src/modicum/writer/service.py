@@ -180,11 +180,11 @@ class Decider:
         how = SubmitOptions(
             publish=publish, reserve_seconds=reserve_seconds, bound=None
         )
-        waiting = self._clerk.asked(release, actor, **how)
+        waiting = self._clerk.queued(release, actor, **how)
         waiting.once = once
         began = time.monotonic()
         try:
-            return cast(Decision, self._desk.ask(waiting, timeout))
+            return cast(Decision, self._desk.submit(waiting, timeout))
         except InputError:
             if waiting.unread is None:
                 raise
@@ -193,7 +193,7 @@ class Decider:
         waiting.once = once
         if timeout is not None:
             timeout = max(0.0, began + timeout - time.monotonic())
-        return cast(Decision, self._desk.ask(waiting, timeout))
+        return cast(Decision, self._desk.submit(waiting, timeout))
 
     def submit_soon(
         self,
@@ -297,7 +297,7 @@ class Decider:
         """
         waiting = self._clerk.past(release, actor)
         waiting.once = once
-        return cast(Decision, self._desk.ask(waiting, timeout))
+        return cast(Decision, self._desk.submit(waiting, timeout))
 
     # --- the life of a release ---
 
@@ -371,34 +371,34 @@ class Decider:
         """
         return self._checker.standing(release, self._clerk.compiled())
 
-    def look(self, looking: Callable[[LedgerView], T]) -> T:
+    def read_view(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a read of the ledger. Writes nothing.
 
         One looks at a time; neither the writer nor a check waits for it.
 
         Args:
-            looking: The read; it keeps no reference to the view, and takes no turn.
+            work: The read; it keeps no reference to the view, and takes no turn.
         """
-        return self._onlooker.look(looking, self._clerk.compiled())
+        return self._onlooker.read_view(work, self._clerk.compiled())
 
-    def study(self, looking: Callable[[LedgerView], T]) -> T:
+    def study(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a slow read of the ledger. Writes nothing.
 
         One slow read runs at a time; neither the writer nor a check nor another read
         waits for it. Its book is built on first use.
 
         Args:
-            looking: As for `look`; it may read the whole log, and try releases.
+            work: As for `read_view`; it may read the whole log, and try releases.
         """
-        return self._scholar.look(looking, self._clerk.compiled())
+        return self._scholar.read_view(work, self._clerk.compiled())
 
-    def glance(self, looking: Callable[[LedgerView], T]) -> T:
+    def glance(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a fast read: it delays checks while it runs.
 
         Args:
-            looking: As for `look`; it reads a record or two, and is quick.
+            work: As for `read_view`; it reads a record or two, and is quick.
         """
-        return self._checker.look(looking, self._clerk.compiled())
+        return self._checker.read_view(work, self._clerk.compiled())
 
     def must_be_sound(self) -> None:
         """Read the present log, and refuse one that decisions cannot be based on.
@@ -421,23 +421,23 @@ class Decider:
         """Whether the log was found to contradict itself, or what was read before."""
         return self._feed.is_broken
 
-    def governed(self, looking: Callable[[Governance], T], *, quick: bool = False) -> T:
+    def governed(self, work: Callable[[Governance], T], *, quick: bool = False) -> T:
         """Return the result of a read of approvals. Writes nothing.
 
         Args:
-            looking: As for `look`.
+            work: As for `read_view`.
             quick: Whether it is a fast read.
         """
-        look = self.glance if quick else self.look
-        return look(lambda view: looking(self._office(view)))
+        read_view = self.glance if quick else self.read_view
+        return read_view(lambda view: work(self._office(view)))
 
-    def studied(self, looking: Callable[[Governance], T]) -> T:
+    def studied(self, work: Callable[[Governance], T]) -> T:
         """Return the result of a slow read of governance state.
 
         Args:
-            looking: As for `study`.
+            work: As for `study`.
         """
-        return self.study(lambda view: looking(self._office(view)))
+        return self.study(lambda view: work(self._office(view)))
 
     def policy(self) -> CompiledPolicy:
         """Return the policy that is decided by, as far as the writer has read."""
@@ -515,7 +515,7 @@ class Decider:
         self._desk.open_only()
         self._checker.must_exist()
         waiting = QueuedRequest(work, self._clerk.signed(actor), once=once)
-        return cast(T, self._desk.ask(waiting, None))
+        return cast(T, self._desk.submit(waiting, None))
 
     # --- the end ---
 

@@ -339,9 +339,9 @@ def at(line: int, message: str = "unknown key `date` in the release") -> Problem
 
 
 def test_equal_mistakes_are_shown_once_with_their_number_and_places() -> None:
-    said = InputError(*(at(line) for line in range(1, 105))).render()
-    assert said.count("unknown key") == 1
-    assert said.splitlines()[-1] == (
+    text = InputError(*(at(line) for line in range(1, 105))).render()
+    assert text.count("unknown key") == 1
+    assert text.splitlines()[-1] == (
         "   = found 104 times; also at p.yaml:2, p.yaml:3, p.yaml:4, p.yaml:5, p.yaml:6"
         " and 98 more; --json has them all"
     )
@@ -349,9 +349,9 @@ def test_equal_mistakes_are_shown_once_with_their_number_and_places() -> None:
 
 def test_no_mistake_is_left_out_without_a_word() -> None:
     error = InputError(*(at(line, f"number {line}") for line in range(1, 63)))
-    said = error.render()
-    assert said.count("error[") == 50
-    assert said.endswith("\n\n… and 12 more errors; --json has them all")
+    text = error.render()
+    assert text.count("error[") == 50
+    assert text.endswith("\n\n… and 12 more errors; --json has them all")
     assert "more mistakes" not in InputError(*error.problems[:50]).render()
 
 
@@ -400,8 +400,8 @@ def test_another_word_is_never_suggested(word: str, known: str) -> None:
 
 
 def test_the_nearest_of_several_words_is_suggested() -> None:
-    words = ["statistics", "static", "statics"]
-    assert reading.nearest("statik", words) == 'did you mean "static"?'
+    texts = ["statistics", "static", "statics"]
+    assert reading.nearest("statik", texts) == 'did you mean "static"?'
 
 
 def test_a_place_in_words() -> None:

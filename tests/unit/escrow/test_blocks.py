@@ -89,13 +89,13 @@ def test_the_worst_change_of_one_person_is_the_width_by_the_blocks(
 @pytest.mark.spec("ESC-10")
 @pytest.mark.parametrize("span", SPANS)
 def test_whatever_a_sandbox_tells_is_a_step_of_the_range(span: Range) -> None:
-    for told in TOLD:
-        steps = steps_of(told, span)
+    for result in TOLD:
+        steps = steps_of(result, span)
         assert 0 <= steps <= STEPS
-        if told is None or not math.isfinite(told):
+        if result is None or not math.isfinite(result):
             assert 2 * steps == STEPS
         else:
-            nearest = span.clamp(Fraction(told))
+            nearest = span.clamp(Fraction(result))
             off = abs(span.low + steps * span.width / STEPS - nearest)
             assert off <= span.width / STEPS / 2
     assert steps_of(float(span.high) * 2 + 1, span) == STEPS
@@ -112,10 +112,10 @@ def test_what_is_told_is_the_mean_on_the_grid_and_in_the_range(
     assert mean_of(number * STEPS + 10**30, number, span) == span.high
     assert mean_of(-(10**30), number, span) == span.low
     for total in (1, STEPS // 3, number * STEPS - 1):
-        told = mean_of(total, number, span)
+        result = mean_of(total, number, span)
         exact = span.low + span.width * Fraction(total, number * STEPS)
-        assert abs(told - exact) <= span.width / STEPS / 2
-        assert ((told - span.low) * STEPS / span.width).denominator == 1
+        assert abs(result - exact) <= span.width / STEPS / 2
+        assert ((result - span.low) * STEPS / span.width).denominator == 1
 
 
 # --- what it costs --------------------------------------------------------------------
@@ -124,17 +124,19 @@ def test_what_is_told_is_the_mean_on_the_grid_and_in_the_range(
 @pytest.mark.spec("ESC-11")
 @pytest.mark.parametrize("loss", ["0.001", "0.1", "1", "7.3"])
 def test_its_noise_costs_what_is_asked_and_hardly_less(loss: str) -> None:
-    asked = Fraction(loss)
+    request = Fraction(loss)
     laplace = mechanisms.discrete_laplace(
-        sensitivity_l1=SENSITIVITY, scale=ByBlocks(2, asked).scale
+        sensitivity_l1=SENSITIVITY, scale=ByBlocks(2, request).scale
     )
     gaussian = mechanisms.discrete_gaussian(
         sensitivity_l2=Fraction(SENSITIVITY),
-        sigma=ByBlocks(2, asked, noise="gaussian").scale,
+        sigma=ByBlocks(2, request, noise="gaussian").scale,
     )
     for curve, place in ((laplace, EPS), (gaussian, RHO)):
         found = Fraction(curve.loss().coordinates[place], LOSS_UNIT)
-        assert asked * Fraction(9999, 10000) < found <= asked + Fraction(1, LOSS_UNIT)
+        assert (
+            request * Fraction(9999, 10000) < found <= request + Fraction(1, LOSS_UNIT)
+        )
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, BLOCKS_MAX + 1])

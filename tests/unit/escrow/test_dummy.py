@@ -101,8 +101,8 @@ def test_rows_are_as_declared(tables: Tables, many: int, seed: int) -> None:
         if not unique:
             continue
         places = [found.columns.index(one) for one in unique]
-        told = [tuple(row[place] for place in places) for row in found.rows]
-        assert len(set(told)) == len(told)
+        result = [tuple(row[place] for place in places) for row in found.rows]
+        assert len(set(result)) == len(result)
     assert found == dummy_rows(tables, "t", many, random.Random(seed))
 
 

@@ -115,15 +115,15 @@ def test_a_text_of_the_catalogue_was_read_before() -> None:
 def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     rows: list[list[object]] = [["a", 1], ["b", 2]]
     public: dict[str, list[Any]] = {"columns": ["town", "n"], "rows": rows}
-    asked = tasks.top_k_overlap(1, by="n", keys=["town"], reference=public)
-    found = inspected(tasks.program(tasks.answers(), asked, installed()))
+    request = tasks.top_k_overlap(1, by="n", keys=["town"], reference=public)
+    found = inspected(tasks.program(tasks.answers(), request, installed()))
     assert [one.text for one in found.remarks] == [
         "`k` is 1: it reveals which row is the largest",
         "answers are compared with 2 numbers from the analyst, which is few",
     ]
     rows += [[f"t{n}", n] for n in range(3)]
-    asked = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
-    found = inspected(tasks.program(tasks.answers(), asked, installed()))
+    request = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
+    found = inspected(tasks.program(tasks.answers(), request, installed()))
     assert [one.text for one in found.remarks] == [
         "answers are compared with 5 numbers from the analyst"
     ]
@@ -164,7 +164,7 @@ def test_what_is_shown_cannot_steer_a_terminal() -> None:
 def test_changes_are_those_of_all_that_is_approved() -> None:
     before = tasks.own(HEAD + "    return 1", arguments={"c": "17"})
     after = tasks.own(HEAD + "    return 2", arguments={"c": "18"}, range=(0, 2))
-    told = changes(before, after).splitlines()
+    result = changes(before, after).splitlines()
     for line in (
         '-range: ["0","1"]',
         '+range: ["0","2"]',
@@ -173,7 +173,7 @@ def test_changes_are_those_of_all_that_is_approved() -> None:
         "-    return 1",
         "+    return 2",
     ):
-        assert line in told
+        assert line in result
     assert changes(before, before) == ""
 
 

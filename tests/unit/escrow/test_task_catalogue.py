@@ -67,8 +67,8 @@ def test_what_stands_in_several_texts_is_the_same_in_each() -> None:
         source = text.decode("utf-8")
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name != "score":
-                told = ast.get_source_segment(source, node)
-                seen.setdefault(node.name, set()).add(told or "")
+                result = ast.get_source_segment(source, node)
+                seen.setdefault(node.name, set()).add(result or "")
     different = {name for name, texts in seen.items() if len(texts) > 1}
     assert different == {"targeted"}  # Classes, or numbers.
     assert len(seen) >= 10
@@ -143,12 +143,12 @@ def test_what_compares_is_known() -> None:
         ):
             found = tasks.program(tasks.answers("t"), evaluation, installed())
             assert found.compares is compares
-            told = (
+            result = (
                 None
                 if compares
                 else {"columns": ["town", "people"], "rows": [["a", "1"]]}
             )
-            assert found.arguments["public"] == told
+            assert found.arguments["public"] == result
     within = tasks.rank_correlation("people", "age")
     assert not tasks.program(tasks.answers(), within, installed()).compares
 

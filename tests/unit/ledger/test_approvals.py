@@ -44,9 +44,7 @@ approvals = st.builds(
 )
 said = st.lists(
     st.builds(
-        lambda by, approves, spoken, key: Agreement(
-            by, approves, tuple(spoken), 1, key
-        ),
+        lambda by, approves, votes, key: Agreement(by, approves, tuple(votes), 1, key),
         st.sampled_from(PEOPLE),
         st.booleans(),
         st.lists(st.sampled_from(ROLES), min_size=1, unique=True),
@@ -72,18 +70,18 @@ def policy_of(
 def counts(
     person: str,
     approval: Approval,
-    words: list[Agreement],
+    votes: list[Agreement],
     known: dict[str, list[str]],
     pinned: dict[str, tuple[str, ...]],
 ) -> bool | None:
     """Return what somebody's last word is worth: yes, no, or nothing."""
     last = None
-    for word in words:
-        if word.by != person:
+    for token in votes:
+        if token.by != person:
             continue
-        if word.approves and person in pinned and word.key not in pinned[person]:
+        if token.approves and person in pinned and token.key not in pinned[person]:
             continue  # As if it had not been said.
-        last = word
+        last = token
     if last is None:
         return None
     for role in approval.roles:
@@ -97,14 +95,14 @@ def counts(
 @given(approvals, said, roles, st.sets(st.sampled_from(PEOPLE), max_size=2), pins)
 def test_approvals_are_counted_as_the_rules_say(
     approval: Approval,
-    words: list[Agreement],
+    votes: list[Agreement],
     known: dict[str, list[str]],
     requesters: set[str],
     pinned: dict[str, tuple[str, ...]],
 ) -> None:
     policy = policy_of(known, pinned)
-    (heard,) = approval_states([approval], words, policy, requesters)
-    worth = {one: counts(one, approval, words, known, pinned) for one in PEOPLE}
+    (states,) = approval_states([approval], votes, policy, requesters)
+    worth = {one: counts(one, approval, votes, known, pinned) for one in PEOPLE}
     may = {
         one
         for one in PEOPLE
@@ -121,16 +119,16 @@ def test_approvals_are_counted_as_the_rules_say(
     }
     yes = [one for one in PEOPLE if worth[one] is True and one in may]
     no = [one for one in PEOPLE if worth[one] is False]
-    assert list(heard.agreed) == yes
-    assert list(heard.refused) == no
+    assert list(states.agreed) == yes
+    assert list(states.refused) == no
     agreed = {one.lower() for one in yes}
-    assert heard.given == (len(agreed) >= approval.need and not no)
-    assert heard.given_by_names == (len(yes) >= approval.need and not no)
-    assert heard.missing == max(0, approval.need - len(agreed))
+    assert states.given == (len(agreed) >= approval.need and not no)
+    assert states.given_by_names == (len(yes) >= approval.need and not no)
+    assert states.missing == max(0, approval.need - len(agreed))
     left = may - set(yes) - set(no)
-    assert set(heard.left) == {one for one in left if one.lower() not in agreed}
-    assert set(heard.asking) == could - may
-    assert approved_by([heard, heard]) == heard.agreed
+    assert set(states.left) == {one for one in left if one.lower() not in agreed}
+    assert set(states.requesters) == could - may
+    assert approved_by([states, states]) == states.agreed
 
 
 def test_a_person_may_have_several_roles() -> None:
@@ -141,14 +139,16 @@ def test_a_person_may_have_several_roles() -> None:
 
 
 def test_an_agreement_to_a_policy_ends_with_the_policy_it_was_to_follow() -> None:
-    asks = POLICY + "roles: {officer: [ada]}\nactivation: {need: 1, from: [officer]}\n"
-    policy, successor = compiled(asks).policy, "5" * 64
-    word = Agreement("ada", True, ("officer",), 7)
+    requests = (
+        POLICY + "roles: {officer: [ada]}\nactivation: {need: 1, from: [officer]}\n"
+    )
+    policy, successor = compiled(requests).policy, "5" * 64
+    token = Agreement("ada", True, ("officer",), 7)
     for activated, agreed in ((5, True), (9, False)):
-        held = ActivePolicy(policy.digest, policy.name, asks, activated)
-        state = State(policies=[held], approvals={("policy", successor): (word,)})
-        (heard,) = policy_approvals(successor, policy, state, "bob")
-        assert (heard.agreed == ("ada",)) == agreed
+        held = ActivePolicy(policy.digest, policy.name, requests, activated)
+        state = State(policies=[held], approvals={("policy", successor): (token,)})
+        (states,) = policy_approvals(successor, policy, state, "bob")
+        assert (states.agreed == ("ada",)) == agreed
 
 
 @pytest.mark.parametrize("written", ["ada", "Ada", " ada ", "ADA"])
@@ -156,7 +156,7 @@ def test_a_requester_is_known_however_the_name_is_written(written: str) -> None:
     approval = Approval(Constant(value=True), 1, ("officer",), False, None)
     said = [Agreement("ada", True, ("officer",), 1)]
     policy = policy_of({"officer": ["ada", "bob"]}, {})
-    (heard,) = approval_states([approval], said, policy, [written])
-    assert heard.agreed == ()
+    (states,) = approval_states([approval], said, policy, [written])
+    assert states.agreed == ()
     (other,) = approval_states([approval], said, policy, ["cyd"])
     assert other.agreed == ("ada",)

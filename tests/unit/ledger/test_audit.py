@@ -74,8 +74,8 @@ def release(
 
 
 def activated(policy: CompiledPolicy, *accepted: str) -> PolicyActivated:
-    said = policy.policy
-    return PolicyActivated(said.digest, said.name, said.text, "why", accepted)
+    text = policy.policy
+    return PolicyActivated(text.digest, text.name, text.text, "why", accepted)
 
 
 def reserved(one: RecordedRelease, *by: str, under: CompiledPolicy = SMALL) -> Body:
@@ -88,11 +88,11 @@ def word(
     return ApprovalGiven("release", "r-1", content, approves, roles, "fine")
 
 
-def events(*said: Body | tuple[str, Body]) -> list[Event]:
+def events(*text: Body | tuple[str, Body]) -> list[Event]:
     """Return events at noon, by `tester` unless another actor is named."""
     return [
         Event(NOON, *one) if isinstance(one, tuple) else Event(NOON, "tester", one)
-        for one in said
+        for one in text
     ]
 
 
@@ -104,28 +104,28 @@ def looked_at(event: Event, head: str) -> Event:
     return structs.replace(event, body=structs.replace(body, head=head))
 
 
-def chained(said: Sequence[Event]) -> list[Record]:
+def chained(text: Sequence[Event]) -> list[Record]:
     records: list[Record] = []
     previous = GENESIS
-    for seq, event in enumerate(said, 1):
+    for seq, event in enumerate(text, 1):
         records.append(seal(looked_at(event, previous), seq, previous))
         previous = records[-1].hash
     return records
 
 
-def holds(said: Sequence[Event]) -> int:
-    records = chained(said)
+def holds(text: Sequence[Event]) -> int:
+    records = chained(text)
     report = audit(records)
     assert report == audit(iter(records), again=lambda: records)
     return report.decisions
 
 
-def breaks(said: Sequence[Event], why: str) -> None:
-    records = chained(said)
+def breaks(text: Sequence[Event], why: str) -> None:
+    records = chained(text)
     for again in (None, lambda: records):
         with pytest.raises(ChainBreakError, match=why) as caught:
             audit(records, again=again)
-        assert caught.value.seq == len(said)
+        assert caught.value.seq == len(text)
 
 
 # --- what a release says twice --------------------------------------------------
@@ -241,10 +241,10 @@ def test_a_denial_of_what_stands_is_found() -> None:
 
 @pytest.mark.spec("LED-15")
 def test_a_time_that_falls_is_found() -> None:
-    said = events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1"))
-    assert holds(said) == 1
-    said[1] = structs.replace(said[1], at="2026-05-01T11:59:59.999999Z")
-    breaks(said[:2], "older than the entry before")
+    text = events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1"))
+    assert holds(text) == 1
+    text[1] = structs.replace(text[1], at="2026-05-01T11:59:59.999999Z")
+    breaks(text[:2], "older than the entry before")
 
 
 # --- approvals ----------------------------------------------------------------------
@@ -254,24 +254,24 @@ def test_a_time_that_falls_is_found() -> None:
 def test_a_reservation_without_the_approval_it_needs_is_found() -> None:
     one = release(under=ASKING)
     other = release(rho="0.002", under=ASKING)
-    begun = activated(ASKING)
+    started = activated(ASKING)
 
     def booked(*by: str) -> Body:
         return reserved(one, *by, under=ASKING)
 
     agreed = ("olga", word(one.content))
-    assert holds(events(begun, agreed, booked("olga"))) == 1
+    assert holds(events(started, agreed, booked("olga"))) == 1
     taken_back = ("olga", word(one.content, approves=False))
-    for said in (
-        (begun, booked()),
-        (begun, booked("olga")),
-        (begun, ("olga", word(other.content)), booked("olga")),
-        (begun, agreed, taken_back, booked("olga")),
-        (begun, agreed, ("olga", booked("olga"))),
+    for text in (
+        (started, booked()),
+        (started, booked("olga")),
+        (started, ("olga", word(other.content)), booked("olga")),
+        (started, agreed, taken_back, booked("olga")),
+        (started, agreed, ("olga", booked("olga"))),
     ):
-        breaks(events(*said), "without approval")
+        breaks(events(*text), "without approval")
     for by in ((), ("pavel",), ("olga", "pavel")):
-        breaks(events(begun, agreed, booked(*by)), "names approvers")
+        breaks(events(started, agreed, booked(*by)), "names approvers")
 
 
 @pytest.mark.spec("LED-17")
@@ -281,18 +281,18 @@ def test_a_reservation_without_the_approval_it_needs_is_found() -> None:
 def test_a_word_in_a_role_of_others_is_found(
     actor: str, roles: tuple[str, ...]
 ) -> None:
-    said = events(activated(ASKING), (actor, word("c" * 64, roles=roles)))
-    breaks(said, "they do not have")
+    text = events(activated(ASKING), (actor, word("c" * 64, roles=roles)))
+    breaks(text, "they do not have")
 
 
 @pytest.mark.spec("LED-17")
 def test_an_approval_names_what_it_is_about() -> None:
     one = release(under=ASKING)
-    begun, booked = activated(ASKING), reserved(one, "olga", under=ASKING)
+    started, booked = activated(ASKING), reserved(one, "olga", under=ASKING)
     other = structs.replace(word(one.content), id="r-2")
-    breaks(events(begun, ("olga", other), booked), "under another id")
+    breaks(events(started, ("olga", other), booked), "under another id")
     breaks(
-        events(begun, ("olga", word(one.content)), ("pavel", other)),
+        events(started, ("olga", word(one.content)), ("pavel", other)),
         "its id does not match",
     )
     digest = SMALL.policy.digest
@@ -305,8 +305,8 @@ def test_what_was_approved_cannot_be_replaced_by_something_else() -> None:
     harmless = release(rho="0.0001", under=ASKING)
     big = structs.replace(release(rho="0.004", under=ASKING), content=harmless.content)
     agreed = ("olga", word(harmless.content))
-    said = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
-    breaks(said, "not the digest")
+    text = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
+    breaks(text, "not the digest")
 
 
 # --- what people sign, and what waits for them ------------------------------------
@@ -321,29 +321,29 @@ SIGNING = compiled(
 ASKED = release(under=SIGNING)
 
 
-def signed_word(head: str, by: int = 1, **said: Any) -> ApprovalGiven:
+def signed_word(head: str, by: int = 1, **text: Any) -> ApprovalGiven:
     """Return what olga signs at a head, with one of the keys."""
-    body = structs.replace(word(ASKED.content), head=head, **said)
+    body = structs.replace(word(ASKED.content), head=head, **text)
     policy = SIGNING.policy.digest
     return signed(body, by="olga", policy=policy, signer=key(by))
 
 
 def approved(change: Callable[[ApprovalGiven], ApprovalGiven]) -> list[Event]:
     """Return a log in which olga approves what ann requests, but for a change."""
-    begun = events(activated(SIGNING), ("ann", asks_for(ASKED)))
-    agreed = change(signed_word(chained(begun)[-1].hash))
-    return [*begun, *events(("olga", agreed))]
+    started = events(activated(SIGNING), ("ann", asks_for(ASKED)))
+    agreed = change(signed_word(chained(started)[-1].hash))
+    return [*started, *events(("olga", agreed))]
 
 
 def asks_for(one: RecordedRelease, under: CompiledPolicy = SIGNING) -> Body:
     return ReleaseRequested(one, under.policy.digest, "for the report")
 
 
-def found_twice(said: Sequence[Event], why: str) -> None:
+def found_twice(text: Sequence[Event], why: str) -> None:
     """Check that the audit finds what is wrong, and so does the other auditor."""
-    breaks(said, why)
+    breaks(text, why)
     people = People()
-    for one in chained(said):
+    for one in chained(text):
         people.take(one.seq, json.loads(one.payload)["event"], one.hash)
     assert people.mistakes
 
@@ -351,10 +351,10 @@ def found_twice(said: Sequence[Event], why: str) -> None:
 @pytest.mark.spec("LED-22")
 @pytest.mark.spec("POL-16")
 def test_what_was_signed_holds() -> None:
-    said = approved(lambda body: body)
+    text = approved(lambda body: body)
     booked = reserved(ASKED, "olga", under=SIGNING)
-    assert holds([*said, *events(("bob", booked))]) == 1
-    report = audit(chained(said))
+    assert holds([*text, *events(("bob", booked))]) == 1
+    report = audit(chained(text))
     assert (report.approvals, report.signed) == (1, 1)
 
 
@@ -383,9 +383,9 @@ def test_a_signature_for_another_release_policy_or_person_is_found() -> None:
         approved(lambda body: structs.replace(body, content=other.content)),
         "its signature",
     )
-    begun = approved(lambda body: body)
-    begun[-1] = structs.replace(begun[-1], actor="pavel")
-    found_twice(begun, "its signature")
+    started = approved(lambda body: body)
+    started[-1] = structs.replace(started[-1], actor="pavel")
+    found_twice(started, "its signature")
     renamed = compiled(SIGNING.policy.text.replace("name: small", "name: other"))
     first = events(activated(renamed), ("ann", asks_for(ASKED, renamed)))
     agreed = signed_word(chained(first)[-1].hash)  # Under the policy of that name.
@@ -394,14 +394,14 @@ def test_a_signature_for_another_release_policy_or_person_is_found() -> None:
 
 @pytest.mark.spec("LED-22")
 def test_a_signed_word_cannot_be_said_again_later() -> None:
-    said = approved(lambda body: body)
-    agreed = said[-1]
+    text = approved(lambda body: body)
+    agreed = text[-1]
     refusal = events(("olga", word(ASKED.content, approves=False)))
-    found_twice([*said, *refusal, agreed], "not the end")
-    found_twice([*said, agreed], "not the end")
-    for head in ("0" * 64, chained(said)[0].hash):
-        begun = events(activated(SIGNING), ("ann", asks_for(ASKED)))
-        found_twice([*begun, *events(("olga", signed_word(head)))], "not the end")
+    found_twice([*text, *refusal, agreed], "not the end")
+    found_twice([*text, agreed], "not the end")
+    for head in ("0" * 64, chained(text)[0].hash):
+        started = events(activated(SIGNING), ("ann", asks_for(ASKED)))
+        found_twice([*started, *events(("olga", signed_word(head)))], "not the end")
 
 
 @pytest.mark.spec("LED-17")
@@ -417,16 +417,16 @@ def test_since_version_3_who_approves_says_what_they_looked_at() -> None:
 def test_between_looking_and_approving_reservations_may_expire() -> None:
     """All at one time; a word that looked into the midst of them is none."""
     ones = [release(f"x-{n}", rho="0.0001") for n in range(3)]
-    begun = events(activated(SMALL), *(reserved(one) for one in ones))
-    asking = structs.replace(events(activated(ASKING))[0], at=LATER)
+    started = events(activated(SMALL), *(reserved(one) for one in ones))
+    requester = structs.replace(events(activated(ASKING))[0], at=LATER)
     seen = events(*(ReleaseExpired(one.id) for one in ones))
     gone = [structs.replace(one, at=LATER) for one in seen]
-    said = [*begun, asking, *gone]
+    text = [*started, requester, *gone]
     agreed = word(release(under=ASKING).content)
-    heads = [one.hash for one in chained(said)]
+    heads = [one.hash for one in chained(text)]
     for place, fits in ((-1, True), (-4, True), (-2, False), (-3, False), (-5, False)):
         body = structs.replace(agreed, head=heads[place])
-        log = [*said, Event(LATER, "olga", body)]
+        log = [*text, Event(LATER, "olga", body)]
         if fits:
             holds(log)
         else:
@@ -436,17 +436,17 @@ def test_between_looking_and_approving_reservations_may_expire() -> None:
 @pytest.mark.spec("POL-16")
 def test_an_approval_that_is_not_signed_as_the_policy_asks_is_not_counted() -> None:
     booked = events(("bob", reserved(ASKED, "olga", under=SIGNING)))
-    begun = events(activated(SIGNING))
-    for said in (
+    started = events(activated(SIGNING))
+    for text in (
         ("olga", word(ASKED.content)),
-        ("olga", signed_word(chained(begun)[-1].hash, by=2)),
+        ("olga", signed_word(chained(started)[-1].hash, by=2)),
     ):
-        found_twice([*begun, *events(said), *booked], "without approval")
+        found_twice([*started, *events(text), *booked], "without approval")
     # An unsigned word takes no signed refusal back.
     refused = ("pavel", word(ASKED.content, approves=False))
     agreed = ("pavel", word(ASKED.content))
     free = events(("bob", reserved(ASKED, "pavel", under=SIGNING)))
-    assert holds([*begun, *events(refused, agreed), *free]) == 1
+    assert holds([*started, *events(refused, agreed), *free]) == 1
 
 
 @pytest.mark.spec("LED-17")
@@ -454,12 +454,12 @@ def test_an_approval_that_is_not_signed_as_the_policy_asks_is_not_counted() -> N
 def test_who_requested_a_release_is_not_counted() -> None:
     one = release(under=ASKING)
     digest = ASKING.policy.digest
-    asked = ("olga", ReleaseRequested(one, digest, "mine"))
+    request = ("olga", ReleaseRequested(one, digest, "mine"))
     gone = ("olga", RequestWithdrawn("r-1", "or not"))
     agreed = ("olga", word(one.content))
     booked = ("bob", reserved(one, "olga", under=ASKING))
-    for said in ((asked, agreed), (asked, gone, agreed), (agreed, asked, gone)):
-        found_twice(events(activated(ASKING), *said, booked), "without approval")
+    for text in ((request, agreed), (request, gone, agreed), (agreed, request, gone)):
+        found_twice(events(activated(ASKING), *text, booked), "without approval")
 
 
 @pytest.mark.spec("LED-17")
@@ -468,34 +468,37 @@ def test_who_proposed_a_policy_is_not_counted() -> None:
     new = SMALL.policy
     proposed = PolicyProposed(new.digest, new.name, new.text, "simpler")
     agreed = ApprovalGiven("policy", new.digest, new.digest, True, ("officer",), "x")
-    begun = (activated(one_of_two), ("pavel", proposed))
-    assert holds(events(*begun, ("olga", agreed), ("pavel", activated(SMALL)))) == 0
+    started = (activated(one_of_two), ("pavel", proposed))
+    assert holds(events(*started, ("olga", agreed), ("pavel", activated(SMALL)))) == 0
     found_twice(
-        events(*begun, ("pavel", agreed), ("bob", activated(SMALL))),
+        events(*started, ("pavel", agreed), ("bob", activated(SMALL))),
         "activated without approval",
     )
 
 
 @pytest.mark.spec("LED-21")
 def test_what_waits_is_what_it_says_it_is() -> None:
-    begun = activated(SIGNING)
-    asked = ("ann", asks_for(ASKED))
+    started = activated(SIGNING)
+    request = ("ann", asks_for(ASKED))
     other = release("r-1", rho="0.002", under=SIGNING)
     stands = PastRecorded(ASKED, SIGNING.policy.digest)
     free = compiled(SIGNING.policy.text.replace('[{when: "true"', '[{when: "false"'))
     cases: list[tuple[tuple[Body | tuple[str, Body], ...], str]] = [
-        ((begun, asked, asked), "cannot happen here"),
-        ((begun, asked, ("bob", asks_for(other))), "cannot happen here"),
-        ((begun, asked, ("bob", RequestWithdrawn("r-1", "x"))), "cannot happen here"),
-        ((begun, ("ann", RequestWithdrawn("r-1", "x"))), "cannot happen here"),
-        ((begun, stands, asked), "cannot happen here"),
+        ((started, request, request), "cannot happen here"),
+        ((started, request, ("bob", asks_for(other))), "cannot happen here"),
+        (
+            (started, request, ("bob", RequestWithdrawn("r-1", "x"))),
+            "cannot happen here",
+        ),
+        ((started, ("ann", RequestWithdrawn("r-1", "x"))), "cannot happen here"),
+        ((started, stands, request), "cannot happen here"),
         ((activated(free), ("ann", asks_for(ASKED, free))), "needs no approval"),
     ]
-    for said, why in cases:
-        found_twice(events(*said), why)
+    for text, why in cases:
+        found_twice(events(*text), why)
     cheap = structs.replace(other, content=ASKED.content)
-    breaks(events(begun, ("ann", asks_for(cheap))), "not the digest")
-    breaks(events(begun, ("ann", asks_for(ASKED, SMALL))), "not active")
+    breaks(events(started, ("ann", asks_for(cheap))), "not the digest")
+    breaks(events(started, ("ann", asks_for(ASKED, SMALL))), "not active")
     new = SMALL.policy
     proposed = PolicyProposed(new.digest, new.name, new.text, "simpler")
     own = SIGNING.policy
@@ -505,9 +508,9 @@ def test_what_waits_is_what_it_says_it_is() -> None:
         (structs.replace(proposed, text=own.text), "digest"),
         (PolicyProposed(own.digest, own.name, own.text, "x"), "cannot happen here"),
     ):
-        found_twice(events(begun, body), why)
-    found_twice(events(begun, proposed, proposed), "cannot happen here")
-    breaks(events(begun, structs.replace(proposed, text="x")), "does not compile")
+        found_twice(events(started, body), why)
+    found_twice(events(started, proposed, proposed), "cannot happen here")
+    breaks(events(started, structs.replace(proposed, text="x")), "does not compile")
 
 
 # --- policies -----------------------------------------------------------------------
@@ -521,25 +524,25 @@ def test_a_policy_that_others_must_agree_to_is_not_activated_by_one() -> None:
         body = ApprovalGiven("policy", digest, digest, True, ("officer",), "fine")
         return actor, body
 
-    begun, then = activated(GUARDED), activated(SMALL)
-    assert holds(events(begun, agreed("olga"), agreed("pavel"), then)) == 0
-    breaks(events(begun, agreed("olga"), then), "activated without approval")
+    started, then = activated(GUARDED), activated(SMALL)
+    assert holds(events(started, agreed("olga"), agreed("pavel"), then)) == 0
+    breaks(events(started, agreed("olga"), then), "activated without approval")
 
 
 @pytest.mark.spec("LED-17")
 def test_what_a_policy_accepts_is_what_history_newly_exceeds() -> None:
     big = release("big", rho="0.015")
-    begun = (activated(SMALL), reserved(big), ReleaseStarted("big"))
+    started = (activated(SMALL), reserved(big), ReleaseStarted("big"))
     exceeded = ("attr:diagnosis @black-box",)
     then = activated(TIGHTER, *exceeded)
-    assert holds(events(*begun, then)) == 1
+    assert holds(events(*started, then)) == 1
     for accepted in ((), ("global @standard",), (*exceeded, "global @standard")):
-        breaks(events(*begun, activated(TIGHTER, *accepted)), "over their limit")
+        breaks(events(*started, activated(TIGHTER, *accepted)), "over their limit")
     breaks(events(activated(SMALL, "global @standard")), "over their limit")
     # What was exceeded before need not be accepted again, and may be.
     renamed = compiled(TIGHTER.policy.text.replace("name: tight", "name: again"))
-    assert holds(events(*begun, then, activated(renamed))) == 1
-    assert holds(events(*begun, then, activated(renamed, *exceeded))) == 1
+    assert holds(events(*started, then, activated(renamed))) == 1
+    assert holds(events(*started, then, activated(renamed, *exceeded))) == 1
 
 
 @pytest.mark.spec("LED-3")
@@ -547,12 +550,12 @@ def test_decisions_follow_from_what_came_before_a_policy() -> None:
     big, small = release("big", rho="0.015"), release("small", rho="0.00001")
     under = TIGHTER.policy.digest
     exceeded = "attr:diagnosis @black-box"
-    begun = (activated(SMALL), reserved(big), ReleaseStarted("big"))
+    started = (activated(SMALL), reserved(big), ReleaseStarted("big"))
     then = activated(TIGHTER, exceeded)
     denied = ReleaseDenied(small, under, (exceeded,))
-    assert holds(events(*begun, then, denied)) == 2
+    assert holds(events(*started, then, denied)) == 2
     breaks(
-        events(*begun, then, ReleaseReserved(small, under, LATER)), "does not follow"
+        events(*started, then, ReleaseReserved(small, under, LATER)), "does not follow"
     )
     # Given up under the later policy, it is taken back there, too.
     open_one = (activated(SMALL), reserved(big), then, ReleaseVoided("big", "test"))
@@ -567,23 +570,26 @@ def test_nothing_comes_before_the_first_policy() -> None:
 
 @pytest.mark.spec("LED-17")
 def test_a_policy_has_its_name_and_a_reason_to_replace_another() -> None:
-    begun, then = activated(SMALL), activated(TIGHTER)
-    assert holds(events(structs.replace(begun, reason=""), then)) == 0
-    breaks(events(structs.replace(begun, name="approved")), "match its name")
+    started, then = activated(SMALL), activated(TIGHTER)
+    assert holds(events(structs.replace(started, reason=""), then)) == 0
+    breaks(events(structs.replace(started, name="approved")), "match its name")
     for reason in ("", "  "):
-        breaks(events(begun, structs.replace(then, reason=reason)), "without a reason")
+        breaks(
+            events(started, structs.replace(then, reason=reason)), "without a reason"
+        )
 
 
 @pytest.mark.spec("LED-17")
 def test_a_plan_of_what_is_not_there_is_found() -> None:
-    begun = (activated(SMALL), reserved(ONE))
+    started = (activated(SMALL), reserved(ONE))
     opened = RoundOpened("one", {"user": 10})
     plan = PlanCommitted("plan", "one", "0" * 64, ("r-1",))
-    assert holds(events(*begun, opened, plan)) == 1
+    assert holds(events(*started, opened, plan)) == 1
     ghost = structs.replace(plan, releases=("r-1", "ghost"))
-    breaks(events(*begun, opened, ghost), "does not exist")
+    breaks(events(*started, opened, ghost), "does not exist")
     breaks(
-        events(*begun, structs.replace(opened, unlocked={"nobody": 1})), "does not have"
+        events(*started, structs.replace(opened, unlocked={"nobody": 1})),
+        "does not have",
     )
 
 
@@ -600,8 +606,8 @@ def test_the_state_at_any_entry_is_told() -> None:
 def test_a_lawless_step_is_found() -> None:
     first = RoundOpened("one", {"user": 10})
     breaks(events(activated(SMALL), first, first), "cannot happen here")
-    told = DisclosureRecorded("x", "a table", (), EVERYTHING, "law", {})
-    breaks(events(activated(SMALL), told, told), "cannot happen here")
+    result = DisclosureRecorded("x", "a table", (), EVERYTHING, "law", {})
+    breaks(events(activated(SMALL), result, result), "cannot happen here")
     breaks(events(activated(SMALL), ReleaseExpired("r-1")), "cannot happen here")
 
 

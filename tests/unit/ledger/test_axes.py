@@ -155,7 +155,7 @@ def test_pairs_have_a_region_for_before_and_one_for_after() -> None:
     before, after = space.regions(swiss, TODAY, timeless=False)
     assert before == (((0, 0), (0, 2), (2, 2)),)
     assert after == (((0, 2), (0, 0), (2, 2)),)
-    assert space.words(((0, 0), (1, 2), (2, 2))) == (
+    assert space.text(((0, 0), (1, 2), (2, 2))) == (
         "between country CH and country DE or FR, group 2"
     )
 
@@ -169,7 +169,7 @@ def test_pairs_have_a_region_for_before_and_one_for_after() -> None:
     ((*EVERY, (24322, FAR), (3, 3)), "from 2026-11, group 3"),
 ])  # fmt: skip
 def test_a_cell_in_words(box: tuple[tuple[int, int], ...], expected: str) -> None:
-    assert MONTH.words(box) == expected
+    assert MONTH.text(box) == expected
 
 
 @pytest.mark.parametrize("period", PERIODS)

@@ -87,10 +87,10 @@ def test_bytes_differ_where_anything_but_the_part_does() -> None:
 # --- what is found at a glance, or was asked before, is what is found slowly ----------
 
 
-def outcome(balances: Balances, asked: RecordedRelease) -> object:
-    verdict = decide(balances, asked, TODAY)
-    told = verdict.losses, verdict.blocking, verdict.rounded, verdict.uncovered
-    return verdict.allowed, told
+def outcome(balances: Balances, request: RecordedRelease) -> object:
+    verdict = decide(balances, request, TODAY)
+    result = verdict.losses, verdict.blocking, verdict.rounded, verdict.uncovered
+    return verdict.allowed, result
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "substitute", "any-change"])
@@ -109,18 +109,18 @@ def test_a_glance_says_what_a_long_look_says(
     for _ in range(examples(3)):
         balances = Balances(compiled)
         for number in range(40):
-            asked = priced(narrow(rng, number), compiled)
-            quickly = outcome(balances, asked)
+            request = priced(narrow(rng, number), compiled)
+            quickly = outcome(balances, request)
             with monkeypatch.context() as patched:
                 patched.setattr(deciding, "_FEW", 0)
-                assert outcome(balances, asked) == quickly
+                assert outcome(balances, request) == quickly
                 fresh = Balances(compiled)  # It remembers nothing.
                 fresh._families = balances._families
-                assert outcome(fresh, read_again(asked)) == quickly
-            verdict = decide(balances, asked, TODAY)
+                assert outcome(fresh, read_again(request)) == quickly
+            verdict = decide(balances, request, TODAY)
             allowed.append(verdict.allowed)
             if verdict.allowed:
-                balances.charge(asked, TODAY)
+                balances.charge(request, TODAY)
     assert min(allowed.count(True), allowed.count(False)) > 10
     if neighbors == "add-remove":  # Else hardly any release touches one cell only.
         assert min(glances.count(True), glances.count(False)) > 10

@@ -24,7 +24,7 @@ from modicum.core.errors import InvariantError
 from modicum.ledger import Balances, decide
 from modicum.ledger.bulk import EngineOf, QuickBalances, numba_engine
 from modicum.ledger.bulk.layout import ALWAYS, NEVER, layout_of
-from modicum.ledger.decision.balances import brought
+from modicum.ledger.decision.balances import reserved_releases
 from modicum.ledger.decision.decide import allows
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
@@ -139,7 +139,7 @@ def test_mechanisms_of_one_release_count_together(
     before = rng.choice([0, 0, rng.randrange(count)])
     history = RecordedRelease("before", "0" * 64, {}, {}, parts[:before])
     release = RecordedRelease("now", "0" * 64, {}, {}, parts[before:])
-    expected = decide(Balances(compiled, brought([history])), release).allowed
+    expected = decide(Balances(compiled, reserved_releases([history])), release).allowed
     for kernel in engines.values():
         quick = QuickBalances(compiled, [history], kernel=kernel)
         assert quick.allows(release) == expected

@@ -307,12 +307,12 @@ def test_every_coordinate_of_every_loss_counts(which: str) -> None:
             if isinstance(event.body, PolicyActivated):
                 policy = compiled(event.body.text).policy
             continue
-        words = policy.vocabulary
-        check.check(release, words, seq, 2)
+        texts = policy.vocabulary
+        check.check(release, texts, seq, 2)
         for place in (one for one in places(which) if one.seq == seq):
             with pytest.raises(UnderstatedError):
-                check.check(changed_loss(release, place, -1), words, seq, 2)
-            check.check(changed_loss(release, place, 1), words, seq, 2)
+                check.check(changed_loss(release, place, -1), texts, seq, 2)
+            check.check(changed_loss(release, place, 1), texts, seq, 2)
     assert check.unpriced == Unpriced()
 
 
@@ -388,8 +388,8 @@ def test_a_loss_that_is_left_out_is_found_but_in_the_first_version() -> None:
     with pytest.raises(UnderstatedError, match="it states no loss for `user`"):
         audited_with(none)
     # It is charged without limit.
-    words = compiled(audited.ASKING).policy.vocabulary
-    Repricing().check(none, words, 2, 1)
+    texts = compiled(audited.ASKING).policy.vocabulary
+    Repricing().check(none, texts, 2, 1)
 
 
 @pytest.mark.spec("AUD-9")
@@ -413,8 +413,8 @@ def test_numbers_that_no_file_can_hold_are_priced_again(
     mechanism: dict[str, Any],
 ) -> None:
     policy = compiled(audited.ASKING)
-    asked = {"name": "thirds", "attributes": ["age"], **mechanism}
-    release = price_release({"release": "r-1", "mechanisms": [asked]}, policy)
+    request = {"name": "thirds", "attributes": ["age"], **mechanism}
+    release = price_release({"release": "r-1", "mechanisms": [request]}, policy)
     assert audited_with(release).unpriced == Unpriced()
 
 
@@ -440,18 +440,18 @@ def test_a_loss_for_any_change_holds_for_fewer() -> None:
     assert release is not None
     (one,) = release.mechanisms
     assert one.neighbors == {"user": "any-change", "house": "substitute"}
-    words = compiled(TIMED).policy.vocabulary
+    texts = compiled(TIMED).policy.vocabulary
 
     def stated(**neighbors: Any) -> RecordedRelease:
         other = replace(one, neighbors={**one.neighbors, **neighbors})
         return structs.replace(release, mechanisms=(other,))
 
-    Repricing().check(stated(user="substitute"), words, 2, 2)
+    Repricing().check(stated(user="substitute"), texts, 2, 2)
     fewer = replace(one, neighbors={"house": "substitute"})
-    Repricing().check(structs.replace(release, mechanisms=(fewer,)), words, 2, 2)
+    Repricing().check(structs.replace(release, mechanisms=(fewer,)), texts, 2, 2)
     for wrong in (stated(house="any-change"), stated(day="substitute")):
         with pytest.raises(UnderstatedError, match="neighbors"):
-            Repricing().check(wrong, words, 2, 2)
+            Repricing().check(wrong, texts, 2, 2)
 
 
 # --- samples --------------------------------------------------------------------------
@@ -528,13 +528,13 @@ STRANGE: tuple[tuple[dict[str, Any], str], ...] = (
 def test_what_this_version_does_not_know_hides_no_loss(
     changes: dict[str, Any], said: str, hidden: bool
 ) -> None:
-    strange = again_described(**changes)
+    unexpected = again_described(**changes)
     if hidden:
-        (one,) = strange.mechanisms
+        (one,) = unexpected.mechanisms
         low = replace(one, losses={"user": NOTHING})
-        strange = structs.replace(strange, mechanisms=(low,))
+        unexpected = structs.replace(unexpected, mechanisms=(low,))
     with pytest.raises(UnknownDescriptionError) as caught:
-        audited_with(strange)
+        audited_with(unexpected)
     (problem,) = caught.value.problems
     assert caught.value.seq == 2
     assert problem.message.startswith(
@@ -548,10 +548,10 @@ def test_what_this_version_does_not_know_hides_no_loss(
 @pytest.mark.spec("AUD-9")
 @pytest.mark.parametrize("kind", [ReleaseReserved, ReleaseDenied])
 def test_no_entry_that_brings_a_release_in_may_say_it(kind: type[Body]) -> None:
-    strange = again_described(kind="pld")
-    body: Body = ReleaseReserved(strange, DIGEST, audited.LATER)
+    unexpected = again_described(kind="pld")
+    body: Body = ReleaseReserved(unexpected, DIGEST, audited.LATER)
     if kind is ReleaseDenied:
-        body = ReleaseDenied(strange, DIGEST, ("global @standard",))
+        body = ReleaseDenied(unexpected, DIGEST, ("global @standard",))
     with pytest.raises(UnknownDescriptionError, match="entry 2"):
         audit(sealed([activated(audited.ASKING), body]))
 
@@ -559,8 +559,8 @@ def test_no_entry_that_brings_a_release_in_may_say_it(kind: type[Body]) -> None:
 @pytest.mark.spec("AUD-9")
 @pytest.mark.parametrize(("changes", "said"), STRANGE)
 def test_in_the_first_version_it_is_counted(changes: dict[str, Any], said: str) -> None:
-    strange = first_version.described(ONE, **changes)
-    found = audited_first(strange)
+    unexpected = first_version.described(ONE, **changes)
+    found = audited_first(unexpected)
     assert (found.releases, len(found.first)) == (1, 1)
     assert found.first[0].why.startswith(said)
 
@@ -580,16 +580,17 @@ def test_the_first_few_are_named() -> None:
 
 @pytest.mark.spec("AUD-9")
 def test_two_strange_mechanisms_are_one_release() -> None:
-    strange = first_version.described(ONE, kind="pld")
-    (one,) = strange.mechanisms
+    unexpected = first_version.described(ONE, kind="pld")
+    (one,) = unexpected.mechanisms
     second = replace(one, description={**one.description, "name": "second"})
     assert (
-        audited_first(structs.replace(strange, mechanisms=(one, second))).releases == 1
+        audited_first(structs.replace(unexpected, mechanisms=(one, second))).releases
+        == 1
     )
     low = replace(TWIN, losses={"user": NOTHING})
     third = replace(low, description={**low.description, "name": "third"})
     with pytest.raises(UnderstatedError, match="`third`"):
-        audited_first(structs.replace(strange, mechanisms=(one, third)))
+        audited_first(structs.replace(unexpected, mechanisms=(one, third)))
 
 
 @pytest.mark.spec("AUD-9")
@@ -620,11 +621,11 @@ def audited_first(release: RecordedRelease) -> Unpriced:
 
 
 def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[RecordedMechanism] = []
+    review: list[RecordedMechanism] = []
     refuse_less = repricing._refuse_less
 
     def counted(one: RecordedMechanism, priced: Mapping[str, Loss]) -> None:
-        looked.append(one)
+        review.append(one)
         refuse_less(one, priced)
 
     priced: list[object] = []
@@ -647,5 +648,5 @@ def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
     ]
     report = audit(sealed(happened))
     assert report.entries == 42
-    assert len(looked) == 3
+    assert len(review) == 3
     assert len(priced) == 3

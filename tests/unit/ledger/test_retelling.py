@@ -41,19 +41,21 @@ def in_region(*values: str) -> Part:
 
 @pytest.mark.spec("POL-14")
 def test_a_part_is_told_from_the_policy_that_held_then() -> None:
-    told = words(COARSE, FINE)
-    assert told.part(in_region("EU"), 2) == in_region("DE", "FR")
-    assert told.part(in_region("EU"), 10) == in_region("DE", "FR")
-    assert told.part(in_region("DE"), 12) == in_region("DE")  # In these words already.
-    assert told.part(Part(), 2) == Part()
+    result = words(COARSE, FINE)
+    assert result.part(in_region("EU"), 2) == in_region("DE", "FR")
+    assert result.part(in_region("EU"), 10) == in_region("DE", "FR")
+    assert result.part(in_region("DE"), 12) == in_region(
+        "DE"
+    )  # In these words already.
+    assert result.part(Part(), 2) == Part()
 
 
 @pytest.mark.spec("POL-14")
 def test_a_policy_that_comes_back_is_another_step() -> None:
-    told = words(COARSE, FINE, COARSE)
-    assert told.part(in_region("EU"), 2) == in_region("EU")
-    assert told.part(in_region("FR"), 15) == in_region("EU")
-    assert told.part(in_region("US"), 15) == in_region("US")
+    result = words(COARSE, FINE, COARSE)
+    assert result.part(in_region("EU"), 2) == in_region("EU")
+    assert result.part(in_region("FR"), 15) == in_region("EU")
+    assert result.part(in_region("US"), 15) == in_region("US")
 
 
 SWAPPED = by_region("{values: [EU, US], was: {EU: US, US: EU}}")
@@ -63,9 +65,9 @@ TIDIED = by_region("{values: [EU, US, JP]}")
 @pytest.mark.spec("POL-14")
 def test_whether_a_step_is_made_again_by_going_back_is_not_known() -> None:
     assert words(TIDIED, SWAPPED).part(in_region("EU"), 2) == in_region("US")
-    told = words(SWAPPED, TIDIED, SWAPPED)
-    assert told.part(in_region("EU"), 2) == in_region("EU", "US")
-    assert told.part(in_region("EU"), 25) == in_region("EU")
+    result = words(SWAPPED, TIDIED, SWAPPED)
+    assert result.part(in_region("EU"), 2) == in_region("EU", "US")
+    assert result.part(in_region("EU"), 25) == in_region("EU")
 
 
 def timed(clock: str, *, static: bool = False) -> str:
@@ -94,35 +96,35 @@ def test_periods_that_meant_something_else_stand_for_all_of_time(
     assert "diagnosis" in one.attributes
     part = Part(periods=((739000, 739001),))
     named = structs.replace(release, mechanisms=(replace(one, part=part),))
-    told = words(*policies)
-    assert told.release(named, 2).mechanisms[0].part == (part if kept else Part())
+    result = words(*policies)
+    assert result.release(named, 2).mechanisms[0].part == (part if kept else Part())
     # What the last policy held itself, it means as it says.
-    assert told.release(named, 10 * (len(policies) - 1) + 2) == named
+    assert result.release(named, 10 * (len(policies) - 1) + 2) == named
 
 
 @pytest.mark.spec("POL-14")
 def test_a_policy_that_is_only_tried_is_the_last_step() -> None:
-    told = words(COARSE, present=FINE)
-    assert told.part(in_region("EU"), 2) == in_region("DE", "FR")
+    result = words(COARSE, present=FINE)
+    assert result.part(in_region("EU"), 2) == in_region("DE", "FR")
 
 
 @pytest.mark.spec("POL-14")
 def test_what_an_unreadable_policy_said_stands_for_all() -> None:
-    told = words(COARSE, "modicum: policy/v0", COARSE)
-    assert told.part(in_region("EU"), 2) == Part()
-    assert told.part(in_region("EU"), 25) == in_region("EU")
+    result = words(COARSE, "modicum: policy/v0", COARSE)
+    assert result.part(in_region("EU"), 2) == Part()
+    assert result.part(in_region("EU"), 25) == in_region("EU")
 
 
 def test_only_the_parts_of_a_release_change() -> None:
     release = recorded()
-    told = words(COARSE, FINE)
-    assert told.release(release, 2) is release
+    result = words(COARSE, FINE)
+    assert result.release(release, 2) is release
     (one,) = release.mechanisms
     parted = structs.replace(release, mechanisms=(replace(one, part=in_region("EU")),))
-    now = told.release(parted, 2)
+    now = result.release(parted, 2)
     assert now.mechanisms[0].part == in_region("DE", "FR")
     again = structs.replace(
         now, mechanisms=(replace(now.mechanisms[0], part=in_region("EU")),)
     )
     assert again == parted
-    assert told.release(parted, 12) is parted
+    assert result.release(parted, 12) is parted

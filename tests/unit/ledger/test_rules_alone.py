@@ -124,10 +124,10 @@ def test_as_many_cells_as_deny_are_told() -> None:
     )
     verdict = decide(Balances(policy("0.2")), asked, TODAY)
     decision = Decision("asked", verdict, "checked", "alone", "", True, 0, "")
-    told = decision.to_dict()["losses"]
-    assert isinstance(told, Sequence)
+    document = decision.to_dict()["losses"]
+    assert isinstance(document, Sequence)
     # Those of CH and of DE, each apart from who was born in 1991.
-    assert [one["cells_denying"] for one in told] == [4, 0]
+    assert [one["cells_denying"] for one in document] == [4, 0]
 
 
 # --- too fine by itself ---------------------------------------------------------------
@@ -157,8 +157,8 @@ def test_a_release_that_is_too_fine_by_itself_is_said_to_be(
     assert coarse.rounded == ("user-month",)
     decision = Decision("fine", coarse, "checked", "alone", "", True, 0, "")
     assert decision.to_dict()["rounded"] == ["user-month"]
-    said = decision.explain()
-    assert "note: the cells of user-month are too many to separate" in said
+    text = decision.explain()
+    assert "note: the cells of user-month are too many to separate" in text
 
 
 def test_a_unit_is_named_once_whoever_was_charged_for_more(

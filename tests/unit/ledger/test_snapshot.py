@@ -155,8 +155,8 @@ def test_what_an_event_changes_is_told_once() -> None:
         change = state.apply(Event(NOON, "tester", body), f"{number:064}")
         if change is not None:
             changes.append(change)
-    told = [(one.release.id, one.seq, one.taken_back) for one in changes]
-    assert told == [
+    result = [(one.release.id, one.seq, one.taken_back) for one in changes]
+    assert result == [
         ("open", 2, False),
         ("published", 3, False),
         ("canceled", 6, False),

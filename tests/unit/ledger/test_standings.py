@@ -48,7 +48,7 @@ def random_history(rng: random.Random, steps: int) -> tuple[Standings, list[Stan
         status = rng.choice([ReleaseStatus.RESERVED] * 4 + [ReleaseStatus.RECORDED])
         over = at(rng.randrange(60)) if status is ReleaseStatus.RESERVED else ""
         plain.append(standing(len(plain), status, over))
-        columns.bring_in(plain[-1])
+        columns.add(plain[-1])
     return columns, plain
 
 
@@ -84,7 +84,7 @@ def test_columns_survive_being_written(seed: int, steps: int) -> None:
     assert list(again.values()) == plain
     assert (again.digest(), again.counted) == (columns.digest(), columns.counted)
     assert again.due(at(59)) == columns.due(at(59))
-    again.bring_in(standing(9999, ReleaseStatus.RESERVED, at(30)))
+    again.add(standing(9999, ReleaseStatus.RESERVED, at(30)))
     assert "r-9999" in again.due(at(30))
 
 
@@ -111,7 +111,7 @@ def test_the_digest_tells_any_two_standings_apart(
     values = {name: getattr(old, name) for name in names} | {change: fields[change]}
     other = Standings()
     for one in (*plain[:place], Standing(**values), *plain[place + 1 :]):
-        other.bring_in(one)
+        other.add(one)
     assert other.digest() != columns.digest()
 
 
@@ -136,7 +136,7 @@ def test_a_content_that_is_no_digest_is_refused_and_leaves_no_trace() -> None:
     for content in ("", "00", "x" * 64):
         wrong = Standing("r", content, ReleaseStatus.RECORDED, "", 1, 1)
         with pytest.raises(ValueError, match=r"SHA-256|hex"):
-            columns.bring_in(wrong)
+            columns.add(wrong)
     assert len(columns) == 0
 
 
@@ -145,7 +145,7 @@ def test_a_standing_takes_little_room() -> None:
     tracemalloc.start()
     columns = Standings()
     for number in range(count):
-        columns.bring_in(standing(number, ReleaseStatus.RECORDED))
+        columns.add(standing(number, ReleaseStatus.RECORDED))
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert taken < 250 * count

@@ -63,7 +63,7 @@ def test_whatever_is_not_refused_is_planned(solver: str, blocks: bool) -> None:
             else:
                 count = run.total()
                 assert count.utility == count.accepted * utility > 0
-                assert count.utility_asked == count.asked * utility
+                assert count.utility_asked == count.requested * utility
                 outcomes.add("planned")
     assert outcomes == {"planned", "the budget", "the utility of a request"}
 

@@ -25,7 +25,7 @@ both = pytest.mark.parametrize("engine_of", ENGINES, ids=["numpy", "numba"])
 
 def problem_of(
     left: list[list[list[int]]],
-    asks: list[tuple[int, list[int], list[tuple[int, int]]]],
+    requests: list[tuple[int, list[int], list[tuple[int, int]]]],
     *,
     coordinates: int = 1,
     line: list[int] | None = None,
@@ -34,16 +34,16 @@ def problem_of(
 
     Args:
         left: The rows of each place.
-        asks: The weight, the cost and the runs of each request.
+        requests: The weight, the cost and the runs of each request.
         coordinates: Of costs.
         line: By place; all on one if left out.
     """
     rows = [row for place in left for row in place]
-    runs = [run for _, _, own in asks for run in own]
+    runs = [run for _, _, own in requests for run in own]
     return Problem(
-        weights=integers([weight for weight, _, _ in asks], len(asks)),
-        costs=integers([cost for _, cost, _ in asks], len(asks), coordinates),
-        run_first=integers(np.cumsum([0, *(len(own) for _, _, own in asks)])),
+        weights=integers([weight for weight, _, _ in requests], len(requests)),
+        costs=integers([cost for _, cost, _ in requests], len(requests), coordinates),
+        run_first=integers(np.cumsum([0, *(len(own) for _, _, own in requests)])),
         run_start=integers([start for start, _ in runs]),
         run_stop=integers([stop for _, stop in runs]),
         row_first=integers(np.cumsum([0, *map(len, left)])),
@@ -101,8 +101,12 @@ def test_every_row_may_let_a_cost_pass_at_a_coordinate_of_its_own(
     engine_of: EngineOf,
 ) -> None:
     left = [[[5, 0], [0, 5]], [], [[0, 5]]]
-    asks = [(1, [4, 4], [(0, 1), (2, 3)]), (1, [2, 2], [(0, 3)]), (1, [1, 9], [(2, 3)])]
-    problem = problem_of(left, asks, coordinates=2)
+    requests = [
+        (1, [4, 4], [(0, 1), (2, 3)]),
+        (1, [2, 2], [(0, 3)]),
+        (1, [1, 9], [(2, 3)]),
+    ]
+    problem = problem_of(left, requests, coordinates=2)
     engine = engine_of(problem)
     assert engine.alone().tolist() == [True, True, False]
     assert engine.greedy(integers([0, 1, 2])).tolist() == [True, False, False]
@@ -116,8 +120,8 @@ def test_every_row_may_let_a_cost_pass_at_a_coordinate_of_its_own(
 def test_where_nothing_is_charged_or_left_nothing_is_turned_away(
     engine_of: EngineOf,
 ) -> None:
-    asks = [(1, [7], [(1, 2)]), (1, [INFINITE], []), (1, [1], [(0, 1)])]
-    problem = problem_of([[[-3]], []], asks)
+    requests = [(1, [7], [(1, 2)]), (1, [INFINITE], []), (1, [1], [(0, 1)])]
+    problem = problem_of([[[-3]], []], requests)
     assert engine_of(problem).alone().tolist() == [True, True, False]
     assert dpk(problem, engine_of).tolist() == [True, True, False]
 
@@ -128,8 +132,8 @@ def test_segments_join_all_places_of_a_line_with_the_same_requests(
     engine_of: EngineOf,
 ) -> None:
     left = [[[9], [6]], [[1]], [[5]], [[3]], [[2]]]
-    asks = [(1, [4], [(0, 1), (2, 4)]), (1, [5], [(0, 1), (2, 4)])]
-    problem = problem_of(left, asks, line=[0, 0, 0, 1, 1])
+    requests = [(1, [4], [(0, 1), (2, 4)]), (1, [5], [(0, 1), (2, 4)])]
+    problem = problem_of(left, requests, line=[0, 0, 0, 1, 1])
     everybody = np.ones(2, np.bool_)
     contests = engine_of(problem).contests(everybody)
     assert contests.segment.tolist() == [0, -1, 0, 1, -1]
@@ -148,14 +152,14 @@ def test_of_coordinates_that_hold_as_much_the_last_is_favored(
     engine_of: EngineOf,
 ) -> None:
     whole = [(0, 1)]
-    for asks, left, best in (
+    for requests, left, best in (
         ([(2, [1, 1, 9], whole), (2, [1, 1, 9], whole)], [1, 1, 1], 1),
         ([(2, [1, 1, 1], whole), (3, [1, 9, 1], whole)], [1, 1, 1], 2),
         ([(2, [1, 1, 9], whole), (3, [1, 9, 9], whole)], [1, 1, 1], 0),
         ([(0, [1, 1, 9], whole), (0, [1, 1, 9], whole)], [1, 1, 1], 2),
         ([(1, [9, 9, 9], whole), (1, [9, 9, 9], whole)], [1, 1, 1], 2),
     ):
-        problem = problem_of([[left]], asks, coordinates=3)
+        problem = problem_of([[left]], requests, coordinates=3)
         alive = np.ones(2, np.bool_)
         engine = engine_of(problem)
         contests = engine.contests(alive)
@@ -166,13 +170,13 @@ def test_of_coordinates_that_hold_as_much_the_last_is_favored(
 @pytest.mark.spec("PLAN-4")
 def test_the_knapsack_is_filled_exactly_where_it_matters(engine_of: EngineOf) -> None:
     whole = [(0, 1)]
-    asks = [
+    requests = [
         (60, [6, 9], whole),
         (49, [5, 99], whole),
         (49, [5, 99], whole),
         (30, [4, 1], whole),
     ]
-    problem = problem_of([[[10, 10]]], asks, coordinates=2)
+    problem = problem_of([[[10, 10]]], requests, coordinates=2)
     alive = np.ones(4, np.bool_)
     engine = engine_of(problem)
     # By density, either holds 60 + 30; at best, coordinate 0 holds 49 + 49.
@@ -185,8 +189,8 @@ def test_the_knapsack_is_filled_exactly_where_it_matters(engine_of: EngineOf) ->
 
 def test_loops_are_compiled_once_however_arrays_lie_in_memory() -> None:
     """Compiling takes seconds, and numba does so for every kind of array it meets."""
-    asks = [(1, [2, 3], [(0, 1)]), (1, [3, 2], [(0, 1)]), (2, [3, 3], [(0, 1)])]
-    problem = problem_of([[[4, 4]]], asks, coordinates=2)
+    requests = [(1, [2, 3], [(0, 1)]), (1, [3, 2], [(0, 1)]), (2, [3, 3], [(0, 1)])]
+    problem = problem_of([[[4, 4]]], requests, coordinates=2)
     expected = dpk(problem, NumbaEngine)
     loop: Any = knapsacks.favored
     before = len(loop.signatures)
@@ -228,11 +232,11 @@ def test_marks_that_cancel_out_cannot_be_picked() -> None:
     gang = [request for request in range(65) if chosen >> request & 1]
     marks = [int(segments.mixed(request, salt)) for request in gang]
     assert np.bitwise_xor.reduce(np.array(marks, np.uint64)) == 0
-    asks = [
+    requests = [
         (1, [10], [(1, 2)] if request in gang else [])
         for request in range(max(gang) + 1)
     ]
-    problem = problem_of([[[1000]], [[25]]], [*asks, (1000, [20], [(0, 2)])])
+    problem = problem_of([[[1000]], [[25]]], [*requests, (1000, [20], [(0, 2)])])
     plans = [dpk(problem, engine_of) for engine_of in ENGINES]
     assert plans[0].tolist() == plans[1].tolist()
     assert plans[0][-1]

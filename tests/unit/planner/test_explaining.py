@@ -85,9 +85,9 @@ def test_there_are_obstacles_exactly_if_the_request_does_not_fit(
                 for cost, rest in zip(costs[request], spent[place], strict=True)
             )
         ]
-        told = why_not(problem, accepted, int(request))
-        assert sorted(one.place for one in told) == blocked
-        for one in told:
+        result = why_not(problem, accepted, int(request))
+        assert sorted(one.place for one in result) == blocked
+        for one in result:
             assert one.alone == (
                 not any(
                     cost <= rest

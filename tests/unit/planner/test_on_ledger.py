@@ -118,7 +118,7 @@ def test_a_problem_has_only_cells_that_cannot_let_everybody_pass() -> None:
     )
     assert found.coordinates == (("user", RHO),)
     assert found.problem.places == 1
-    assert found.cell_words(0) == "country CH"
+    assert found.cell_text(0) == "country CH"
     assert found.problem.left.tolist() == [[10 * ONE]]
     assert found.problem.full.tolist() == [[10 * ONE]]
     assert found.problem.costs.tolist() == [[6 * ONE], [5 * ONE], [0], [0]]
@@ -255,13 +255,13 @@ def test_what_is_unlocked_depends_on_the_group() -> None:
 
 def test_a_round_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     requests = release("a", mechanism(6)), release("b", mechanism(6))
-    coordinates = len(problem(*requests).asked[0].coordinates)
+    coordinates = len(problem(*requests).demands[0].coordinates)
     # Each request costs both units something in a segment; one row is for all units.
-    asked, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
-    assert asked < rows
+    request, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
+    assert request < rows
     monkeypatch.setattr(presolve, "NUMBERS_MAX", rows)
     assert problem(*requests).problem.places == 1
-    for too_few in (rows - 1, asked - 1):
+    for too_few in (rows - 1, request - 1):
         monkeypatch.setattr(presolve, "NUMBERS_MAX", too_few)
         with pytest.raises(InputError, match="too many cells") as caught:
             problem(*requests)
@@ -455,13 +455,15 @@ def test_a_plan_that_is_watched_is_the_same_and_can_be_ended_at_each_step(
     assert 0 <= steps[0] <= steps[-1] < 1
     assert len([one for one in steps if one >= 0.5]) == len(requests)
     for last in range(len(steps)):
-        told: list[float] = []
+        result: list[float] = []
 
-        def end(progress: float, told: list[float] = told, last: int = last) -> None:
-            told.append(progress)
-            if len(told) > last:
+        def end(
+            progress: float, result: list[float] = result, last: int = last
+        ) -> None:
+            result.append(progress)
+            if len(result) > last:
                 raise Enough
 
         with pytest.raises(Enough):
             plan(Means(on_step=end))
-        assert told == steps[: last + 1]
+        assert result == steps[: last + 1]

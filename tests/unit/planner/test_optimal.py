@@ -44,10 +44,10 @@ def best_by_trying(problem: Problem) -> int:
     n = problem.requests
     choices = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     costs = np.minimum(problem.costs, 10**17 + 1)
-    asked = [places_of(problem, request) for request in range(n)]
+    proposal = [places_of(problem, request) for request in range(n)]
     passes = np.ones(len(choices), np.bool_)
     for place in range(problem.places):
-        here = np.array([place in own for own in asked], np.int64)
+        here = np.array([place in own for own in proposal], np.int64)
         spent = choices @ (here[:, None] * costs)
         for left in problem.left[
             problem.row_first[place] : problem.row_first[place + 1]
@@ -72,8 +72,8 @@ def rounds(count: int) -> list[Problem]:
         if number % 3 == 0:
             life = RingLife.drawn(rng)
             for _ in range(rng.randint(0, 2)):
-                problem, _, asks, ranges = life.round(rng.randint(1, 6))
-                life.close(problem, asks, ranges, dpk(problem, NumpyEngine))
+                problem, _, requests, ranges = life.round(rng.randint(1, 6))
+                life.close(problem, requests, ranges, dpk(problem, NumpyEngine))
             found.append(life.round(rng.randint(1, 9))[0])
         elif number % 3 == 1:
             found.append(some_problem(rng, SMALL))
@@ -191,13 +191,13 @@ def test_a_program_that_was_not_solved_to_its_end_bounds_nothing(
         return replace(answer, bound=said, finished=False)
 
     monkeypatch.setattr(searching, "solve", stopped)
-    told = 0
+    result = 0
     for problem in rounds(counted(30)):
         optimum = optimal(problem, NumpyEngine(problem), seconds=60, gap=0)
         checked(problem, optimum)
         assert optimum.bound >= best_by_trying(problem)
-        told += optimum.gap > 0
-    assert told > 3
+        result += optimum.gap > 0
+    assert result > 3
 
 
 def large() -> Problem:
@@ -247,12 +247,12 @@ def test_a_round_without_requests() -> None:
     assert (optimum.weight, optimum.bound, optimum.proven) == (0, 0, True)
 
 
-def round_of(left: list[list[int]], asks: list[tuple[int, list[int]]]) -> Problem:
+def round_of(left: list[list[int]], requests: list[tuple[int, list[int]]]) -> Problem:
     """Return a round of one place, of which all requests ask."""
-    n, rows = len(asks), len(left)
+    n, rows = len(requests), len(left)
     return Problem(
-        weights=integers([weight for weight, _ in asks]),
-        costs=integers([cost for _, cost in asks]),
+        weights=integers([weight for weight, _ in requests]),
+        costs=integers([cost for _, cost in requests]),
         run_first=np.arange(n + 1),
         run_start=np.zeros(n, np.int64),
         run_stop=np.ones(n, np.int64),

@@ -12,21 +12,21 @@ from modicum.planner.allocation.problem_reduction import Narrowed, narrowed
 
 
 def found(
-    left: list[list[list[int]]], asks: list[tuple[list[int], int, int]]
+    left: list[list[list[int]]], requests: list[tuple[list[int], int, int]]
 ) -> Narrowed:
     """Return what is in dispute.
 
     Args:
         left: The rows of each place.
-        asks: The cost of each request, its first place and the one after its last.
+        requests: The cost of each request, its first place and the one after its last.
     """
     rows = [row for place in left for row in place]
     problem = Problem(
-        weights=integers([1 for _ in asks]),
-        costs=integers([cost for cost, _, _ in asks]),
-        run_first=np.arange(len(asks) + 1),
-        run_start=integers([start for _, start, _ in asks]),
-        run_stop=integers([stop for _, _, stop in asks]),
+        weights=integers([1 for _ in requests]),
+        costs=integers([cost for cost, _, _ in requests]),
+        run_first=np.arange(len(requests) + 1),
+        run_start=integers([start for _, start, _ in requests]),
+        run_stop=integers([stop for _, _, stop in requests]),
         row_first=integers(np.cumsum([0, *map(len, left)])),
         left=integers(rows),
         block=np.zeros(len(rows), np.int64),
@@ -42,7 +42,7 @@ def test_who_meets_no_row_that_binds_does_not_compete() -> None:
     )
     assert it.requests.tolist() == [0, 1]
     assert it.row.tolist() == [0]
-    assert it.asked.tolist() == [[4]]
+    assert it.demands.tolist() == [[4]]
     assert [array.tolist() for array in it.meetings()] == [[0, 1], [0, 0]]
 
 
@@ -64,8 +64,8 @@ def test_a_row_of_fewer_requests_with_no_less_left_is_out() -> None:
 
 
 def test_requests_that_end_and_begin_at_a_place_are_told_apart() -> None:
-    asks = [([3], 0, 1), ([3], 0, 1), ([3], 1, 2), ([3], 1, 2)]
-    it = found([[[5]], [[5]]], asks)
+    requests = [([3], 0, 1), ([3], 0, 1), ([3], 1, 2), ([3], 1, 2)]
+    it = found([[[5]], [[5]]], requests)
     assert it.row.tolist() == [0, 1]
     assert [array.tolist() for array in it.meetings()] == [[0, 1, 2, 3], [0, 0, 1, 1]]
 
@@ -80,15 +80,21 @@ def test_a_coordinate_that_never_holds_alone_is_out() -> None:
 
 def test_shares_are_compared_exactly() -> None:
     large = 2**52
-    asks = [([large + 1, large], 0, 1), ([large, large], 0, 1)]
+    requests = [([large + 1, large], 0, 1), ([large, large], 0, 1)]
     # As floats, both coordinates are alike to the last digit.
-    assert simpler(found([[[large + 1] * 2]], asks)).left.tolist() == [[-1, large + 1]]
-    asks = [([large, large + 1], 0, 1), ([large, large], 0, 1)]
-    assert simpler(found([[[large + 1] * 2]], asks)).left.tolist() == [[large + 1, -1]]
-    asks = [([large + 1, large], 0, 1), ([large, large + 1], 0, 1)]
-    assert simpler(found([[[large + 1] * 2]], asks)).left.tolist() == [[large + 1] * 2]
+    assert simpler(found([[[large + 1] * 2]], requests)).left.tolist() == [
+        [-1, large + 1]
+    ]
+    requests = [([large, large + 1], 0, 1), ([large, large], 0, 1)]
+    assert simpler(found([[[large + 1] * 2]], requests)).left.tolist() == [
+        [large + 1, -1]
+    ]
+    requests = [([large + 1, large], 0, 1), ([large, large + 1], 0, 1)]
+    assert simpler(found([[[large + 1] * 2]], requests)).left.tolist() == [
+        [large + 1] * 2
+    ]
 
 
 def test_a_coordinate_of_which_nothing_is_left_holds_for_costs_of_nothing() -> None:
-    asks = [([0, 9], 0, 1), ([3, 5], 0, 1), ([0, 4], 0, 1)]
-    assert simpler(found([[[0, 5]]], asks)).left.tolist() == [[0, 5]]
+    requests = [([0, 9], 0, 1), ([3, 5], 0, 1), ([0, 4], 0, 1)]
+    assert simpler(found([[[0, 5]]], requests)).left.tolist() == [[0, 5]]

@@ -78,9 +78,11 @@ class Line:
         )
 
 
-def elements(asks: LineDemands, request: int) -> set[int]:
-    runs = range(int(asks.first[request]), int(asks.first[request + 1]))
-    return {e for k in runs for e in range(int(asks.start[k]), int(asks.stop[k]))}
+def elements(requests: LineDemands, request: int) -> set[int]:
+    runs = range(int(requests.first[request]), int(requests.first[request + 1]))
+    return {
+        e for k in runs for e in range(int(requests.start[k]), int(requests.stop[k]))
+    }
 
 
 @pytest.mark.parametrize(
@@ -97,9 +99,12 @@ def test_a_part_of_the_ring_in_some_accounts(
     start: int, width: int, accounts: list[int], expected: list[tuple[int, int]]
 ) -> None:
     ranges = Ranges(10, np.array([start]), np.array([width]))
-    asks = demands_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
-    assert list(zip(asks.start.tolist(), asks.stop.tolist(), strict=True)) == expected
-    assert asks.first.tolist() == [0, len(expected)]
+    requests = demands_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
+    assert (
+        list(zip(requests.start.tolist(), requests.stop.tolist(), strict=True))
+        == expected
+    )
+    assert requests.first.tolist() == [0, len(expected)]
 
 
 @pytest.mark.spec("PLAN-3")
@@ -141,16 +146,16 @@ def test_every_clause_of_every_rule_has_left_what_is_open_less_what_was_charged(
 def _found(problem: Problem, batch: Batch) -> dict[int, set[tuple[int, ...]]]:
     """Return the rows at each element that somebody asks for."""
     cuts = batch.asks.cuts().tolist()
-    asked = sorted(
+    request = sorted(
         {e for i in range(problem.requests) for e in elements(batch.asks, i)}
     )
-    pieces = sorted({sum(cut <= e for cut in cuts) for e in asked})
+    pieces = sorted({sum(cut <= e for cut in cuts) for e in request})
     assert len(pieces) == problem.places
     found: dict[int, set[tuple[int, ...]]] = {}
-    for element in asked:
+    for element in request:
         place = pieces.index(sum(cut <= element for cut in cuts))
-        asking = {i for i in range(problem.requests) if place in _places(problem, i)}
-        assert asking == {
+        requester = {i for i in range(problem.requests) if place in _places(problem, i)}
+        assert requester == {
             i for i in range(problem.requests) if element in elements(batch.asks, i)
         }
         rows = range(int(problem.row_first[place]), int(problem.row_first[place + 1]))
@@ -173,10 +178,10 @@ def _expected(
     line: Line, batch: Batch, past: list[tuple[Batch, np.ndarray]]
 ) -> dict[int, set[tuple[int, ...]]]:
     cuts = batch.asks.cuts().tolist()
-    asked = {e for i in range(len(batch.costs)) for e in elements(batch.asks, i)}
-    pieces = sorted({sum(cut <= e for cut in cuts) for e in asked})
+    request = {e for i in range(len(batch.costs)) for e in elements(batch.asks, i)}
+    pieces = sorted({sum(cut <= e for cut in cuts) for e in request})
     found: dict[int, set[tuple[int, ...]]] = {}
-    for element in asked:
+    for element in request:
         rows = found.setdefault(
             pieces.index(sum(cut <= element for cut in cuts)), set()
         )
@@ -206,15 +211,15 @@ def _gone(line: Line, element: int, past: list[tuple[Batch, np.ndarray]]) -> lis
 
 @pytest.mark.spec("PLAN-3")
 def test_sums_that_would_wrap_are_refused() -> None:
-    asks = LineDemands(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
+    requests = LineDemands(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
     with pytest.raises(InvariantError, match="PLAN-3"):
-        charged_by(asks, np.full((2, 1), 2**61), np.ones(2, np.bool_))
+        charged_by(requests, np.full((2, 1), 2**61), np.ones(2, np.bool_))
     history = RuledHistory()
     for _ in range(2):
         history.rounds.append(Charged(np.array([0]), np.array([[2**61]])))
     caps = np.ones((1, 3, 1), np.int64)
     one = Clauses(np.array([0, 1]), caps)
-    batch = Batch(asks, np.zeros((2, 1), np.int64), np.ones(2, np.int64))
+    batch = Batch(requests, np.zeros((2, 1), np.int64), np.ones(2, np.int64))
     with pytest.raises(InvariantError, match="PLAN-3"):
         ruled_problem(batch, one, Accounts(1, np.ones((1, 3), np.bool_)), history)
 
@@ -228,9 +233,9 @@ def test_a_share_of_a_narrow_budget_counts_as_one_of_the_widest() -> None:
     # The first falls under both rules, the second under the wide one alone.
     costs = np.array([[2], [4]], np.int64)
     ranges = Ranges(1, np.zeros(2, np.int64), np.ones(2, np.int64))
-    asks = demands_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    requests = demands_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
     accounts = Accounts(1, np.ones((1, 1), np.bool_))
-    batch = Batch(asks, costs, np.ones(2, np.int64))
+    batch = Batch(requests, costs, np.ones(2, np.int64))
     problem = ruled_problem(batch, both, accounts, RuledHistory())
     assert problem.full.tolist() == [[wide]]
     # Of what was left of the wide budget, only one of them fits.

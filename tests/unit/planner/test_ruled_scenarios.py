@@ -140,8 +140,8 @@ def test_requests_fall_under_the_rules_that_the_ledger_finds(name: str) -> None:
         numbers = {
             number
             for unit in matches.over_history
-            for asked in unit.asked
-            for number in asked.numbers
+            for request in unit.rules
+            for number in request.numbers
         }
         assert set(found[one]) == numbers
         assert numbers
@@ -187,7 +187,7 @@ def test_who_holds_the_total_alone_plans_like_without_rules(name: str) -> None:
     ruled = simulate_ruled(workload, setting, alone, NumbaEngine)
     plain = simulate(workload, setting, NumbaEngine)
     assert np.array_equal(ruled.accepted_in, plain.accepted_in)
-    assert 0 < ruled.total().accepted < ruled.total().asked
+    assert 0 < ruled.total().accepted < ruled.total().requested
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from modicum.planner.allocation.problem import Problem
 
 
 def one_row_each(
-    left: list[int], asks: list[tuple[int, int, tuple[int, int]]]
+    left: list[int], requests: list[tuple[int, int, tuple[int, int]]]
 ) -> Problem:
     """Return a problem of one coordinate; asks are (weight, cost, run)."""
-    weights, costs, runs = zip(*asks, strict=True)
+    weights, costs, runs = zip(*requests, strict=True)
     return Problem(
         weights=integers(weights),
-        costs=integers(costs, len(asks), 1),
-        run_first=np.arange(len(asks) + 1),
+        costs=integers(costs, len(requests), 1),
+        run_first=np.arange(len(requests) + 1),
         run_start=integers([start for start, _ in runs]),
         run_stop=integers([stop for _, stop in runs]),
         row_first=np.arange(len(left) + 1),
@@ -65,9 +65,9 @@ def test_sums_over_runs_are_those_of_fractions() -> None:
 @pytest.mark.spec("PLAN-4")
 def test_what_is_nearly_used_up_does_not_blur_what_is_not() -> None:
     whole = 10**12
-    asks = [(1, 3, (0, 1)), (1, 3, (0, 1))]
-    asks += [(1, 6 * whole // 10, (1, 2))] * 2 + [(1, 6 * whole // 10, (2, 3))] * 2
-    found = scores(one_row_each([3, whole, whole + 10_000], asks))
+    requests = [(1, 3, (0, 1)), (1, 3, (0, 1))]
+    requests += [(1, 6 * whole // 10, (1, 2))] * 2 + [(1, 6 * whole // 10, (2, 3))] * 2
+    found = scores(one_row_each([3, whole, whole + 10_000], requests))
     assert found[2] == pytest.approx(10 / 6, rel=1e-15)
     assert found[4] == pytest.approx(10 / 6 * (1 + 1e-8), rel=1e-15)
     assert by_score(np.array(found)).tolist() == [4, 5, 2, 3, 0, 1]
@@ -75,7 +75,7 @@ def test_what_is_nearly_used_up_does_not_blur_what_is_not() -> None:
 
 @pytest.mark.spec("PLAN-4")
 def test_who_takes_nothing_scarce_is_first_and_who_is_hopeless_last() -> None:
-    asks = [
+    requests = [
         (5, 3, (0, 1)),
         (0, 3, (0, 1)),
         (1, 0, (0, 1)),
@@ -83,7 +83,7 @@ def test_who_takes_nothing_scarce_is_first_and_who_is_hopeless_last() -> None:
         (9, 1, (0, 3)),
         (2, 0, (2, 3)),
     ]
-    found = scores(one_row_each([4, 1, 0], asks))
+    found = scores(one_row_each([4, 1, 0], requests))
     # Place 0 has 4 of 7 that are asked for, place 1 has 1 of 2, place 2 has 0 of 1.
     assert found == [5 / (3 / 4), 0, np.inf, 7, 0, np.inf]
     assert by_score(np.array(found)).tolist() == [2, 5, 3, 0, 1, 4]

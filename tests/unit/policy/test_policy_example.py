@@ -52,12 +52,12 @@ def test_the_example_has_as_many_rules_as_it_says() -> None:
 
 @pytest.mark.spec("POL-2")
 def test_the_example_compiles_to_the_rules_of_the_oracle() -> None:
-    for found, meant in (
+    for found, expected in (
         (compiled().rules, oracle.rules(plain())),
         (compiled().release_rules, oracle.release_rules(plain())),
     ):
         assert [(rule.id, rule.unit, as_oracle(rule.budget)) for rule in found] == [
-            (rule.id, rule.unit, rule.budget) for rule in meant
+            (rule.id, rule.unit, rule.budget) for rule in expected
         ]
 
 
@@ -113,7 +113,7 @@ def releases() -> list[dict[str, Any]]:
 @pytest.mark.spec("REL-6")
 def test_the_rules_of_the_example_match_what_the_oracle_says() -> None:
     vocabulary = compiled().policy.vocabulary
-    meant = [*oracle.rules(plain()), *oracle.release_rules(plain())]
+    expected = [*oracle.rules(plain()), *oracle.release_rules(plain())]
     matched = 0
     for release in releases():
         node = from_python(release)
@@ -123,7 +123,7 @@ def test_the_rules_of_the_example_match_what_the_oracle_says() -> None:
         found = {rule.id: at for one in sets for rule, at in one.matching(facts)}
         matched += len(found)
         places = range(len(release["mechanisms"]))
-        for rule in meant:
+        for rule in expected:
             about = tuple(
                 at for at in places if oracle.matches(plain(), rule, release, at + 1)
             )

@@ -6,7 +6,7 @@ import pytest
 from samples.small import POLICY, compiled
 
 from modicum.core.errors import Code, InputError, Problem
-from modicum.policy.predicates import words
+from modicum.policy.predicates import predicate_text
 
 UNITS = POLICY.replace(
     "units: {user: {id: user_id}}",
@@ -29,7 +29,7 @@ def test_a_guard_is_kept_with_its_words() -> None:
     )
     (guard,) = compiled(text).policy.guards
     assert (guard.name, guard.message) == ("bounded", "state the bound")
-    assert words(guard.unless) == '"user" in m.contribution_bound'
+    assert predicate_text(guard.unless) == '"user" in m.contribution_bound'
     assert guard.mark is not None
     assert compiled(POLICY).policy.guards == ()
 

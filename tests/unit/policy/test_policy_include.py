@@ -157,8 +157,8 @@ def test_every_section_joins(
             }
         )
     )
-    places = [joined.index(f"{word}") for word in together]
-    found = [joined.rindex(word) for word in together]
+    places = [joined.index(f"{token}") for token in together]
+    found = [joined.rindex(token) for token in together]
     assert len(places) == len(together)
     assert found == sorted(found), joined
 
@@ -385,8 +385,8 @@ def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
 # --- commands ------------------------------------------------------------------
 
 
-def run(*words: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["policy", *map(str, words)])
+def run(*texts: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["policy", *map(str, texts)])
     return result.exit_code, result.stdout
 
 

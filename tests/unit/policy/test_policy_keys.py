@@ -269,8 +269,8 @@ def test_a_value_of_a_later_version_is_refused_as_such(old: str, new: str) -> No
     (problem,) = problems(text)
     assert problem.code is Code.NOT_SUPPORTED
     assert problem.mark is not None
-    word = new.rstrip("]").split('"')[-2]
-    assert problem.mark.column == text.index(f'"{word}"') + 1
+    token = new.rstrip("]").split('"')[-2]
+    assert problem.mark.column == text.index(f'"{token}"') + 1
 
 
 @pytest.mark.parametrize(
@@ -385,11 +385,11 @@ def test_a_misspelt_key_that_is_needed_is_found(old: str, new: str, right: str) 
     """To say only that the right one is missing hides what is wrong."""
     text = spelled(POLICY)
     assert old in text
-    said = "\n".join(found.render() for found in problems(text.replace(old, new, 1)))
-    explained = said.replace(text.replace(old, new, 1)[:60], "")
-    word = new.split('"')[-4] if new.count('"') > 3 else new.split('"')[1]
+    message = "\n".join(found.render() for found in problems(text.replace(old, new, 1)))
+    explained = message.replace(text.replace(old, new, 1)[:60], "")
+    token = new.split('"')[-4] if new.count('"') > 3 else new.split('"')[1]
     assert right in explained
-    assert f'"{word}"?' in explained or f"`{word}`" in explained
+    assert f'"{token}"?' in explained or f"`{token}`" in explained
 
 
 @pytest.mark.parametrize(("line", "key"), BARE_KEYS)

@@ -192,5 +192,5 @@ def test_a_finite_number_is_not_called_infinite(spelling: str) -> None:
     with pytest.raises(InputError) as caught:
         budgets(f"{{eps: {spelling}}}")
     problem = caught.value.problems[0]
-    said = " ".join((problem.message, *problem.notes, problem.help))
-    assert "400" in said or "64" in said or "digits" in said
+    text = " ".join((problem.message, *problem.notes, problem.help))
+    assert "400" in text or "64" in text or "digits" in text

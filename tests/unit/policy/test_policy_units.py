@@ -94,12 +94,12 @@ def test_a_policy_puts_its_units_into_the_vocabulary() -> None:
         ],
     }
     compiled = compile_text(json.dumps(policy).encode(), "policy.yaml")
-    words = compiled.policy.vocabulary
-    assert words.units == ("user", "day")
-    assert words.relation("user") == "any-change"
-    assert words.relation("day") == "add-remove"
-    assert words.covers["day"] == {"day", "user"}
-    assert not words.independent
+    texts = compiled.policy.vocabulary
+    assert texts.units == ("user", "day")
+    assert texts.relation("user") == "any-change"
+    assert texts.relation("day") == "add-remove"
+    assert texts.covers["day"] == {"day", "user"}
+    assert not texts.independent
 
 
 # --- orders ---------------------------------------------------------------------------

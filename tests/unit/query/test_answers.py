@@ -277,7 +277,8 @@ def test_notes_say_what_intervals_leave_out() -> None:
     assert "noise only" in plain[0]
     assert "bounds on rows" in plain[0]
     sampled = structs.replace(
-        found, asked=replace(found.asked, sampling=Sampling("user", Fraction(1, 10)))
+        found,
+        request=replace(found.request, sampling=Sampling("user", Fraction(1, 10))),
     )
     assert "sample of 0.1" in answers_of(sampled, {"n": {(): 1}}, CONFIDENCE).notes[-1]
     keys = Selection(Statistic("keys", "distinct"), Fraction(1), 9, {}, {})
@@ -325,10 +326,10 @@ def test_what_is_expected_is_not_far_too_much() -> None:
 
 
 def test_what_is_expected_in_words() -> None:
-    for per, words in (
+    for per, texts in (
         ("answer", "± 2.5"),
         ("rows", "± 2.5 / rows of the group"),
         ("variance", "± 2.5 / rows of the group, for its square"),
         ("ranks", "± 2.5 ranks, and one bin"),
     ):
-        assert Expected("n", Fraction(5, 2), per).in_words() == words  # type: ignore[arg-type]
+        assert Expected("n", Fraction(5, 2), per).as_text() == texts  # type: ignore[arg-type]

@@ -38,17 +38,17 @@ MONTHS = asked.POLICY.replace("  user: {id: user_id}\n", "").replace(
 
 def query(sql: str = BY_PAGE, **more: Any) -> QueryFile:
     """Return a query of readers, without bounds unless some are given."""
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "bounds": None,
         "loss": {"user": {"rho": Fraction("0.01")}},
         **more,
     }
-    return asked.read(always(sql, **told), declared=DECLARED)
+    return asked.read(always(sql, **result), declared=DECLARED)
 
 
-def always(sql: str, **told: Any) -> dict[str, Any]:
+def always(sql: str, **result: Any) -> dict[str, Any]:
     """Return a query file that reads all days."""
-    plain = asked.document(sql, **told)
+    plain = asked.document(sql, **result)
     del plain["periods"]
     return plain
 

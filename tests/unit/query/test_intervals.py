@@ -40,10 +40,13 @@ def test_a_width_is_the_least(noise: Noise, scale: Fraction, error: Fraction) ->
 )
 def test_a_tail_is_never_told_too_small(noise: Noise, scale: Fraction) -> None:
     for within in range(int(5 * scale)):
-        told, true = float(beyond(noise, scale, within)), outside(noise, scale, within)
-        assert told >= true * (1 - 1e-9)
+        result, true = (
+            float(beyond(noise, scale, within)),
+            outside(noise, scale, within),
+        )
+        assert result >= true * (1 - 1e-9)
         if noise == "laplace" or scale <= 8:
-            assert told <= true * (1 + 1e-9)
+            assert result <= true * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("noise", NOISES)

@@ -72,11 +72,11 @@ def test_a_day_costs_half_where_no_other_day_moves() -> None:
 
 
 def test_why_is_told_line_by_line() -> None:
-    told = "\n".join(derivation(asked.query().compiled))
-    assert "10 rows of each user-day, then 70 rows of each user-month" in told
-    assert "one user-month: adds or removes at most 70 rows" in told
-    assert "one user-day: 10 rows come and 10 go" in told
-    assert "rho = 700 / (2 · 57.735²) = 0.105" in told
+    text = "\n".join(derivation(asked.query().compiled))
+    assert "10 rows of each user-day, then 70 rows of each user-month" in text
+    assert "one user-month: adds or removes at most 70 rows" in text
+    assert "one user-day: 10 rows come and 10 go" in text
+    assert "rho = 700 / (2 · 57.735²) = 0.105" in text
 
 
 # --- as the ledger prices it ----------------------------------------------------------
@@ -96,11 +96,11 @@ def test_the_ledger_prices_what_is_told(noise: str, unit: str) -> None:
     query = asked.query(sql, noise=noise, loss={unit: {measure: Fraction("0.25")}})
     at = 1 if noise == "gaussian" else 0
     ledger = priced(query)
-    for name, told in losses(query).items():
-        for one, loss in told.items():
+    for name, text in losses(query).items():
+        for one, loss in text.items():
             units = loss * LOSS_UNIT
             assert 0 <= ledger[name][one].coordinates[at] - units < 2, (name, one)
-    spent = sum((told[unit] for told in losses(query).values()), Fraction(0))
+    spent = sum((text[unit] for text in losses(query).values()), Fraction(0))
     assert near(spent, "0.25")
 
 
@@ -182,7 +182,7 @@ def test_no_two_statistics_have_one_name() -> None:
 )
 def test_who_is_everybody_is_kept(function: str, population: bool) -> None:
     query = asked.query(f"SELECT {function}(amount) AS v FROM views")
-    assert query.asked.query.aggregates[0].population is population
+    assert query.request.query.aggregates[0].population is population
 
 
 def test_attributes_are_those_that_answers_depend_on() -> None:

@@ -38,7 +38,7 @@ def test_a_file_names_its_tables_from_its_own_folder(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(asked.POLICY)
     found = load_query(tmp_path / "views.yaml", tmp_path / "policy.yaml")
     assert found.heading.id == "views-2026-10"
-    assert found.asked.unit == "user-day"
+    assert found.request.unit == "user-day"
     assert found.confidence == Fraction(19, 20)
 
 
@@ -59,7 +59,7 @@ def test_all_that_a_file_may_say_is_read() -> None:
         noise="laplace",
         loss={"user-month": {"eps": 2}},
     )
-    given = query.asked
+    given = query.request
     assert given.weights == {"n": 2}
     assert given.discovery is not None
     assert (given.discovery.share, given.discovery.delta) == (
@@ -122,7 +122,7 @@ def test_sql_may_be_as_long_as_a_text_of_sql_may_be() -> None:
     values = ", ".join(f"'page {number}'" for number in range(3000))
     sql = f"SELECT COUNT(*) AS n FROM views WHERE page IN ({values})"
     assert 2000 < len(sql) < 2**16
-    assert asked.query(sql).asked.query.where is not None
+    assert asked.query(sql).request.query.where is not None
     with pytest.raises(InputError) as caught:
         asked.query(sql + " " * 2**16)
     assert caught.value.code is Code.TOO_LARGE

@@ -18,30 +18,30 @@ SQL = (
 
 def test_all_that_is_known_of_a_query_is_told() -> None:
     query = asked.query(SQL)
-    told = query.explain()
-    lines = told.splitlines()
+    document = query.explain()
+    lines = document.splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"
     for line in query.compiled.lines:
-        (said,) = [one for one in lines if one.startswith(f"  {line.statistic.name}:")]
+        (text,) = [one for one in lines if one.startswith(f"  {line.statistic.name}:")]
         for unit, loss in computed(query.compiled, line).items():
-            assert f"rho {brief(loss)} per {unit}" in said
+            assert f"rho {brief(loss)} per {unit}" in text
     assert "groups of the answer: 2" in lines
     for one in errors_of(query.compiled, query.confidence):
-        assert f"{one.aggregate}: {one.in_words()} with 95 % confidence" in lines
+        assert f"{one.aggregate}: {one.as_text()} with 95 % confidence" in lines
     assert lines[-len(derivation(query.compiled)) :] == [
-        f"  {words}" for words in derivation(query.compiled)
+        f"  {label}" for label in derivation(query.compiled)
     ]
-    assert str(query) == told
-    assert CANARY not in told
+    assert str(query) == document
+    assert CANARY not in document
 
 
 def test_a_scale_is_told_in_the_units_of_the_answer() -> None:
     """`amount` has a step of 0.5: the noise of its sum is half as wide as its steps."""
     query = asked.query(SQL)
     scales = {line.statistic.name: line.scale for line in query.compiled.lines}
-    told = query.explain()
-    assert f"views: noise of scale {brief(scales['views'])};" in told
-    assert f"spent: noise of scale {brief(scales['spent'] / 2)};" in told
+    document = query.explain()
+    assert f"views: noise of scale {brief(scales['views'])};" in document
+    assert f"spent: noise of scale {brief(scales['spent'] / 2)};" in document
 
 
 def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
@@ -51,8 +51,8 @@ def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
     lines = query.explain().splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"
     assert "groups of the answer: noisy discovery" in lines
-    (told,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
-    assert f"eps {brief(selection.eps['user-day'])}, delta" in told
+    (document,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
+    assert f"eps {brief(selection.eps['user-day'])}, delta" in document
 
 
 def test_one_line_says_which_query_it_is() -> None:

@@ -247,7 +247,7 @@ def rho_of(folder: Path, loss: str) -> Fraction:
     (folder / "tables.yaml").write_text(asked.TABLES)
     (folder / "q.yaml").write_text(QUERY.replace("{rho: 0.015}", loss))
     query = load_query(folder / "q.yaml", asked.compiled(asked.POLICY))
-    return query.compiled.asked.loss
+    return query.compiled.request.loss
 
 
 @pytest.mark.parametrize(("eps", "delta"), [("1", "1e-6"), ("0.05", "1e-9")])

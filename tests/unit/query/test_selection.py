@@ -33,8 +33,8 @@ def chance(scale: float, least: int) -> float:
 @given(st.integers(1, 2000), st.integers(1, 300))
 def test_the_tail_is_that_of_a_brute_force_sum(hundredths: int, least: int) -> None:
     scale = Fraction(hundredths, 100)
-    told = float(tail(scale, least))
-    assert told == pytest.approx(chance(float(scale), least), rel=1e-9, abs=1e-29)
+    result = float(tail(scale, least))
+    assert result == pytest.approx(chance(float(scale), least), rel=1e-9, abs=1e-29)
 
 
 def selection(
@@ -79,9 +79,9 @@ def test_delta_is_the_chance_that_a_key_of_one_change_passes(
     # October has 31 days.
     rows = {"user-day": most, "user-month": min(most + more, 31 * most)}
     for name, keys in rows.items():
-        told = tail(found.scale, found.threshold - 1)
-        assert found.delta[name] >= told * keys
-        assert found.delta[name] <= told * keys * (1 + Fraction(1, 10**9))
+        result = tail(found.scale, found.threshold - 1)
+        assert found.delta[name] >= result * keys
+        assert found.delta[name] <= result * keys * (1 + Fraction(1, 10**9))
         assert found.eps[name] >= found.l1[name] / found.scale
     assert found.delta[unit] <= wanted * (1 + Fraction(1, 10**10))
     spent = Fraction(loss) * Fraction("0.2")
@@ -102,12 +102,12 @@ def told_sets(
 ) -> Iterator[tuple[tuple[bool, ...], float]]:
     """Yield every set of keys that may be told, with its exact probability."""
     passing = [chance(scale, threshold - n) if n else 0.0 for n in counts]
-    for told in product([False, True], repeat=len(counts)):
+    for result in product([False, True], repeat=len(counts)):
         yield (
-            told,
+            result,
             math.prod(
                 p if is_told else 1 - p
-                for p, is_told in zip(passing, told, strict=True)
+                for p, is_told in zip(passing, result, strict=True)
             ),
         )
 
@@ -119,7 +119,9 @@ def needed_delta(
     scale = float(found.scale)
     ours = dict(told_sets(one, scale, found.threshold))
     theirs = dict(told_sets(other, scale, found.threshold))
-    return sum(max(0.0, p - math.exp(eps) * theirs[told]) for told, p in ours.items())
+    return sum(
+        max(0.0, p - math.exp(eps) * theirs[result]) for result, p in ours.items()
+    )
 
 
 @pytest.mark.spec("QRY-10")

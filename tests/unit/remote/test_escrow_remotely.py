@@ -179,8 +179,8 @@ def flowing(side: Side) -> None:
     side.tell(lambda: amir.ask_task(Purpose("t3", "to know"), "q", false))
     for noise, unit in (("laplace", ""), ("gaussian", "user"), ("laplace", "town")):
         blocks = ByBlocks(3, Fraction("0.25"), unit, noise)  # type: ignore[arg-type]
-        asked = Purpose(f"b-{noise}-{unit}", "to know")
-        side.tell(lambda a=asked, b=blocks: amir.ask_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
+        request = Purpose(f"b-{noise}-{unit}", "to know")
+        side.tell(lambda a=request, b=blocks: amir.ask_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
     for name in ("o", "t", "t2", "b-laplace-", "b-gaussian-user"):
         agreeing(side, name)
     side.tell(lambda: amir.receive("o"))
@@ -188,8 +188,8 @@ def flowing(side: Side) -> None:
     for name in ("t", "t2", "nothing", "o", "b-laplace-", "b-gaussian-user"):
         side.tell(lambda name=name: amir.run(name))  # type: ignore[misc]
     for task in ("t", "t2"):
-        asked = Purpose(f"s-{task}", "to know")
-        side.tell(lambda a=asked, t=task: amir.ask_signal(a, t))  # type: ignore[misc]
+        request = Purpose(f"s-{task}", "to know")
+        side.tell(lambda a=request, t=task: amir.ask_signal(a, t))  # type: ignore[misc]
         for number, width in enumerate((Fraction(1, 10), None)):
             raw = Purpose(f"raw-{task}-{number}", "to know")
             side.tell(lambda r=raw, t=task, w=width: amir.ask_raw_signal(r, t, width=w))  # type: ignore[misc]

@@ -59,12 +59,12 @@ BESIDES = {
         "followed",
         "found",
         "head",
-        "looking",
+        "read_only",
         "read",
     },
     RemoteWorkspace: {"audits", "close", "jobs", "policies"},
     RemoteGovernance: set(),
-    RemoteRounds: {"begin_plan"},
+    RemoteRounds: {"start_plan"},
     RemoteEscrow: set(),
 }
 

@@ -98,10 +98,10 @@ def test_a_key_signs_here_and_stays_here(world: World, release: Any) -> None:
     with pytest.raises(mo.ModicumError) as caught:
         office.approve(release, reason="fine")
     assert caught.value.code.value == "MOD607"
-    said = office.approve(release, reason=" fine ", key=file)
-    assert (said.key, said.approves) == (world.key.public.hex(), True)
-    assert said.decision is not None
-    assert said.decision.allowed
+    vote = office.approve(release, reason=" fine ", key=file)
+    assert (vote.key, vote.approves) == (world.key.public.hex(), True)
+    assert vote.decision is not None
+    assert vote.decision.allowed
     body = last(world)
     policy = world.here().policy().policy.digest
     message = statement_bytes(body, by="olga", policy=policy, key=body.key)
@@ -124,10 +124,10 @@ def test_a_policy_is_signed_in_the_same_way(world: World) -> None:
         office.approve_policy(other, reason="fine")
     assert caught.value.code.value == "MOD607"
     file = str(world.folder / "olga.pem")
-    said = office.approve_policy(other.policy.digest[:12], reason="fine", key=file)
-    assert (said.key, last(world).key) == (world.key.public.hex(),) * 2
-    assert said.weighed is not None
-    assert said.weighed.successor.policy.digest == other.policy.digest
+    vote = office.approve_policy(other.policy.digest[:12], reason="fine", key=file)
+    assert (vote.key, last(world).key) == (world.key.public.hex(),) * 2
+    assert vote.preview is not None
+    assert vote.preview.successor.policy.digest == other.policy.digest
     refused = office.reject_policy(other, reason="no", key=file)
     assert (refused.approves, refused.key) == (False, world.key.public.hex())
 
@@ -151,10 +151,10 @@ def test_who_named_no_head_signs_again_at_the_next(
     world.of("ann").governance.request(PUBLIC, reason="x")
     olga = world.of("olga")
     heads = iter(range(3))
-    looked = RemoteWorkspace.head
+    review = RemoteWorkspace.head
 
     def moving(ws: RemoteWorkspace) -> Any:
-        found = looked(ws)
+        found = review(ws)
         for number in heads:  # Something comes in between, three times.
             world.here("dara").governance.annotate(f"remark {number}")
             break
@@ -162,7 +162,7 @@ def test_who_named_no_head_signs_again_at_the_next(
 
     monkeypatch.setattr(RemoteWorkspace, "head", moving)
     file = world.folder / "olga.pem"
-    head = looked(olga).head
+    head = review(olga).head
     world.here("dara").governance.annotate("meanwhile")
     with pytest.raises(mo.StaleError):
         olga.governance.approve("r-1", reason="x", head=head, key=file)
@@ -263,12 +263,12 @@ def test_who_may_not_read_the_ledger_is_told_of_what_waits_only(world: World) ->
     ann, dara = world.of("ann"), world.of("dara")
     ann.governance.request(PUBLIC, reason="x")
     assert len(dara.governance.requests()) == 1
-    assert [one.missing for one in ann.governance.hearings(PUBLIC)] == [1]
-    assert ann.governance.spoken("r-1") == ()
+    assert [one.missing for one in ann.governance.approval_states(PUBLIC)] == [1]
+    assert ann.governance.votes("r-1") == ()
     other = counts("r-2", audience="public", dataset="visits")
     for work in (
-        lambda: ann.governance.hearings(other),
-        lambda: ann.governance.spoken("r-2"),
+        lambda: ann.governance.approval_states(other),
+        lambda: ann.governance.votes("r-2"),
         ann.state,
         lambda: list(ann.records()),
         lambda: ann.record(1),

@@ -111,17 +111,17 @@ def test_a_past_release_over_the_limit_is_recorded_once(cut: Cut) -> None:
 def test_what_was_decided_counts_where_the_ledger_moved_on(
     cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = retry_connection.Connection.ask
+    ask = retry_connection.Connection.send
 
     def moved_on(
         self: retry_connection.Connection, request: retry_connection.Request[Any]
     ) -> Any:
-        told = ask(self, request)
+        result = ask(self, request)
         if request.path.endswith(":check"):
-            told.update(decision="deny", blocking=["all"], over_limit=["all"])
-        return told
+            result.update(decision="deny", blocking=["all"], over_limit=["all"])
+        return result
 
-    monkeypatch.setattr(retry_connection.Connection, "ask", moved_on)
+    monkeypatch.setattr(retry_connection.Connection, "send", moved_on)
     cut.cutter.plan = ["after"]
     found = cut.there.submit(counts("r-1"))
     assert (found.allowed, found.status, found.retry) == (True, "reserved", False)
@@ -185,16 +185,16 @@ def test_who_is_not_there_did_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", ["502 Bad", "503 Busy", "504 Late"])
 def test_what_stands_before_a_server_knows_nothing(status: str) -> None:
-    said = f"HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
-    with saying(said.encode()) as heard:
-        url = f"http://127.0.0.1:{heard[0].decode()}"
+    text = f"HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+    with saying(text.encode()) as received:
+        url = f"http://127.0.0.1:{received[0].decode()}"
         with (
             mo.connect(url, token="t") as there,
             pytest.raises(mo.UnavailableError) as caught,
         ):
             there.submit(counts("lost"))
     assert "nobody knows" in caught.value.problems[0].notes[1]
-    assert len(heard) == 1 + retry_connection.ATTEMPTS_MAX
+    assert len(received) == 1 + retry_connection.ATTEMPTS_MAX
 
 
 def test_who_asks_too_often_waits_as_told(

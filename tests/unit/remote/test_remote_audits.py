@@ -123,9 +123,9 @@ def test_a_bundle_that_does_not_hold_is_not_kept(
     unbroken = retry_connection.Connection._unbroken
 
     def lying(self: Any, found: Any, request: Any) -> Iterator[bytes]:
-        told = b"".join(unbroken(self, found, request))
-        assert told.count(b'"actor":"dara"') >= 1
-        yield told.replace(b'"actor":"dara"', b'"actor":"dora"', 1)
+        text = b"".join(unbroken(self, found, request))
+        assert text.count(b'"actor":"dara"') >= 1
+        yield text.replace(b'"actor":"dara"', b'"actor":"dora"', 1)
 
     monkeypatch.setattr(retry_connection.Connection, "_unbroken", lying)
     with pytest.raises(mo.VerificationError):
@@ -136,8 +136,8 @@ def test_a_bundle_that_does_not_hold_is_not_kept(
 def test_a_server_verifies_its_own_ledger(server: Served) -> None:
     expected = verify_ledger(server.ledger, Trust())
     seen: list[float] = []
-    job = server.audra.audits.begin_verification(noted_hash=expected.report.head)
-    told = job.wait(seen.append)
-    assert told == {**json.loads(json.dumps(expected.to_dict())), "noted": ENTRIES}
+    job = server.audra.audits.start_verification(noted_hash=expected.report.head)
+    text = job.wait(seen.append)
+    assert text == {**json.loads(json.dumps(expected.to_dict())), "noted": ENTRIES}
     assert (job.standing.state, seen[-1]) == ("done", 1.0)
     assert seen == sorted(seen)

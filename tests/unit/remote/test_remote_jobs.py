@@ -69,14 +69,14 @@ def test_policies_are_worked_on_as_here(
         found = ws.policies.diff(tmp_path / "tight.yaml")
         conflicts = found.pop("conflicts")
         assert found.pop("problems") == []
-        weighed = mo.open(ledger).governance.weigh(tight)
-        expected = [one.rule.id for one in weighed.conflicts]
+        preview = mo.open(ledger).governance.preview_activation(tight)
+        expected = [one.rule.id for one in preview.conflicts]
         assert [one["rule"] for one in conflicts] == expected != []
         old = compiled()
         changed = differences(old, tight)
         assert found == told(differences_view(old, tight, changed))
         job = ws.policies.simulate(tight)
-        history = history_of(mo.open(ledger).records(), mo.open(ledger).look()[2])
+        history = history_of(mo.open(ledger).records(), mo.open(ledger).current()[2])
         simulated = told(simulation_view(tight, history, what_if(history, tight)))
         assert job.wait() == simulated
         known = [one.id for one in ws.jobs.list()]
@@ -94,7 +94,7 @@ def test_what_stands_beside_a_release_counts(served: tuple[Path, str]) -> None:
     ledger, url = served
     here = mo.open(ledger, actor="petra")
     here.rounds.open()
-    wishes = [
+    requests = [
         read_request(
             Handed(
                 source=f"row {number}",
@@ -108,14 +108,14 @@ def test_what_stands_beside_a_release_counts(served: tuple[Path, str]) -> None:
         )
         for number, worth in enumerate((1, 3, Fraction(5, 2), 9))
     ]
-    expected = here.rounds.plan(wishes)
+    expected = here.rounds.plan(requests)
     assert 0 < len(expected.accepted) < 4
     with mo.connect(url, token=f"{BEFORE}petra") as ws:
-        found = ws.rounds.plan(wishes)
+        found = ws.rounds.plan(requests)
         # Where it stood beside, the text that is kept says it, too.
         assert (found.accepted, found.utility) == (expected.accepted, expected.utility)
-        assert [(one.content, one.why) for one in found.asked] == [
-            (one.content, one.why) for one in expected.asked
+        assert [(one.content, one.why) for one in found.outcomes] == [
+            (one.content, one.why) for one in expected.outcomes
         ]
         assert ws.rounds.commit(found).releases == expected.accepted
 
@@ -123,11 +123,11 @@ def test_what_stands_beside_a_release_counts(served: tuple[Path, str]) -> None:
 class Scripted:
     """A server that says what it is told to, in order."""
 
-    def __init__(self, *said: object) -> None:
-        self.said = list(said)
+    def __init__(self, *text: object) -> None:
+        self.said = list(text)
         self.asked: list[Request[Any]] = []
 
-    def ask(self, request: Request[Any]) -> Any:
+    def send(self, request: Request[Any]) -> Any:
         self.asked.append(request)
         found = self.said.pop(0)
         if isinstance(found, Exception):
@@ -147,8 +147,8 @@ def standing(state: str, progress: float = 0.5, **more: Any) -> dict[str, Any]:
     }
 
 
-def scripted(*said: object) -> tuple[Any, Job]:
-    server: Any = Scripted(*said)
+def scripted(*text: object) -> tuple[Any, Job]:
+    server: Any = Scripted(*text)
     return server, Job(server, standing("queued", 0.0))
 
 
@@ -177,8 +177,8 @@ def test_a_job_of_another_process_is_asked_for_over_other_connections() -> None:
 
 
 def test_a_job_is_waited_for_and_tells_how_far_it_is() -> None:
-    said = (standing("running", 0.2), standing("done", 1.0, result={"x": 1}))
-    _, job = scripted(*said)
+    text = (standing("running", 0.2), standing("done", 1.0, result={"x": 1}))
+    _, job = scripted(*text)
     seen: list[float] = []
     assert job.wait(seen.append) == {"x": 1}
     assert seen == [0.2, 1.0]

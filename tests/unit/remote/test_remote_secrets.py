@@ -181,22 +181,22 @@ def test_a_token_may_come_from_a_pipe() -> None:
 def test_redirects_are_not_followed(status: str) -> None:
     with saying(answer("200 OK")) as other:
         where = f"Location: http://127.0.0.1:{other[0].decode()}/api/v1/releases"
-        with saying(answer(f"{status} Moved", where)) as heard:
-            url = f"http://127.0.0.1:{heard[0].decode()}"
+        with saying(answer(f"{status} Moved", where)) as received:
+            url = f"http://127.0.0.1:{received[0].decode()}"
             with (
                 mo.connect(url, token=SECRET) as there,
                 pytest.raises(mo.UnavailableError) as caught,
             ):
                 there.submit(counts("moved"))
         assert caught.value.code.value == "MOD843"
-        assert f"bearer {SECRET}".encode() in heard[1].lower()
+        assert f"bearer {SECRET}".encode() in received[1].lower()
         assert len(other) == 1
 
 
 def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    said: list[str] = []
-    for told in (
+    text: list[str] = []
+    for result in (
         answer("200 OK"),
         answer("200 OK", body=b"no json"),
         answer("401 No", body=b'{"kind": "access", "problems": []}'),
@@ -205,25 +205,25 @@ def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
         b"HTTP/9 nonsense\r\n\r\n",
         b"",
     ):
-        with saying(told) as heard:
-            url = f"http://127.0.0.1:{heard[0].decode()}"
+        with saying(result) as received:
+            url = f"http://127.0.0.1:{received[0].decode()}"
             with (
                 mo.connect(url, token=SECRET) as there,
                 pytest.raises(mo.UnavailableError) as caught,
             ):
                 there.submit(counts("told"))
-            said += traceback.format_exception(caught.value)
-            said += [repr(caught.value), caught.value.render()]
-            assert SECRET.encode() in heard[1]
-    said += [record.getMessage() for record in caplog.records]
-    assert SECRET not in "".join(said)
+            text += traceback.format_exception(caught.value)
+            text += [repr(caught.value), caught.value.render()]
+            assert SECRET.encode() in received[1]
+    text += [record.getMessage() for record in caplog.records]
+    assert SECRET not in "".join(text)
 
 
 def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> None:
     pem, context = certificate(tmp_path)
     head = b'{"seq": 3, "head": "' + b"ab" * 32 + b'"}'
-    with saying(answer("200 OK", body=head), context) as heard:
-        port = heard[0].decode()
+    with saying(answer("200 OK", body=head), context) as received:
+        port = received[0].decode()
         with (
             mo.connect(f"https://127.0.0.1:{port}", token=SECRET) as there,
             pytest.raises(mo.UnavailableError),
@@ -234,11 +234,11 @@ def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> Non
             pytest.raises(mo.UnavailableError),
         ):
             there.head()
-        assert len(heard) == 1  # Nobody heard the token.
+        assert len(received) == 1  # Nobody heard the token.
         url = f"https://127.0.0.1:{port}"
         with mo.connect(url, token=SECRET, ca_file=pem) as there:
             assert there.head().seq == 3
-        assert SECRET.encode() in heard[1]
+        assert SECRET.encode() in received[1]
     for file in (tmp_path / "none.pem", tmp_path / "key.pem"):
         with pytest.raises(mo.UsageError, match="no readable certificates"):
             mo.connect(url, token=SECRET, ca_file=file)

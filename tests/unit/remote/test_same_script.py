@@ -100,11 +100,11 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
     """Return what people and programs see of an answer."""
     match found:
         case RemoteActivationPreview():
-            return plain(found.told)
+            return plain(found.reply)
         case activation.ActivationPreview():
             return plain(approvals.activation_view(found))
         case activation.Activation():
-            told = document(found.weighed)
+            told = document(found.preview)
             # The server tells with it what became of it, which is compared beside.
             beside = {**told, "changed": None, "ledger": None}
             return [beside, found.changed, found.seq, found.head]
@@ -112,7 +112,7 @@ def document(found: Any) -> Any:  # noqa: C901 - one line for each kind
             return [
                 approvals.receipt_view(found),
                 document(found.decision),
-                document(found.weighed),
+                document(found.preview),
             ]
         case requesting.Requested():
             return [approvals.request_view(found), document(found.decision)]
@@ -243,10 +243,10 @@ def releases(side: Side) -> None:
 def requests(side: Side, keys: Path) -> None:
     ann, dara = side.of("ann"), side.of("dara")
     olga, pavel = side.of("olga").governance, side.of("pavel").governance
-    asked = release("public", audience="public")
-    side.refuse("needs people", lambda: ann.submit(asked))
-    side.tell("request", ann.governance.request(asked, reason=" annual report "))
-    side.tell("again", ann.governance.request(asked, reason="annual report"))
+    request = release("public", audience="public")
+    side.refuse("needs people", lambda: ann.submit(request))
+    side.tell("request", ann.governance.request(request, reason=" annual report "))
+    side.tell("again", ann.governance.request(request, reason="annual report"))
     side.refuse("no need", lambda: ann.governance.request(release("n"), reason="x"))
     side.refuse(
         "denied",
@@ -254,15 +254,15 @@ def requests(side: Side, keys: Path) -> None:
             release("d", 0.5, audience="public"), reason="x"
         ),
     )
-    side.refuse("no reason", lambda: ann.governance.request(asked, reason=" "))
+    side.refuse("no reason", lambda: ann.governance.request(request, reason=" "))
     side.tell("requests", dara.governance.requests())
     for one in (
         "nobody-asks",
         *(w.request.release for w in dara.governance.requests()),
     ):
         side.tell("requested", dara.governance.requested(one))
-    side.tell("hearings", olga.hearings(asked))
-    side.refuse("unsigned", lambda: olga.approve(asked, reason="fine"))
+    side.tell("hearings", olga.approval_states(request))
+    side.refuse("unsigned", lambda: olga.approve(request, reason="fine"))
     side.refuse("not theirs", lambda: dara.governance.approve("public", reason="x"))
     side.refuse(
         "other contents",
@@ -277,12 +277,12 @@ def requests(side: Side, keys: Path) -> None:
     head = side.of("pavel").state().head
     side.tell("approved", pavel.approve("public", reason="fine", head=head[:12]))
     side.tell("repeated", pavel.approve("public", reason="fine"))
-    side.tell("spoken", olga.spoken("public"))
-    side.tell("signed", olga.approve(asked, reason=" fine ", key=OLGA))
+    side.tell("spoken", olga.votes("public"))
+    side.tell("signed", olga.approve(request, reason=" fine ", key=OLGA))
     side.tell("complete", [one.complete for one in olga.requests()])
-    side.tell("let in", ann.submit(asked))
-    side.tell("spoken of what stands", olga.spoken("public"))
-    side.refuse("stands", lambda: ann.governance.request(asked, reason="x"))
+    side.tell("let in", ann.submit(request))
+    side.tell("spoken of what stands", olga.votes("public"))
+    side.refuse("stands", lambda: ann.governance.request(request, reason="x"))
     other = release("other", audience="public")
     side.tell("request other", ann.governance.request(other, reason="x"))
     side.refuse(
@@ -290,7 +290,7 @@ def requests(side: Side, keys: Path) -> None:
         lambda: dara.governance.withdraw_request("other", reason="x"),
     )
     side.tell("withdrawn", ann.governance.withdraw_request("other", reason="x"))
-    side.tell("unrequested", olga.hearings(other))
+    side.tell("unrequested", olga.approval_states(other))
     side.tell("remark", dara.governance.annotate(" looked at it ", about="a"))
     side.refuse("no remark", lambda: dara.governance.annotate("x", about="none"))
     shown = {
@@ -308,7 +308,7 @@ def policies(side: Side) -> None:
     olga, pavel = side.of("olga").governance, side.of("pavel").governance
     after = policy(NEXT)
     side.refuse("not asked", lambda: olga.activate(after, reason="x"))
-    side.tell("hearings of", olga.policy_hearings(after))
+    side.tell("hearings of", olga.policy_approval_states(after))
     side.tell("proposed", olga.propose_policy(after, reason="better"))
     side.tell("again", olga.propose_policy(after, reason="better"))
     side.tell("proposals", pavel.proposals())
@@ -321,23 +321,23 @@ def policies(side: Side) -> None:
     side.tell("approved", pavel.approve_policy(digest, reason="fine"))
     agreement = saying.Ballot(approves=True, reason="fine")
     side.tell("approved again", pavel.vote_on_policy(digest, agreement))
-    side.tell("hearings", olga.policy_hearings(after))
-    side.tell("said", olga.spoken(digest))
-    side.tell("counting", olga.counting_words(after))
-    side.refuse("replaced", lambda: olga.weigh(after, replaces="0" * 64))
+    side.tell("hearings", olga.policy_approval_states(after))
+    side.tell("said", olga.votes(digest))
+    side.tell("counting", olga.counting_votes(after))
+    side.refuse("replaced", lambda: olga.preview_activation(after, replaces="0" * 64))
     tight = policy(TIGHT)
-    weighed = side.tell("tight", olga.weigh(tight))
-    side.tell("open", [one.rule.id for one in weighed.open_conflicts])
-    accepted = [one.rule.id for one in weighed.open_conflicts]
+    preview = side.tell("tight", olga.preview_activation(tight))
+    side.tell("open", [one.rule.id for one in preview.open_conflicts])
+    accepted = [one.rule.id for one in preview.open_conflicts]
     assert accepted
-    side.tell("accepted", olga.weigh(tight, accept=accepted).accepted)
+    side.tell("accepted", olga.preview_activation(tight, accept=accepted).accepted)
     side.refuse("conflicts", lambda: olga.activate(tight, reason="x"))
-    side.refuse("no conflict", lambda: olga.weigh(after, accept=["none"]))
+    side.refuse("no conflict", lambda: olga.preview_activation(after, accept=["none"]))
     replaced = side.of("olga").policy().policy.digest
     done = side.tell("active", olga.activate(after, reason="x", replaces=replaced[:12]))
     assert done.changed
     side.tell("is active", olga.activate(after, reason="x"))
-    side.tell("said before", olga.counting_words(after))
+    side.tell("said before", olga.counting_votes(after))
     side.tell("text", side.of("olga").policy_text_at(1))
     side.tell("digest", side.of("olga").policy().policy.digest)
 
@@ -393,7 +393,7 @@ def looking(side: Side) -> None:
     then = audra.as_of(records[8].seq)
     side.tell("then", then.check(release("then", 7)))
     side.tell("spent then", then.spenders("global @standard").view(9))
-    book, read, _ = audra.look(deciding=True)
+    book, read, _ = audra.current(deciding=True)
     side.tell("book", (book.state.digest(), len(list(read(3)))))
     side.tell("spenders", _spent(audra.spenders("global @standard")))
     side.tell("standings", [_standing(one) for one in audra.standings()])

@@ -50,14 +50,14 @@ def hearing(**changed: Any) -> dict[str, Any]:
     }
 
 
-def hearings_in(told: dict[str, Any]) -> tuple[ApprovalState, ...]:
-    return approval_states_of([decoded(ApprovalStatus, told)])
+def states_in(result: dict[str, Any]) -> tuple[ApprovalState, ...]:
+    return approval_states_of([decoded(ApprovalStatus, result)])
 
 
 def test_hearings_are_read() -> None:
-    (found,) = hearings_in(hearing())
+    (found,) = states_in(hearing())
     assert (found.given, found.missing, found.left) == (False, 1, ("olga", "inf"))
-    (found,) = hearings_in(hearing(given=True, missing=0, approved_by=["olga"]))
+    (found,) = states_in(hearing(given=True, missing=0, approved_by=["olga"]))
     assert found.given
 
 
@@ -77,11 +77,11 @@ def test_hearings_that_contradict_themselves_are_refused(
     changed: dict[str, Any],
 ) -> None:
     with pytest.raises(mo.UnavailableError):
-        hearings_in(hearing(**changed))
+        states_in(hearing(**changed))
 
 
 def test_names_stay_names_where_amounts_are_infinite() -> None:
-    said = {
+    text = {
         "entry": 3,
         "at": "2026-05-01T12:00:00.000000Z",
         "by": "inf",
@@ -92,7 +92,7 @@ def test_names_stay_names_where_amounts_are_infinite() -> None:
         "key": None,
         "current": True,
     }
-    (found,) = vote_entries_of([decoded(Vote, said)])
+    (found,) = vote_entries_of([decoded(Vote, text)])
     assert (found.by, found.reason, found.roles) == ("inf", "inf", ("inf",))
     spender = {"release": "inf", "coordinate": "rho", "share": None, "undated": False}
     one = decoded(Spender, {**spender, "amount": "inf"})
@@ -104,8 +104,8 @@ def test_names_stay_names_where_amounts_are_infinite() -> None:
 
 def test_a_policy_is_told_wrong_in_its_own_file() -> None:
     sent = policy_sent(compile_text(POLICY.encode(), "own.yaml"))
-    told = Mark("request", 3, 1, 4)
-    assert sent.place(told) == Mark("own.yaml", 3, 1, 4, "name: small")
+    result = Mark("request", 3, 1, 4)
+    assert sent.place(result) == Mark("own.yaml", 3, 1, 4, "name: small")
 
 
 # --- a server that lies ---------------------------------------------------------------
@@ -125,27 +125,27 @@ def lies(
     monkeypatch: pytest.MonkeyPatch, path: str, change: Callable[[Any], None]
 ) -> None:
     """Let answers to what is asked at a path be changed on their way."""
-    asked = Connection.ask
+    requested = Connection.send
 
     def ask(self: Connection, request: Request[Any]) -> Any:
-        told = asked(self, request)
+        result = requested(self, request)
         if request.path.endswith(path):
-            change(told)
-        return told
+            change(result)
+        return result
 
-    monkeypatch.setattr(Connection, "ask", ask)
-
-
-def _other_request(told: dict[str, Any]) -> None:
-    told["content"] = "0" * 64
+    monkeypatch.setattr(Connection, "send", ask)
 
 
-def _other_body(told: dict[str, Any]) -> None:
-    told["body"]["id"] = "r-2"
+def _other_request(result: dict[str, Any]) -> None:
+    result["content"] = "0" * 64
 
 
-def _denied(told: dict[str, Any]) -> None:
-    told["decision"]["decision"] = "deny"
+def _other_body(result: dict[str, Any]) -> None:
+    result["body"]["id"] = "r-2"
+
+
+def _denied(result: dict[str, Any]) -> None:
+    result["decision"]["decision"] = "deny"
 
 
 @pytest.mark.parametrize("change", [_other_request, _other_body, _denied])
@@ -168,7 +168,7 @@ def test_what_is_not_what_it_says_is_not_agreed_to(
 def test_another_word_than_was_said_is_not_believed(
     olga: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, key: str, value: object
 ) -> None:
-    lies(monkeypatch, "/approvals", lambda told: told.update({key: value}))
+    lies(monkeypatch, "/approvals", lambda result: result.update({key: value}))
     with pytest.raises(mo.UnavailableError):
         olga.governance.approve("r-1", reason="x")
 
@@ -177,10 +177,10 @@ def test_other_policies_than_were_sent_are_not_weighed(
     olga: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = compile_text(ASKING.replace("name: small", "name: next").encode(), "n")
-    assert not olga.governance.weigh(other).holds_already
-    lies(monkeypatch, ":weigh", lambda told: told["policy"].update(digest="0" * 64))
+    assert not olga.governance.preview_activation(other).holds_already
+    lies(monkeypatch, ":weigh", lambda result: result["policy"].update(digest="0" * 64))
     with pytest.raises(mo.UnavailableError):
-        olga.governance.weigh(other)
+        olga.governance.preview_activation(other)
 
 
 def test_a_proposal_that_is_another_text_is_not_believed(
@@ -193,7 +193,7 @@ def test_a_proposal_that_is_another_text_is_not_believed(
     lies(
         monkeypatch,
         "/policies/proposals",
-        lambda told: told["proposals"][0].update(text=ASKING),
+        lambda result: result["proposals"][0].update(text=ASKING),
     )
     with pytest.raises(mo.UnavailableError):
         olga.governance.proposed(digest)
@@ -214,19 +214,19 @@ def dara(tmp_path: Path) -> Iterator[RemoteWorkspace]:
         yield ws
 
 
-def _newer(told: dict[str, Any]) -> None:
+def _newer(result: dict[str, Any]) -> None:
     """Change all prose of a decision, and add keys everywhere."""
-    told["notices"] = ["worded otherwise", *told["notices"]]
-    for one in (told, told["policy"], told["ledger"], *(told["losses"] or ())):
+    result["notices"] = ["worded otherwise", *result["notices"]]
+    for one in (result, result["policy"], result["ledger"], *(result["losses"] or ())):
         one["key_of_a_later_version"] = {"x": [1, "inf"]}
-    if told["words"] is not None:
-        told["words"]["headline"] = "Allowed. All rules hold."
-        told["words"]["rest"] = ["  remark: worded otherwise"]
-        told["words"]["key_of_a_later_version"] = 1
+    if result["words"] is not None:
+        result["words"]["headline"] = "Allowed. All rules hold."
+        result["words"]["rest"] = ["  remark: worded otherwise"]
+        result["words"]["key_of_a_later_version"] = 1
 
 
-def _wordless(told: dict[str, Any]) -> None:
-    told["words"] = {"lines": ["Prose in a form of a later version"]}
+def _wordless(result: dict[str, Any]) -> None:
+    result["words"] = {"lines": ["Prose in a form of a later version"]}
 
 
 @pytest.mark.parametrize("change", [_newer, _wordless])
@@ -292,7 +292,7 @@ DENYING: dict[str, Any] = {
 def test_a_decision_that_contradicts_itself_is_not_believed(
     dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    lies(monkeypatch, "/releases", lambda told: told.update(change))
+    lies(monkeypatch, "/releases", lambda result: result.update(change))
     with pytest.raises(mo.UnavailableError) as caught:
         dara.submit(counts("r-7"))
     problem = caught.value.problems[0]
@@ -309,7 +309,7 @@ def test_a_day_that_is_none_is_not_believed(
     dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch, day: str
 ) -> None:
     dara.submit(counts("r-7"))
-    lies(monkeypatch, "/releases/r-7:start", lambda told: told.update(day=day))
+    lies(monkeypatch, "/releases/r-7:start", lambda result: result.update(day=day))
     with pytest.raises(mo.UnavailableError) as caught:
         dara.start("r-7")
     assert caught.value.problems[0].code is Code.NOT_UNDERSTOOD
@@ -320,7 +320,9 @@ def test_reasons_are_shown_whatever_the_headline_is_like(
     dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = dara.check(counts("r-9", rho=9)).explain(deep=False)
-    lies(monkeypatch, ":check", lambda told: told["words"].update(headline={"x": 1}))
+    lies(
+        monkeypatch, ":check", lambda result: result["words"].update(headline={"x": 1})
+    )
     assert dara.check(counts("r-9", rho=9)).explain(deep=False) == usual
 
 

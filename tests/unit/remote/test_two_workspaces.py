@@ -76,8 +76,8 @@ def mistake(work: Callable[[], object]) -> tuple[Any, ...]:
 def test_decisions_are_told_in_the_same_words(both: Both) -> None:
     both.here.submit(release("spent", 5.5))
     for sigma in (500, 6, 5.5, 0.5, 0.01):
-        asked = release(f"r-{sigma}", sigma)
-        here, there = both.here.check(asked), both.there.check(asked)
+        request = release(f"r-{sigma}", sigma)
+        here, there = both.here.check(request), both.there.check(request)
         assert there.to_dict() == here.to_dict()
         assert there.to_dict(deep=True) == here.to_dict(deep=True)
         for deep in (False, True):
@@ -108,14 +108,14 @@ def test_decisions_are_told_in_the_same_words(both: Both) -> None:
         ]
 
 
-def _amount(told: Any) -> float:
-    return float("inf") if told == "inf" else told
+def _amount(result: Any) -> float:
+    return float("inf") if result == "inf" else result
 
 
 def test_what_fits_is_the_same(both: Both) -> None:
     both.here.submit(release("spent", 5.5))
-    asked = release("denied", 5.5)
-    here, there = both.here.check(asked), both.there.check(asked)
+    request = release("denied", 5.5)
+    here, there = both.here.check(request), both.there.check(request)
     assert not here.allowed
     for vary in ("noise", "where"):
         one, other = here.largest_fit(vary), there.largest_fit(vary)
@@ -193,10 +193,10 @@ def test_mistakes_are_the_same(both: Both, tmp_path: Path) -> None:
         "     sensitivity: {user: {l2: 1}}, sigma: 60.0}\n"
     )
     wrong.append(mo.load_release(other))
-    for asked in wrong:
+    for request in wrong:
         for verb in ("check", "submit"):
-            here = mistake(lambda v=verb, a=asked: getattr(both.here, v)(a))  # type: ignore[misc]
-            there = mistake(lambda v=verb, a=asked: getattr(both.there, v)(a))  # type: ignore[misc]
+            here = mistake(lambda v=verb, a=request: getattr(both.here, v)(a))  # type: ignore[misc]
+            there = mistake(lambda v=verb, a=request: getattr(both.there, v)(a))  # type: ignore[misc]
             assert there == here
     for verb in ("start", "publish", "standing"):
         for name in ("unknown", "void", "same", "", "x" * 201, "..", "a/b:start"):
@@ -214,10 +214,10 @@ def test_mistakes_are_the_same(both: Both, tmp_path: Path) -> None:
 
 def test_numbers_arrive_exactly(both: Both) -> None:
     digits = Decimal("50.1234567890123456789012345678901234567")
-    asked = release("exact")
-    asked["mechanisms"][0]["sigma"] = digits
-    assert both.there.submit(asked).allowed
-    assert both.here.submit(asked).retry  # The same contents, to the last digit.
+    request = release("exact")
+    request["mechanisms"][0]["sigma"] = digits
+    assert both.there.submit(request).allowed
+    assert both.here.submit(request).retry  # The same contents, to the last digit.
     assert both.there.submit(mo.Release(**_draft("draft"))).allowed
     assert both.here.submit(mo.Release(**_draft("draft"))).retry
     for number in (float("nan"), float("inf"), Decimal("NaN"), Decimal("-Infinity")):
@@ -262,9 +262,9 @@ def test_what_holds_is_told(both: Both) -> None:
         assert both.here.loss_of(loss.rule) == loss
         assert both.there.loss_of(loss.rule) == standing_there
     rule = here[0].rule.id
-    told, known = both.there.spenders(rule), both.here.spenders(rule)
-    assert [one.release for one in told.spenders] == ["spent"]
-    assert told.spent == known.view(5).spent
+    result, known = both.there.spenders(rule), both.here.spenders(rule)
+    assert [one.release for one in result.spenders] == ["spent"]
+    assert result.spent == known.view(5).spent
     assert both.there.head().head == both.here.state().head
     one, other = both.here.policy(), both.there.policy()
     assert one.policy.digest == other.policy.digest

@@ -60,29 +60,29 @@ def test_a_certificate_that_does_not_hold(
     remedy: str,
 ) -> None:
     pem, context = certificate(tmp_path, address=address, valid_for=valid_for)
-    with saying(b"", context) as heard:
-        url = f"https://127.0.0.1:{heard[0].decode()}"
-        told = mistake(url, pem if is_known else None)
-        assert heard[1:] == []
-    assert message in told.problems[0].message
-    assert remedy in (told.problems[0].help or "")
-    assert "later" not in told.render()
+    with saying(b"", context) as received:
+        url = f"https://127.0.0.1:{received[0].decode()}"
+        result = mistake(url, pem if is_known else None)
+        assert received[1:] == []
+    assert message in result.problems[0].message
+    assert remedy in (result.problems[0].help or "")
+    assert "later" not in result.render()
     assert waits == []
 
 
 def test_another_name_is_told_of_a_host_too(tmp_path: Path, waits: list[float]) -> None:
     pem, context = certificate(tmp_path)
-    with saying(b"", context) as heard:
-        told = mistake(f"https://localhost:{heard[0].decode()}", pem)
-    assert "is for another name" in told.problems[0].message
+    with saying(b"", context) as received:
+        result = mistake(f"https://localhost:{received[0].decode()}", pem)
+    assert "is for another name" in result.problems[0].message
     assert waits == []
 
 
 def test_a_port_without_tls(waits: list[float]) -> None:
-    with saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as heard:
-        told = mistake(f"https://127.0.0.1:{heard[0].decode()}")
-    assert "does not support a common version of TLS" in told.problems[0].message
-    assert "port" in told.problems[0].help
+    with saying(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as received:
+        result = mistake(f"https://127.0.0.1:{received[0].decode()}")
+    assert "does not support a common version of TLS" in result.problems[0].message
+    assert "port" in result.problems[0].help
     assert waits == []
 
 
@@ -99,8 +99,8 @@ def test_a_host_that_nobody_knows(
     monkeypatch: pytest.MonkeyPatch, waits: list[float]
 ) -> None:
     looking_up(monkeypatch, socket.EAI_NONAME)
-    told = mistake("https://modicum.example")
-    assert "unknown host" in told.problems[0].message
+    result = mistake("https://modicum.example")
+    assert "unknown host" in result.problems[0].message
     assert waits == []
 
 
@@ -108,16 +108,16 @@ def test_who_cannot_look_names_up_tries_again(
     monkeypatch: pytest.MonkeyPatch, waits: list[float]
 ) -> None:
     looking_up(monkeypatch, socket.EAI_AGAIN)
-    told = mistake("https://modicum.example")
-    assert told.problems[0].help == "try again later"
+    result = mistake("https://modicum.example")
+    assert result.problems[0].help == "try again later"
     assert len(waits) == retry_connection.ATTEMPTS_MAX - 1
 
 
 def test_who_is_down_is_asked_again(waits: list[float]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as own:
         port = own.getsockname()[1]
-    told = mistake(f"http://127.0.0.1:{port}")
-    assert told.problems[0].help == "try again later"
+    result = mistake(f"http://127.0.0.1:{port}")
+    assert result.problems[0].help == "try again later"
     assert len(waits) == retry_connection.ATTEMPTS_MAX - 1
 
 
@@ -151,8 +151,8 @@ def test_a_step_that_a_server_may_have_heard_is_asked_for_to_the_end(
     monkeypatch: pytest.MonkeyPatch, waits: list[float]
 ) -> None:
     """That its name is gone by then does not say that nothing was done."""
-    with saying(b"") as heard:  # Hears the step, and hangs up.
-        url = f"http://localhost:{heard[0].decode()}"
+    with saying(b"") as received:  # Hears the step, and hangs up.
+        url = f"http://localhost:{received[0].decode()}"
         monkeypatch.setattr(
             retry_connection,
             "sleep",
@@ -163,5 +163,5 @@ def test_a_step_that_a_server_may_have_heard_is_asked_for_to_the_end(
             pytest.raises(mo.UnavailableError) as caught,
         ):
             there.submit(counts("x"))
-        assert len(heard) == 2
+        assert len(received) == 2
     assert any("it is unknown whether" in one for one in caught.value.problems[0].notes)

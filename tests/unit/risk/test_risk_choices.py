@@ -124,35 +124,35 @@ def test_what_is_charged_can_be_priced() -> None:
         assert selected.eps == Fraction(3, 4)
         assert choice.charge.release is not None
         assert choice.epsilon is not None
-        told = dict(choice.charge.release)
-        change = Fraction(told.pop("l1", "") or told.pop("l2"))
-        paid = _price({**told, "sensitivity": str(change)})
+        result = dict(choice.charge.release)
+        change = Fraction(result.pop("l1", "") or result.pop("l2"))
+        paid = _price({**result, "sensitivity": str(change)})
         if isinstance(noise, LaplaceNoise):
             assert paid.eps <= choice.epsilon
             assert paid.eps >= choice.epsilon * (1 - Fraction(1, 10**18))
         else:
-            mu2 = (change / Fraction(told["sigma"])) ** 2
+            mu2 = (change / Fraction(result["sigma"])) ** 2
             assert paid.rho == mu2 / 2
             assert gaussian_delta(mu2, choice.epsilon) <= noise.delta
 
 
-def _price(told: Mapping[str, str]) -> Curve:
-    kind = kind_named(told["kind"])
-    values = {name: Fraction(text) for name, text in told.items() if name != "kind"}
+def _price(result: Mapping[str, str]) -> Curve:
+    kind = kind_named(result["kind"])
+    values = {name: Fraction(text) for name, text in result.items() if name != "kind"}
     return curve_of_kind(kind, values)
 
 
 def test_json_holds_plain_values() -> None:
     noise = GaussianNoise(Fraction(1), DELTA, 3)
     choice = data_independent(noise, tau="0.9", candidates=[1, "0.5", 100])
-    told = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
-    assert told["epsilon"] == 1
-    assert told["claim"] == "dp"
-    assert [row["passes"] for row in told["rows"]] == [True, True, False]
-    assert told["charge"]["release"]["kind"] == "gaussian"
-    assert told["charge"]["selection"] is None
-    assert told["uncapped"] > 1
-    sigma = Fraction(told["charge"]["release"]["sigma"])
+    result = json.loads(json.dumps(choice.to_dict(), allow_nan=False))
+    assert result["epsilon"] == 1
+    assert result["claim"] == "dp"
+    assert [row["passes"] for row in result["rows"]] == [True, True, False]
+    assert result["charge"]["release"]["kind"] == "gaussian"
+    assert result["charge"]["selection"] is None
+    assert result["uncapped"] > 1
+    sigma = Fraction(result["charge"]["release"]["sigma"])
     assert gaussian_delta(1 / sigma**2, Fraction(1)) <= DELTA
 
 
@@ -199,8 +199,8 @@ def test_groups_are_compared_by_their_statistic() -> None:
     found = {}
     statistics: tuple[Statistic, ...] = ("max", "p99", "median")
     for statistic in statistics:
-        asked = GroupsAlike.of("0.5", ["a", "b"], statistic)
-        found[statistic] = find_from_rdr(seen, [asked]).epsilon
+        request = GroupsAlike.of("0.5", ["a", "b"], statistic)
+        found[statistic] = find_from_rdr(seen, [request]).epsilon
     assert found == {"max": 1, "p99": 10, "median": 10}
     both: list[Threshold] = [
         GroupsAlike.of("0.5", ["a", "b"], "max"),
@@ -289,8 +289,8 @@ def test_caveats_say_what_is_weak() -> None:
     st.fractions(Fraction(1, 10**6), 20),
 )
 def test_a_cap_is_split_and_kept(weights: dict[str, int], cap: Fraction) -> None:
-    wishes = {name: Priority.of(weight, COUNT) for name, weight in weights.items()}
-    found = by_priority(cap, wishes)
+    requests = {name: Priority.of(weight, COUNT) for name, weight in weights.items()}
+    found = by_priority(cap, requests)
     shares = {name: choice.epsilon for name, choice in found.items()}
     total = Fraction(0)
     for name, share in shares.items():
@@ -330,8 +330,10 @@ def test_nobodys_loss_is_understated(
     for rank in range(1, profile.total + 1):
         share = rank / profile.total
         exact = epsilon * Fraction(profile.quantile(share)) / sensitivity
-        told = Fraction(found.quantile(share))
-        assert exact <= told <= exact * (1 + Fraction(1, 10**15)) + Fraction(1, 2**1070)
+        result = Fraction(found.quantile(share))
+        assert (
+            exact <= result <= exact * (1 + Fraction(1, 10**15)) + Fraction(1, 2**1070)
+        )
 
 
 @pytest.mark.spec("RSK-4")
@@ -346,8 +348,8 @@ def test_who_moves_no_more_than_anybody_can_loses_no_more_than_epsilon(
     most = float(sensitivity)
     most = most if most <= sensitivity else math.nextafter(most, 0)
     profile = Profile(np.array([most * share]), np.array([1]))
-    told = person_losses(profile, LaplaceNoise(sensitivity), epsilon=epsilon).greatest
-    assert Fraction(math.nextafter(told, 0)) < epsilon
+    result = person_losses(profile, LaplaceNoise(sensitivity), epsilon=epsilon).greatest
+    assert Fraction(math.nextafter(result, 0)) < epsilon
 
 
 @pytest.mark.spec("RSK-4")

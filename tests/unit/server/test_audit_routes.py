@@ -165,8 +165,8 @@ def test_a_head_of_another_ledger_does_not_stand(server: Served) -> None:
     right = server.get("audra", "/ledger/entries/3").json()["hash"]
     for seq, head in ((3, "0" * 64), (2, right), (3, ""), (99, right)):
         params = {"seq": seq, "head": head}
-        told = server.get("audra", "/ledger/proof", params=params).json()
-        assert (told["stands"], told["links"]) == (False, [])
+        document = server.get("audra", "/ledger/proof", params=params).json()
+        assert (document["stands"], document["links"]) == (False, [])
     whole = server.get("audra", "/ledger/proof").json()
     assert (whole["stands"], len(whole["links"])) == (True, 7)
     odd = server.get("audra", "/ledger/proof", params={"seq": 1, "head": "x"})
@@ -176,9 +176,9 @@ def test_a_head_of_another_ledger_does_not_stand(server: Served) -> None:
 def test_checkpoints_come_with_the_proof(server: Served, ledger: Path) -> None:
     assert server.get("audra", "/ledger/proof").json()["checkpoints"] == []
     signed(ledger)
-    told = server.get("audra", "/ledger/proof").json()
+    document = server.get("audra", "/ledger/proof").json()
     stored = [json.loads(one) for one in open_store(ledger).checkpoints()]
-    assert told["checkpoints"] == stored
+    assert document["checkpoints"] == stored
     assert len(stored) == 1
 
 
@@ -191,16 +191,16 @@ def test_all_entries_are_sent_line_by_line(
     monkeypatch.setattr("modicum.server.routes.ledgers._AT_ONCE", 2)
     answered = asked(server, "audra", "/ledger/entries", LINES)
     assert answered.headers["content-type"].startswith("application/x-ndjson")
-    told = [json.loads(line) for line in answered.text.splitlines()]
+    document = [json.loads(line) for line in answered.text.splitlines()]
     records = [*mo.open(ledger).records()]
-    assert [one["payload"].encode() for one in told] == [o.payload for o in records]
-    for one in told:
+    assert [one["payload"].encode() for one in document] == [o.payload for o in records]
+    for one in document:
         exactly(StoredEntry, one)
         assert one == server.get("audra", f"/ledger/entries/{one['seq']}").json()
     for after in range(8):
         path = f"/ledger/entries?after={after}"
         some = asked(server, "audra", path, LINES).text.splitlines()
-        assert [json.loads(line) for line in some] == told[after:]
+        assert [json.loads(line) for line in some] == document[after:]
     page = server.get("audra", "/ledger/entries", params={"after": 5}).json()
     assert [one["seq"] for one in page["entries"]] == [6, 7]
 
@@ -274,12 +274,12 @@ def test_lines_are_counted_among_streams(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("modicum.server.routes.ledgers._AT_ONCE", 2)
-    end, begun = threading.Event(), threading.Semaphore(0)
+    end, started = threading.Event(), threading.Semaphore(0)
     really = Ledgers.entries
 
     async def held(self: Ledgers, who: Identity, after: int, limit: int) -> Entries:
         if after and who.name == "audra":
-            begun.release()
+            started.release()
             assert await asyncio.to_thread(end.wait, PATIENCE)
         return await really(self, who, after, limit)
 
@@ -291,7 +291,7 @@ def test_lines_are_counted_among_streams(
                 for _ in range(STREAMS_EACH)
             ]
             for _ in waiting:
-                assert begun.acquire(timeout=PATIENCE)
+                assert started.acquire(timeout=PATIENCE)
             refused = asked(server, "audra", "/ledger/entries", LINES)
             assert (refused.status_code, "retry-after" in refused.headers) == (
                 429,
@@ -346,8 +346,8 @@ def test_only_those_who_watch_get_proofs(server: Served) -> None:
         assert server.get(who, "/ledger/proof").status_code == status
         lines = asked(server, who, "/ledger/entries", LINES)
         assert lines.status_code == status
-        begun = server.post(who, "/ledger:verify")
-        assert begun.status_code == (202 if status == 200 else 403)
+        started = server.post(who, "/ledger:verify")
+        assert started.status_code == (202 if status == 200 else 403)
     job = server.get("audra", "/jobs").json()["jobs"][0]["job"]
     for who in ("olga", "root", "ann"):
         assert server.get(who, f"/jobs/{job}").status_code == 404

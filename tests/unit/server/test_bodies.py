@@ -59,10 +59,10 @@ def send(
 def test_a_request_without_a_body_is_told_so(
     server: Served, path: str, kind: str, text: str
 ) -> None:
-    told = send(server, path, text, kind)
-    assert (told.status_code, told.json()["code"]) == (400, "MOD007")
-    assert told.json()["detail"] == "the request has no body"
-    assert "JSON" in told.json()["help"]
+    message = send(server, path, text, kind)
+    assert (message.status_code, message.json()["code"]) == (400, "MOD007")
+    assert message.json()["detail"] == "the request has no body"
+    assert "JSON" in message.json()["help"]
 
 
 def test_a_form_is_read_up_to_a_size(server: Served) -> None:
@@ -90,10 +90,10 @@ def test_yaml_is_read_up_to_a_size_and_json_further(server: Served) -> None:
 def test_what_aliases_repeat_counts_each_time(server: Served) -> None:
     many = ", ".join(["1"] * 200)
     text = f"mechanisms: [&a [{many}], {', '.join(['*a'] * 200)}]"
-    told = send(server, "/releases:check", text, "application/yaml")
-    assert (told.status_code, told.json()["code"]) == (413, "MOD005")
-    assert told.json()["detail"] == "more than 32768 values in one document"
-    assert told.json()["help"]
+    message = send(server, "/releases:check", text, "application/yaml")
+    assert (message.status_code, message.json()["code"]) == (413, "MOD005")
+    assert message.json()["detail"] == "more than 32768 values in one document"
+    assert message.json()["help"]
 
 
 def test_a_large_policy_is_read_as_json_only(server: Served) -> None:
@@ -115,7 +115,7 @@ def test_a_large_policy_is_read_as_json_only(server: Served) -> None:
 def test_one_document_is_read_at_a_time_and_others_do_not_wait(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, end = threading.Event(), threading.Event()
+    started, end = threading.Event(), threading.Event()
     now, most, guard = [0], [0], threading.Lock()
     really = read_document
 
@@ -123,7 +123,7 @@ def test_one_document_is_read_at_a_time_and_others_do_not_wait(
         with guard:
             now[0] += 1
             most[0] = max(most[0], now[0])
-        begun.set()
+        started.set()
         try:
             assert end.wait(60)
             return really(*given)
@@ -140,7 +140,7 @@ def test_one_document_is_read_at_a_time_and_others_do_not_wait(
                 for who in ("amir", "dara")
                 for path in ["/releases:check"] * ASKING
             ]
-            assert begun.wait(60)
+            assert started.wait(60)
             # Neither health nor decisions wait for any of them.
             assert server.client.get("/healthz").status_code == 200
             assert server.client.get("/readyz").status_code == 200
@@ -164,6 +164,6 @@ def test_who_is_refused_before_a_body_is_read_may_ask_again(
 ) -> None:
     text = "x" * size
     for _ in range(4):  # The client keeps its connection, unless it is told not to.
-        told = send(server, "/releases:check", text, "application/yaml", who="root")
-        assert told.status_code == 403
-        assert (told.headers.get("connection") == "close") == (size > 0)
+        message = send(server, "/releases:check", text, "application/yaml", who="root")
+        assert message.status_code == 403
+        assert (message.headers.get("connection") == "close") == (size > 0)

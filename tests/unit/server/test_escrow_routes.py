@@ -81,14 +81,14 @@ class Desk:
     def agree(self, name: str) -> None:
         for one in OWNERS:
             tag = self.server.get(one, f"{CONTRACTS}/{name}").headers["etag"]
-            word = {"approves": True, **WHY}
+            vote = {"approves": True, **WHY}
             path, headers = f"{CONTRACTS}/{name}/approvals", {"If-Match": tag}
-            self.done(one, path, word, headers=headers)
+            self.done(one, path, vote, headers=headers)
 
     def run(self, name: str) -> dict[str, Any]:
         """Return the job that ran what amir asked for."""
-        begun = self.server.post("amir", f"{CONTRACTS}/{name}:run")
-        return finished(self.server, "amir", begun)
+        started = self.server.post("amir", f"{CONTRACTS}/{name}:run")
+        return finished(self.server, "amir", started)
 
     def ran(self, form: dict[str, Any]) -> Any:
         self.done("amir", CONTRACTS, form)
@@ -322,17 +322,17 @@ def test_a_version_is_registered_once(desk: Desk) -> None:
 
 def test_rows_are_replaced_when_another_owner_agrees(desk: Desk) -> None:
     desk.done("olga", f"{DATA}/people/versions", sent())
-    path, word = f"{DATA}/people/versions/2/approvals", {"approves": True, **WHY}
+    path, vote = f"{DATA}/people/versions/2/approvals", {"approves": True, **WHY}
     version = desk.server.get("pavel", f"{DATA}/people").json()["versions"][1]
     assert (version["by"], version["agreed"]) == ("olga", False)
     for tag, status in (("0" * 64, 412), (None, 428)):
         headers = {} if tag is None else {"If-Match": f'"{tag}"'}
-        assert desk.server.post("pavel", path, word, headers=headers).status_code == (
+        assert desk.server.post("pavel", path, vote, headers=headers).status_code == (
             status
         )
     headers = {"If-Match": f'"{version["digest"]}"'}
-    assert desk.server.post("amir", path, word, headers=headers).status_code == 403
-    replayed(desk, "pavel", path, word, headers=headers)
+    assert desk.server.post("amir", path, vote, headers=headers).status_code == 403
+    replayed(desk, "pavel", path, vote, headers=headers)
     assert desk.server.get("pavel", f"{DATA}/people").json()["versions"][1]["agreed"]
 
 
@@ -400,10 +400,10 @@ def test_nothing_runs_that_owners_did_not_agree_to(desk: Desk) -> None:
 def test_the_job_of_a_run_is_for_whoever_began_it(desk: Desk) -> None:
     desk.done("amir", CONTRACTS, asked("mine"))
     desk.agree("mine")
-    begun = desk.server.post("amir", f"{CONTRACTS}/mine:run")
-    place = begun.headers["location"].removeprefix("/api/v1")
+    started = desk.server.post("amir", f"{CONTRACTS}/mine:run")
+    place = started.headers["location"].removeprefix("/api/v1")
     assert desk.server.get("olga", place).status_code == 404
-    finished(desk.server, "amir", begun)
+    finished(desk.server, "amir", started)
 
 
 def test_who_carries_out_for_others_runs_what_they_may_read(desk: Desk) -> None:
@@ -411,8 +411,8 @@ def test_who_carries_out_for_others_runs_what_they_may_read(desk: Desk) -> None:
     desk.done("amir", CONTRACTS, asked("mine"))
     desk.agree("mine")
     assert desk.server.post("petra", f"{CONTRACTS}/mine:run").status_code == 404
-    begun = desk.server.post("pavel", f"{CONTRACTS}/mine:run")
-    assert finished(desk.server, "pavel", begun)["state"] == "done"
+    started = desk.server.post("pavel", f"{CONTRACTS}/mine:run")
+    assert finished(desk.server, "pavel", started)["state"] == "done"
 
 
 def test_only_recipients_receive_and_nobody_keeps_it(desk: Desk) -> None:
@@ -461,8 +461,8 @@ def test_a_job_that_waits_for_the_sandbox_holds_nobody_up_and_can_be_given_up(
     assert is_waiting.wait(30)
     assert desk.server.post("amir", f"{CONTRACTS}/t:run").status_code == 503
     desk.ran(asked("other"))  # What needs no sandbox waits for none.
-    for begun in jobs:
-        place, own = begun.headers["location"], {HEADER: "amir"}
+    for started in jobs:
+        place, own = started.headers["location"], {HEADER: "amir"}
         given_up = desk.server.client.delete(place, headers=own)
         assert given_up.status_code == 200, given_up.text
     others_have_it.set()

@@ -99,15 +99,15 @@ def test_a_job_is_watched_until_it_is_over(server: Served) -> None:
 
 
 def test_a_job_is_given_up_over_http(server: Served) -> None:
-    begun = threading.Event()
+    started = threading.Event()
 
     def work(report: Report) -> object:
-        begun.set()
+        started.set()
         while True:
             report(0.1)
 
     job = server.parts.service.jobs.begin(AUDRA, Action.READ_LEDGER, "test", work)
-    assert begun.wait(PATIENCE)
+    assert started.wait(PATIENCE)
     own = {"X-Who": "audra"}
     assert (
         server.client.delete(f"/api/v1/jobs/{job.id}", headers=own).status_code == 200
@@ -124,10 +124,10 @@ def test_who_reads_the_ledger_hears_of_every_entry(server: Served) -> None:
         server.post("ann", "/releases", release("anns"))
         server.post("lee", "/releases", release("lees", "labs"))
         found = events_of(lines)
-        told = [next(found) for _ in range(2)]
-    assert [kind for kind, _, _ in told] == ["entry", "entry"]
-    assert [identifier for _, _, identifier in told] == ["2", "3"]
-    for _, data, identifier in told:
+        result = [next(found) for _ in range(2)]
+    assert [kind for kind, _, _ in result] == ["entry", "entry"]
+    assert [identifier for _, _, identifier in result] == ["2", "3"]
+    for _, data, identifier in result:
         entry = server.get("audra", f"/ledger/entries/{identifier}").json()
         assert data == {
             "seq": entry["seq"],
@@ -143,8 +143,8 @@ def test_who_comes_back_misses_nothing(
     for number in range(7):
         server.post("ann", "/releases", release(f"r{number}"))
     for last in range(8):
-        told = heard(server, "audra", last, 8 - last)
-        assert [data["seq"] for _, data, _ in told] == [*range(last + 1, 9)]
+        result = heard(server, "audra", last, 8 - last)
+        assert [data["seq"] for _, data, _ in result] == [*range(last + 1, 9)]
     odd = server.client.get(
         "/api/v1/events", headers={"X-Who": "audra", "Last-Event-ID": "-1"}
     )
@@ -179,8 +179,8 @@ def test_others_hear_of_their_own_releases_only(server: Served) -> None:
         own = f"{who}-last"
         data_set = "labs" if who == "lee" else "visits"
         server.post(who, "/releases", release(own, data_set))
-        told = heard(server, who, 0, len(entries) + 1)
-        found = [(one["seq"], one["kind"], one["release"]) for _, one, _ in told]
+        result = heard(server, who, 0, len(entries) + 1)
+        found = [(one["seq"], one["kind"], one["release"]) for _, one, _ in result]
         assert found[:-1] == entries
         assert found[-1][2] == own
     assert server.get("root", "/events").status_code == 403
@@ -259,11 +259,11 @@ async def _cannot_tell(*_: object) -> Identity:
 def test_a_listener_is_looked_at_every_few_seconds_only(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[object] = []
+    review: list[object] = []
     known = Recognizing.identify
 
     async def noted(self: Recognizing, request: Request) -> Identity:
-        looked.append(request)
+        review.append(request)
         return await known(self, request)
 
     monkeypatch.setattr(
@@ -276,7 +276,7 @@ def test_a_listener_is_looked_at_every_few_seconds_only(
         for number in range(3):
             server.post("ann", "/releases", release(f"r{number}"))
             next(events_of(lines))
-    assert sum(STREAM in str(one) for one in map(_path, looked)) == 1
+    assert sum(STREAM in str(one) for one in map(_path, review)) == 1
 
 
 def _path(request: object) -> str:

@@ -59,14 +59,14 @@ def test_a_server_bounds_what_an_analyst_holds(server: Served) -> None:
         assert reserved.json()["status"] == "reserved"
     before = server.get("olga", "/ledger/head").json()
     refused = server.post("ann", "/releases", release("c", 0.1))
-    told = refused.json()
-    assert (refused.status_code, told["code"], told["kind"]) == (
+    document = refused.json()
+    assert (refused.status_code, document["code"], document["kind"]) == (
         409,
         "MOD847",
         "conflict",
     )
-    assert told["detail"].startswith("`ann` already holds rho = 0.2 reserved")
-    assert any("`a`, `b`" in note for note in told["problems"][0]["notes"])
+    assert document["detail"].startswith("`ann` already holds rho = 0.2 reserved")
+    assert any("`a`, `b`" in note for note in document["problems"][0]["notes"])
     assert server.get("olga", "/ledger/head").json() == before
     checked = server.post("ann", "/releases:check", release("c", 0.1)).json()
     assert any("refused now" in one for one in checked["notices"])
@@ -103,9 +103,9 @@ def test_a_reservation_does_not_stand_for_90_days(
         params={"reserve_seconds": 90 * 24 * 3600},
     ).json()
     assert long["status"] == "reserved"
-    begun = server.get("ann", "/releases/a").json()["story"][0]["at"]
+    started = server.get("ann", "/releases/a").json()["story"][0]["at"]
     ends = datetime.fromisoformat(long["expires_at"])
-    assert ends - datetime.fromisoformat(begun) == timedelta(days=days)
+    assert ends - datetime.fromisoformat(started) == timedelta(days=days)
     assert any("one may not hold it longer" in one for one in long["notices"])
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL
 from modicum.core.errors import AccessError, Code
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.server.auth.grants import GrantTable, groups_in
 from modicum.server.auth.names import PROGRAM_PREFIX, person_name, program_name
 from modicum.server.auth.safe_redirect import own_path
@@ -97,7 +97,7 @@ def test_two_claims_get_one_name_only_if_the_provider_takes_them_for_one(
     second = accepted(other, fold_case=fold_case)
     if first is None or second is None or one == other:
         return
-    same_to_a_policy = meant_by(first) == meant_by(second)
+    same_to_a_policy = person_key(first) == person_key(second)
     assert same_to_a_policy == (first == second)
     if same_to_a_policy:
         assert fold_case

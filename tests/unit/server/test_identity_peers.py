@@ -50,11 +50,11 @@ def test_the_client_is_the_last_one_that_a_trusted_proxy_saw(
 ) -> None:
     headers = [("x-forwarded-for", ", ".join(hops))] if hops else []
     headers += [("x-forwarded-proto", protocol)] if protocol is not None else []
-    said = protocol.strip().lower() if protocol else protocol
+    text = protocol.strip().lower() if protocol else protocol
 
     came = client_path(peer, headers, TRUSTED)
 
-    client, is_safe = plainly(peer, hops, said)
+    client, is_safe = plainly(peer, hops, text)
     wanted = None if client is None else ip_address(client.removeprefix("::ffff:"))
     assert came.client == wanted
     assert came.is_safe == is_safe
@@ -190,8 +190,8 @@ def test_a_local_server_answers_this_machine_only() -> None:
     assert client("127.0.0.1", gate, host).get("/").status_code == 200
     assert client("::1", gate, host).get("/").status_code == 200
     assert client("203.0.113.7", gate, host).get("/").status_code == 401
-    told = client("127.0.0.1", gate, host).get("/", headers=BY_PROXY)
-    assert told.status_code == 401
+    reply = client("127.0.0.1", gate, host).get("/", headers=BY_PROXY)
+    assert reply.status_code == 401
 
 
 @pytest.mark.parametrize("host", ["privacy.example.org", "evil.example"])

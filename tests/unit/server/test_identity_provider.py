@@ -174,13 +174,13 @@ def test_a_program_without_roles_is_recognized_and_refused(
 def test_programs_are_told_by_the_claim_that_settings_name(
     provider: FakeProvider,
 ) -> None:
-    told = Programs(AUDIENCE, "azp", ("idtyp", "app"))
+    result = Programs(AUDIENCE, "azp", ("idtyp", "app"))
     claims = {**CLAIMS, "azp": "etl", "sub": "7f31", "idtyp": "app"}
-    assert ask(provider, provider.signed(claims), told) is not None
+    assert ask(provider, provider.signed(claims), result) is not None
     for idtyp in ("user", True, ["app"], None):
-        refused(provider, provider.signed({**claims, "idtyp": idtyp}), told)
+        refused(provider, provider.signed({**claims, "idtyp": idtyp}), result)
     del claims["idtyp"]
-    refused(provider, provider.signed(claims), told)
+    refused(provider, provider.signed(claims), result)
 
 
 # --- forged signatures -------------------------------------------------------
@@ -316,16 +316,16 @@ def test_several_keys_are_told_by_their_id_and_kind() -> None:
 def test_keys_that_are_no_signing_keys_are_left_out() -> None:
     class Odd(FakeProvider):
         async def __call__(self, url: str, *rest: Any) -> tuple[int, dict[str, Any]]:
-            status, told = await super().__call__(url, *rest)
+            status, result = await super().__call__(url, *rest)
             if url.endswith("/jwks"):
-                told["keys"] += [
+                result["keys"] += [
                     OctKey.generate_key(256, {"kid": "shared"}).as_dict(private=True),
                     {"kty": "PQ", "kid": "future"},
                     {"kty": "RSA", "kid": "broken"},
                     {"kid": "nothing"},
                     "text",
                 ]
-            return status, told
+            return status, result
 
     provider = Odd()
     with pytest.warns(SecurityWarning):
@@ -421,15 +421,15 @@ def test_a_provider_that_is_down_is_gone_by_for_a_day_and_no_longer() -> None:
 
 
 def test_those_who_wait_for_a_provider_that_is_down_wait_once() -> None:
-    provider, asked, down = FakeProvider(), 0, True
+    provider, requested, down = FakeProvider(), 0, True
 
     async def fetch(
         url: str,
         form: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
     ) -> tuple[int, dict[str, Any]]:
-        nonlocal asked
-        asked += 1
+        nonlocal requested
+        requested += 1
         await asyncio.sleep(0)  # The others come and wait meanwhile.
         if down:
             raise provider_failed("does not respond")
@@ -445,7 +445,7 @@ def test_those_who_wait_for_a_provider_that_is_down_wait_once() -> None:
                 return_exceptions=True,
             )
             assert all(isinstance(one, UnavailableError) for one in found)
-            assert asked == times
+            assert requested == times
         down = False
         assert (await known.key("one", "RS256")).kid == "one"
 

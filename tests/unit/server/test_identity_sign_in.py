@@ -57,13 +57,13 @@ class Desk:
         }
 
     def back(self, sent: Mapping[str, str], **changed: str | None) -> str:
-        told: dict[str, str | None] = {
+        result: dict[str, str | None] = {
             "code": "abc",
             "state": sent["state"],
             "iss": self.provider.issuer,
             **changed,
         }
-        return "&".join(f"{k}={quote(v)}" for k, v in told.items() if v is not None)
+        return "&".join(f"{k}={quote(v)}" for k, v in result.items() if v is not None)
 
     def finish(self, query: str, sealed: str | None) -> tuple[SignedIn, str]:
         return asyncio.run(self.sign_in.finish(query, sealed))
@@ -297,7 +297,7 @@ def test_no_secret_is_logged_or_told(
     started, sent = desk.start()
     desk.provider.id_token = desk.provider.signed(desk.claims("another"))
     secrets = [sent["state"], sent["nonce"], started.sealed, "canary-client-secret"]
-    told = []
+    result = []
     for query, sealed in (
         (desk.back(sent), started.sealed),
         (desk.back(sent, state="x"), started.sealed),
@@ -311,10 +311,10 @@ def test_no_secret_is_logged_or_told(
             while at is not None:
                 frames.append(str(at.tb_frame.f_code.co_name))
                 at = at.tb_next
-            told.append(f"{error!r} {error.render()} {frames}")
-    assert len(told) == 3
+            result.append(f"{error!r} {error.render()} {frames}")
+    assert len(result) == 3
     secrets += [form["code_verifier"] for form in desk.provider.forms]
     for secret in secrets:
-        assert secret not in " ".join(told)
+        assert secret not in " ".join(result)
         assert secret not in caplog.text
         assert secret not in repr(desk.sign_in.__dict__)

@@ -21,9 +21,9 @@ def test_no_answer_waits_for_the_acknowledgment_of_its_start() -> None:
         with bound(Listening(port=0)) as listening:
             async with await asyncio.start_server(answer, sock=listening):
                 _, writer = await asyncio.open_connection(*listening.getsockname())
-                told = await found
+                result = await found
                 writer.close()
                 await writer.wait_closed()
-        return told
+        return result
 
     assert asyncio.run(delays())

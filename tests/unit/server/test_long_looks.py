@@ -112,15 +112,15 @@ def test_a_long_look_holds_up_nobody_who_is_quick(
     server: Served, long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert server.post("ann", "/releases", release("there")).status_code == 200
-    asked = release("asked", audience="public")
-    done = server.post("ann", "/releases", asked, params={"reason": "x"})
+    request = release("asked", audience="public")
+    done = server.post("ann", "/releases", request, params={"reason": "x"})
     assert done.status_code == 202
-    begun, end = threading.Event(), threading.Event()
+    started, end = threading.Event(), threading.Event()
     really = Decider.study
 
     def study(self: Decider, looking: Callable[[Any], Any]) -> Any:
         def slowly(view: Any) -> Any:
-            begun.set()
+            started.set()
             assert end.wait(PATIENCE)
             return looking(view)
 
@@ -133,7 +133,7 @@ def test_a_long_look_holds_up_nobody_who_is_quick(
     with ThreadPoolExecutor(many) as others:
         try:
             waiting = [others.submit(LONG[long], server) for _ in range(many)]
-            assert begun.wait(PATIENCE)
+            assert started.wait(PATIENCE)
             for name, ask in QUICK.items():
                 status = ask(server).status_code
                 assert status == (412 if name == "say" else 200), name
@@ -161,7 +161,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
 ) -> None:
     really = policies.compiled_body
     under_way: list[int] = []
-    begun, end = threading.Event(), threading.Event()
+    started, end = threading.Event(), threading.Event()
     now, guard = Counter[str](), threading.Lock()
 
     def slowly(body: Body) -> Any:
@@ -171,7 +171,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
             under_way.append(now[whose])
         try:
             if whose == "olga":
-                begun.set()
+                started.set()
                 assert end.wait(PATIENCE)
             return really(body)
         finally:
@@ -198,7 +198,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
     with ThreadPoolExecutor(STUDYING + 2) as others:
         try:
             waiting = [others.submit(send, "olga", "1.9") for _ in range(STUDYING + 1)]
-            assert begun.wait(PATIENCE)
+            assert started.wait(PATIENCE)
             # More of hers wait than there are threads, and others are not behind them.
             assert send("pavel", "1.8") in SENT[path]
             assert not any(one.done() for one in waiting)
@@ -211,11 +211,11 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
 def test_few_policies_of_one_identity_stand_in_line(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, end = threading.Semaphore(0), threading.Event()
+    started, end = threading.Semaphore(0), threading.Event()
     really = Threads.ponder
 
     async def slowly(self: Threads, work: Callable[[], Any]) -> Any:
-        begun.release()
+        started.release()
         assert await asyncio.to_thread(end.wait, PATIENCE)
         return await really(self, work)
 
@@ -227,7 +227,7 @@ def test_few_policies_of_one_identity_stand_in_line(
                 others.submit(send_policy, server, "/policies:lint")
                 for _ in range(COMPILING_EACH)
             ]
-            assert begun.acquire(timeout=PATIENCE)
+            assert started.acquire(timeout=PATIENCE)
             until = time.monotonic() + PATIENCE
             while threads._compiling["olga"].length < COMPILING_EACH:
                 assert time.monotonic() < until

@@ -69,13 +69,13 @@ def test_the_pages_of_a_compiled_policy_are_what_the_command_prints(
     server: Served, ledger: Path
 ) -> None:
     command = [sys.executable, "-m", "modicum", "policy", "compile", "--json"]
-    told = subprocess.run(
+    output = subprocess.run(
         [*command, str(ledger.parent / "policy.yaml")],
         capture_output=True,
         check=True,
         text=True,
     )
-    expected = json.loads(told.stdout)
+    expected = json.loads(output.stdout)
     rules: list[dict[str, Any]] = []
     cursor: str | None = ""
     page: Any = None
@@ -103,15 +103,15 @@ def test_a_rule_is_told_as_it_is_listed(server: Served) -> None:
     assert {one["stage"] for one in listed} == {"history", "release"}
     assert {one["status"] for one in listed} == {"binding", "redundant"}
     for one in listed:
-        told = server.get("ann", f"/rules/{one['id'].replace(' ', '%20')}").json()
-        exactly(Rule, told)
-        assert told.pop("ledger")["seq"] == 2
-        found = told.pop("standing")
+        output = server.get("ann", f"/rules/{one['id'].replace(' ', '%20')}").json()
+        exactly(Rule, output)
+        assert output.pop("ledger")["seq"] == 2
+        found = output.pop("standing")
         assert found == standing.get(one["id"])
         assert (found is None) is (one["stage"] == "release")
-        for each in (told, one):
+        for each in (output, one):
             each["source"] = [place.partition(":")[2] for place in each["source"]]
-        assert told == one
+        assert output == one
     for unknown in ("attr:nothing", "attr:age @standard @standard", "global @odd"):
         assert server.get("ann", f"/rules/{unknown}").status_code == 404
     assert server.get("root", "/rules/global").status_code == 403
@@ -142,14 +142,14 @@ def test_what_a_policy_changes_and_what_history_exceeds(server: Served) -> None:
     server.post("ann", "/releases", release("secret-study", 10))
     own = sent(server, "amir", "/policies:diff", TIGHTER)
     assert own.status_code == 200
-    told = own.json()
-    exactly(Differences, told)
-    exceeded = {one["rule"]: one["made"] for one in told.pop("conflicts")}
-    assert told.pop("problems") == []
+    output = own.json()
+    exactly(Differences, output)
+    exceeded = {one["rule"]: one["made"] for one in output.pop("conflicts")}
+    assert output.pop("problems") == []
     old, new = compiled(), compiled(TIGHTER)
-    assert told == plain(differences_view(old, new, differences(old, new)))
-    assert told["counts"]["tighter"]
-    assert told["counts"]["looser"]
+    assert output == plain(differences_view(old, new, differences(old, new)))
+    assert output["counts"]["tighter"]
+    assert output["counts"]["looser"]
     assert exceeded["global @standard"] is True
     same = sent(server, "amir", "/policies:diff", POLICY).json()
     assert (same["same_document"], same["conflicts"]) == (True, [])
@@ -168,33 +168,33 @@ _QUESTIONS = (
 def test_rules_of_ones_own_ask_nothing_about_what_is_hidden(
     server: Served, question: str
 ) -> None:
-    asking = POLICY.replace(
+    requester = POLICY.replace(
         'when: "true", unit: user, budget: 2.0',
         f"when: '{question}', unit: user, budget: 1e-9",
     )
     answers = []
     for _ in range(2):
-        told = sent(server, "lee", "/policies:diff", asking)
-        weighed = sent(server, "lee", "/policies:weigh", asking)
-        assert told.status_code == 200
-        assert (weighed.status_code, weighed.json()["code"]) == (403, "MOD832")
-        weighed = {**weighed.json(), "trace_id": ""}
-        answers.append((told.json(), weighed))
+        output = sent(server, "lee", "/policies:diff", requester)
+        preview = sent(server, "lee", "/policies:weigh", requester)
+        assert output.status_code == 200
+        assert (preview.status_code, preview.json()["code"]) == (403, "MOD832")
+        preview = {**preview.json(), "trace_id": ""}
+        answers.append((output.json(), preview))
         study = {**release("secret-study", 10), "purpose": "a merger"}
         server.post("ann", "/releases", study)
     assert answers[0] == answers[1]
     assert answers[0][0]["conflicts"] is None
-    assert sent(server, "amir", "/policies:diff", asking).json()["conflicts"]
-    assert sent(server, "amir", "/policies:weigh", asking).json()["conflicts"]
+    assert sent(server, "amir", "/policies:diff", requester).json()["conflicts"]
+    assert sent(server, "amir", "/policies:weigh", requester).json()["conflicts"]
 
 
 def test_a_policy_is_compared_with_an_earlier_one(server: Served) -> None:
     first = server.get("ann", "/policies/active").json()["digest"]
     office = server.parts.decider.governance("olga")
     office.activate(compiled(TIGHTER), reason="tighter")
-    told = sent(server, "ann", "/policies:diff", TIGHTER, against=first).json()
-    assert (told["old"]["digest"], told["conflicts"]) == (first, None)
-    assert told["counts"]["tighter"]
+    output = sent(server, "ann", "/policies:diff", TIGHTER, against=first).json()
+    assert (output["old"]["digest"], output["conflicts"]) == (first, None)
+    assert output["counts"]["tighter"]
     now = sent(server, "ann", "/policies:diff", TIGHTER).json()
     assert now["same_document"] is True
     unknown = sent(server, "ann", "/policies:diff", TIGHTER, against="0" * 64)
@@ -220,8 +220,8 @@ def test_a_redefined_unit_and_a_renamed_attribute_are_refused(server: Served) ->
     both = renamed.replace("id: user_id", "id: household")
     codes = ["MOD608", "MOD609"]
     for path in ("diff", "weigh"):
-        told = sent(server, "amir", f"/policies:{path}", both).json()
-        assert [one["code"] for one in told["problems"]] == codes
+        output = sent(server, "amir", f"/policies:{path}", both).json()
+        assert [one["code"] for one in output["problems"]] == codes
     assert sent(server, "lee", "/policies:diff", both).json()["problems"] is None
     refused = activated(both)
     assert refused.status_code == 422
@@ -248,7 +248,7 @@ def test_a_simulation_says_what_the_same_history_says_to_a_policy(
     began = sent(server, "audra", "/policies:simulate", TIGHTER)
     job = finished(server, "audra", began)
     view = mo.open(ledger)
-    history = history_of(view.records(), view.look()[2])
+    history = history_of(view.records(), view.current()[2])
     policy = compiled(TIGHTER)
     expected = simulation_view(policy, history, what_if(history, policy))
     assert (job["state"], job["progress"]) == ("done", 1.0)

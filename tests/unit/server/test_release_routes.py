@@ -51,9 +51,9 @@ def test_what_is_answered_is_what_a_workspace_answers(
     for sigma in (50, 6.5, 1):
         one = release(f"r-{sigma}", sigma)
         decision = mo.open(ledger, actor="ann").check(one)
-        for told in ("none", "denying", "all"):
-            expected = decision.to_dict(losses=told)
-            query = {"losses": told}
+        for result in ("none", "denying", "all"):
+            expected = decision.to_dict(losses=result)
+            query = {"losses": result}
             answered = server.post("ann", "/releases:check", one, params=query)
             assert answered.status_code == 200
             assert answered.json() == expected
@@ -70,8 +70,8 @@ def test_a_release_lives_and_its_story_is_told(server: Served, ledger: Path) -> 
     assert again.json()["retry"] is True
     assert server.post("ann", "/releases/life:start").json()["status"] == "started"
     assert server.post("ann", "/releases/life:post").json()["status"] == "published"
-    told = server.get("ann", "/releases/life").json()
-    assert [(one["kind"], one["actor"]) for one in told["story"]] == [
+    result = server.get("ann", "/releases/life").json()
+    assert [(one["kind"], one["actor"]) for one in result["story"]] == [
         ("release-reserved", "ann"),
         ("release-started", "ann"),
         ("release-posted", "ann"),
@@ -161,8 +161,8 @@ def test_a_release_of_another_data_set_is_not_there(server: Served) -> None:
     unknown = server.get("lee", "/releases/unknown")
     hidden = server.get("lee", "/releases/hers")
     assert hidden.status_code == unknown.status_code == 404
-    said = [one.json()["detail"] for one in (hidden, unknown)]
-    assert said[0].replace("`hers`", "") == said[1].replace("`unknown`", "")
+    document = [one.json()["detail"] for one in (hidden, unknown)]
+    assert document[0].replace("`hers`", "") == document[1].replace("`unknown`", "")
     for step in ("start", "post"):
         assert server.post("lee", f"/releases/hers:{step}").status_code == 404
     assert (
@@ -214,9 +214,9 @@ def test_who_filled_a_cell_is_hidden_from_other_data_sets(server: Served) -> Non
     assert "secret-study" not in mine.text
     assert "(another data set)" in mine.text
     rule = mine.json()["blocking"][0]
-    for who, told in (("lee", False), ("amir", True)):
+    for who, result in (("lee", False), ("amir", True)):
         history = server.get(who, "/rules/history", params={"rule": rule})
-        assert ("secret-study" in history.text) is told
+        assert ("secret-study" in history.text) is result
 
 
 def test_pages_go_on_where_they_ended(server: Served) -> None:
@@ -269,5 +269,5 @@ def test_a_search_that_ended_early_says_so(
     assert (fit["ended_early"], fit["found"]) == (True, False)
     assert fit["why"] == [ENDED_EARLY]
     query = {"explain": "true"}
-    told = server.post("ann", "/releases:check", loud, params=query).json()
-    assert told["explanation"]["fit"]["why"] == [ENDED_EARLY]
+    result = server.post("ann", "/releases:check", loud, params=query).json()
+    assert result["explanation"]["fit"]["why"] == [ENDED_EARLY]

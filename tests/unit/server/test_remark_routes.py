@@ -86,15 +86,15 @@ def test_who_asks_people_reserves_nothing(server: Served, ledger: Path) -> None:
     refused = server.post("ann", "/requests", alone, params=query)
     assert (refused.status_code, refused.json()["code"]) == (403, "MOD604")
     assert server.post("ann", "/requests", PUBLIC).status_code == 400  # No reason.
-    asked = server.post("ann", "/requests", PUBLIC, params=query, key="k")
-    assert asked.status_code == 200
-    assert exactly(Request, asked.json()).by == "ann"
+    request = server.post("ann", "/requests", PUBLIC, params=query, key="k")
+    assert request.status_code == 200
+    assert exactly(Request, request.json()).by == "ann"
     again = server.post("ann", "/requests", PUBLIC, params=query, key="k")
-    assert again.content == asked.content
+    assert again.content == request.content
     assert kinds(ledger) == ["policy-activated", "release-requested"]
     tag = {"If-Match": server.get("olga", "/requests/r-1").headers["etag"]}
-    word = {"approves": True, "reason": "fine"}
-    server.post("olga", "/requests/r-1/approvals", word, headers=tag)
+    vote = {"approves": True, "reason": "fine"}
+    server.post("olga", "/requests/r-1/approvals", vote, headers=tag)
     # That people agreed reserves nothing, either; nor does to ask once more.
     assert server.post("ann", "/requests", PUBLIC, params=query).json()["repeated"]
     assert "release-reserved" not in kinds(ledger)
@@ -104,8 +104,8 @@ def test_what_is_asked_for_is_told_exactly(server: Served) -> None:
     server.post("ann", "/requests", PUBLIC, params={"reason": "x"})
     (brief,) = server.get("dara", "/requests").json()["requests"]
     assert "body" not in brief
-    told = server.get("dara", "/requests?recorded=true").json()
-    (listed,) = exactly(RequestList, told).requests
+    document = server.get("dara", "/requests?recorded=true").json()
+    (listed,) = exactly(RequestList, document).requests
     one = server.get("dara", "/requests/r-1?words=true").json()
     exactly(RequestDetails, one)
     assert listed.body == one["body"]

@@ -94,9 +94,9 @@ def test_two_officers_agree_and_the_release_comes_in(
     assert request["body"]["id"] == "r"
     assert server.post("ann", "/releases", release("r")).status_code == 403
     for who, missing in (("olga", 1), ("pavel", 0)):
-        said = say(server, who, "r", tag)
-        assert said.status_code == 200
-        assert said.json()["approvals"][0]["missing"] == missing
+        stated = say(server, who, "r", tag)
+        assert stated.status_code == 200
+        assert stated.json()["approvals"][0]["missing"] == missing
     done = server.post("ann", "/releases", release("r"))
     assert (done.status_code, done.json()["status"]) == (200, "reserved")
     assert server.get("olga", "/requests").json()["requests"] == []
@@ -225,8 +225,8 @@ def statement(server: Served, who: str, key: SigningKey) -> dict[str, str]:
     query = {"reason": "looked at", "key": key.public.hex()}
     found = server.get(who, "/requests/r/statement", params=query)
     assert found.status_code == 200
-    said: dict[str, str] = found.json()
-    return said
+    stated: dict[str, str] = found.json()
+    return stated
 
 
 def test_a_word_signed_elsewhere_is_recorded_and_audited(
@@ -234,10 +234,10 @@ def test_a_word_signed_elsewhere_is_recorded_and_audited(
 ) -> None:
     key = make_key(ledger.parent / "olga.key")
     tag = asked(server)
-    said = statement(server, "olga", key)
-    signature = key.signature_of(said["statement"].encode()).hex()
+    stated = statement(server, "olga", key)
+    signature = key.signature_of(stated["statement"].encode()).hex()
     signed: dict[str, Any] = {
-        "head": said["head"],
+        "head": stated["head"],
         "key": key.public.hex(),
         "signature": signature,
     }
@@ -253,12 +253,12 @@ def test_a_signature_of_something_else_is_refused(
 ) -> None:
     key, other = (make_key(ledger.parent / one) for one in ("olga.key", "other.key"))
     tag = asked(server)
-    said = statement(server, "olga", key)
-    signature = key.signature_of(said["statement"].encode()).hex()
+    stated = statement(server, "olga", key)
+    signature = key.signature_of(stated["statement"].encode()).hex()
     body = {
         "approves": True,
         "reason": "something else" if wrong == "reason" else "looked at",
-        "head": said["head"],
+        "head": stated["head"],
         "key": (other if wrong == "key" else key).public.hex(),
         "signature": "00" * 64 if wrong == "signature" else signature,
     }
@@ -296,12 +296,12 @@ def test_a_policy_is_proposed_approved_and_activated(
         headers={"If-Match": active},
     )
     assert (early.status_code, early.json()["code"]) == (403, "MOD604")
-    word = {"approves": True, "reason": "fine"}
+    vote = {"approves": True, "reason": "fine"}
     assert (
-        server.post("audra", f"/policies/{digest}/approvals", word).status_code == 403
+        server.post("audra", f"/policies/{digest}/approvals", vote).status_code == 403
     )
     assert (
-        server.post("pavel", f"/policies/{digest}/approvals", word).status_code == 200
+        server.post("pavel", f"/policies/{digest}/approvals", vote).status_code == 200
     )
     stale = server.post(
         "olga",
@@ -327,11 +327,11 @@ def test_what_activating_would_mean_is_told(server: Served) -> None:
     tighter = ASKING.replace("high: 1.0", "high: 0.01")
     server.post("amir", "/releases", {**release("i", 9), "audience": "internal"})
     headers = {"X-Who": "olga", "Content-Type": "application/yaml"}
-    told = server.client.post(
+    reply = server.client.post(
         "/api/v1/policies:weigh", content=tighter, headers=headers
     ).json()
-    assert told["changed"] is False
-    assert [one["rule"] for one in told["conflicts"] if one["made"]]
+    assert reply["changed"] is False
+    assert [one["rule"] for one in reply["conflicts"] if one["made"]]
 
 
 # --- what an attacker tried -----------------------------------------------------------
@@ -354,13 +354,13 @@ def test_who_made_a_conflict_is_told_to_who_may_know_all(server: Served) -> None
     one = {**release("secret-study", 9), "audience": "internal"}
     assert server.post("ann", "/releases", one).json()["decision"] == "allow"
     tighter = ASKING.replace("high: 1.0", "high: 0.01")
-    for who, told in (("lee", False), ("ann", False), ("amir", True)):
+    for who, reply in (("lee", False), ("ann", False), ("amir", True)):
         headers = {"X-Who": who, "Content-Type": "application/yaml"}
         answered = server.client.post(
             "/api/v1/policies:weigh", content=tighter, headers=headers
         )
-        assert answered.status_code == (200 if told else 403)
-        assert ("secret-study" in answered.text) is told
+        assert answered.status_code == (200 if reply else 403)
+        assert ("secret-study" in answered.text) is reply
 
 
 def test_a_word_counts_only_for_what_the_speaker_may_speak_about(
@@ -374,10 +374,10 @@ def test_a_word_counts_only_for_what_the_speaker_may_speak_about(
     other = str(server.get("olga", "/requests/x").headers["etag"])
     server.post("amir", "/releases", first, params=query)
     requests = server.parts.service.requests
-    looked = requests._decider.governed
+    review = requests._decider.governed
 
     def replaced(looking: Any, **named: Any) -> Any:
-        found = looked(looking, **named)
+        found = review(looking, **named)
         server.post("amir", "/releases", second, params=query)
         return found
 
@@ -402,16 +402,16 @@ def test_steps_that_end_what_they_are_about_are_repeated(server: Served) -> None
         headers={**headers, "Idempotency-Key": "p"},
     )
     digest = proposed.json()["digest"]
-    word = {"approves": True, "reason": "fine"}
+    vote = {"approves": True, "reason": "fine"}
     path = f"/policies/{digest}"
-    said = server.post("pavel", f"{path}/approvals", word, key="a")
+    stated = server.post("pavel", f"{path}/approvals", vote, key="a")
     active = {"If-Match": str(server.get("olga", "/policies/active").headers["etag"])}
     done = server.post(
         "olga", f"{path}:activate", {"reason": "now"}, key="b", headers=active
     )
     assert done.json()["changed"] is True
-    repeated = server.post("pavel", f"{path}/approvals", word, key="a")
-    assert repeated.content == said.content
+    repeated = server.post("pavel", f"{path}/approvals", vote, key="a")
+    assert repeated.content == stated.content
     activated = server.post(
         "olga", f"{path}:activate", {"reason": "now"}, key="b", headers=active
     )
@@ -425,8 +425,8 @@ def test_a_slash_that_is_encoded_belongs_to_the_id(server: Served) -> None:
         path = f"/requests/{quote(name, safe='')}"
         found = server.get("olga", path)
         assert (found.status_code, found.json()["release"]) == (200, name)
-        heard = server.get("olga", f"{path}/approvals")
-        assert heard.headers["etag"] == found.headers["etag"]
+        states = server.get("olga", f"{path}/approvals")
+        assert states.headers["etag"] == found.headers["etag"]
     assert "approvals" in server.get("olga", "/requests/r/approvals").json()
     tag = server.get("olga", "/requests/r%2Fapprovals").headers["etag"]
     # Who means the id does not speak about another request.

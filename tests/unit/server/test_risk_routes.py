@@ -82,8 +82,8 @@ def result(server: Served, who: str, data_set: str, **more: Any) -> Any:
     return job["result"]
 
 
-def by_command(*words: object) -> Any:
-    done = CliRunner().invoke(app, ["risk", *map(str, words), "--json"])
+def by_command(*texts: object) -> Any:
+    done = CliRunner().invoke(app, ["risk", *map(str, texts), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -103,8 +103,8 @@ def test_groups_are_compared_as_the_command_does(server: Served, folder: Path) -
     query = "SELECT COUNT(*) FROM visits JOIN people USING (patient)"
     found = result(server, "dara", "joined", query=query, rows_max=2, groups=groups)
     places = [f"visits={folder}/visits.parquet", f"people={folder}/people.csv"]
-    words = [word for one in groups for word in ("--groups", one)]
-    command = ("--query", query, "--unit", "patient", "--rows-max", 2, *words)
+    texts = [token for one in groups for token in ("--groups", one)]
+    command = ("--query", query, "--unit", "patient", "--rows-max", 2, *texts)
     assert found == by_command("compare-groups", *places, *command)
 
 
@@ -115,9 +115,9 @@ def test_a_data_set_is_there_for_its_stewards_only(server: Served) -> None:
         for data_set in ("visits", "nothing"):
             answered = asked(server, who, data_set, **TOTAL)
             # The same for whatever there is, and before anything is read.
-            told = answered.json()
-            assert (answered.status_code, told["code"]) == (403, "MOD832"), who
-            assert told["detail"] == f"`{who}` may not analyze risk"
+            document = answered.json()
+            assert (answered.status_code, document["code"]) == (403, "MOD832"), who
+            assert document["detail"] == f"`{who}` may not analyze risk"
     assert asked(server, "vera", "many", **TOTAL).status_code == 404
     assert asked(server, "dara", "nothing", **TOTAL).status_code == 404
 
@@ -133,8 +133,8 @@ def test_without_tables_it_is_refused(tmp_path: Path, folder: Path) -> None:
 
 
 def test_one_is_made_at_a_time_and_can_be_given_up(server: Served) -> None:
-    begun = asked(server, "dara", "many", **SLOW)
-    place = begun.headers["location"].removeprefix("/api/v1")
+    started = asked(server, "dara", "many", **SLOW)
+    place = started.headers["location"].removeprefix("/api/v1")
     for who in ("dara", "vera"):
         second = asked(server, who, "visits", **TOTAL)
         assert (second.status_code, second.json()["code"]) == (429, "MOD837")
@@ -146,7 +146,7 @@ def test_one_is_made_at_a_time_and_can_be_given_up(server: Served) -> None:
     assert server.get("vera", place).status_code == 404
     given_up = server.client.delete(f"/api/v1{place}", headers={"X-Who": "dara"})
     assert given_up.status_code == 200
-    job = finished(server, "dara", begun)
+    job = finished(server, "dara", started)
     assert (job["state"], job["result"]) == ("cancelled", None)
     assert result(server, "vera", "visits", **TOTAL)["people"] == 4
 

@@ -71,8 +71,8 @@ def opened(server: Served, name: str = "q1") -> str:
     return name
 
 
-def made(server: Served, wishes: Any = WISHES, **params: str) -> dict[str, Any]:
-    began = server.post("petra", "/rounds/q1/plan", wishes, params=params)
+def made(server: Served, requests: Any = WISHES, **params: str) -> dict[str, Any]:
+    began = server.post("petra", "/rounds/q1/plan", requests, params=params)
     job = finished(server, "petra", began)
     assert job["state"] == "done", job
     plan: dict[str, Any] = job["result"]
@@ -102,10 +102,10 @@ def test_a_round_is_opened_and_told(server: Served, ledger: Path) -> None:
         ("round-2", True),
     ]
     for one in listed["rounds"]:
-        told = server.get("ann", f"/rounds/{one['round']}").json()
-        exactly(RoundDetails, told)
-        assert {key: told[key] for key in one} == one
-        assert (told["active"] is None) is (not one["open"])
+        document = server.get("ann", f"/rounds/{one['round']}").json()
+        exactly(RoundDetails, document)
+        assert {key: document[key] for key in one} == one
+        assert (document["active"] is None) is (not one["open"])
     assert server.get("ann", "/rounds/odd").status_code == 404
     actors = [one.payload for one in mo.open(ledger).records()]
     assert sum(b'"petra"' in one for one in actors) == 2
@@ -158,18 +158,18 @@ def test_the_policy_says_who_opens_rounds(tmp_path: Path) -> None:
 
 def test_a_plan_is_the_one_that_a_workspace_makes(server: Served, ledger: Path) -> None:
     opened(server)
-    told = made(server)
-    wishes = ledger.parent / "wishes.jsonl"
+    document = made(server)
+    requests = ledger.parent / "wishes.jsonl"
     lines = "".join(json.dumps(one) + "\n" for one in WISHES)
-    wishes.write_text(lines)
+    requests.write_text(lines)
     space = mo.open(ledger, actor="petra")
-    expected = space.rounds.plan(load(wishes, policy=space.policy()))
-    assert told == json.loads(json.dumps(expected.to_dict()))
-    assert 0 < len(told["accepted"]) < len(WISHES)
+    expected = space.rounds.plan(load(requests, policy=space.policy()))
+    assert document == json.loads(json.dumps(expected.to_dict()))
+    assert 0 < len(document["accepted"]) < len(WISHES)
     began = server.post(
         "petra", "/rounds/q1/plan", headers=LINES, content=lines, params={}
     )
-    assert finished(server, "petra", began)["result"] == told
+    assert finished(server, "petra", began)["result"] == document
     other = made(server, solver="fcfs")
     assert other["solver"] == "fcfs"
     assert server.get("ann", "/releases").json()["releases"] == []
@@ -193,9 +193,9 @@ def test_a_plan_is_committed_once(server: Served, ledger: Path) -> None:
     assert anew.json()["releases"] == plan["accepted"]
     planned = [*mo.open(ledger).state().planning.plans.values()]
     assert [one.releases for one in planned] == [tuple(plan["accepted"])]
-    told = server.get("amir", f"/plans/{plan['plan']}").json()
-    exactly(PlanItem, told)
-    assert (told["releases"], told["hidden"]) == (plan["accepted"], 0)
+    document = server.get("amir", f"/plans/{plan['plan']}").json()
+    exactly(PlanItem, document)
+    assert (document["releases"], document["hidden"]) == (plan["accepted"], 0)
     rounds = server.get("ann", "/rounds").json()["rounds"]
     assert rounds[0]["plans"] == [plan["plan"]]
 
@@ -269,11 +269,11 @@ def test_releases_of_other_data_sets_are_only_counted(server: Served) -> None:
     assert {*plan["accepted"]} == {"anns", "lees"}
     assert committed(server, plan).status_code == 200
     for who, seen in (("ann", ["anns"]), ("lee", ["lees"])):
-        for told in (
+        for document in (
             server.get(who, "/plans").json()["plans"][0],
             server.get(who, f"/plans/{plan['plan']}").json(),
         ):
-            assert (told["releases"], told["hidden"]) == (seen, 1)
+            assert (document["releases"], document["hidden"]) == (seen, 1)
     assert server.get("ann", "/plans/plan-000000000000").status_code == 404
 
 
@@ -295,20 +295,20 @@ def test_a_plan_that_nobody_waits_for_ends_at_its_next_step(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(server)
-    begun, end = threading.Event(), threading.Event()
+    started, end = threading.Event(), threading.Event()
     decided = []
     really = decide
 
     def slowly(*given: Any) -> Any:
         decided.append(given)
-        begun.set()
+        started.set()
         assert end.wait(60)
         return really(*given)
 
     monkeypatch.setattr(planned, "decide", slowly)
     answered = server.post("petra", "/rounds/q1/plan", WISHES)
     path = f"/api/v1/jobs/{answered.json()['job']}"
-    assert begun.wait(60)
+    assert started.wait(60)
     given_up = server.client.delete(path, headers={HEADER: "petra"})
     assert (given_up.status_code, given_up.json()["state"]) == (200, "running")
     end.set()

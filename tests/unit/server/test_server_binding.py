@@ -67,7 +67,7 @@ def test_others_are_listened_to_only_if_they_can_be_told_and_nobody_listens_in(
     host: str,
 ) -> None:
     assert bound_address(at(SAFE, host), resolve)
-    for unsafe, said in (
+    for unsafe, text in (
         (LOCAL, "without authentication"),
         (replace(SAFE, api_tokens=False), "without authentication"),
         (replace(SAFE, public_url=None), "not https"),
@@ -76,7 +76,7 @@ def test_others_are_listened_to_only_if_they_can_be_told_and_nobody_listens_in(
     ):
         with pytest.raises(UsageError) as caught:
             bound_address(at(unsafe, host), resolve)
-        assert said in caught.value.render()
+        assert text in caught.value.render()
         assert "--host 127.0.0.1" in caught.value.render()
 
 
@@ -93,14 +93,14 @@ def test_what_is_no_host_is_refused(settings: Settings, host: str) -> None:
 
 
 def test_the_address_is_what_was_checked_and_not_the_name() -> None:
-    asked: list[str] = []
+    request: list[str] = []
 
     def changing(host: str) -> Sequence[str]:
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) == 1 else ["203.0.113.7"]
+        request.append(host)
+        return ["127.0.0.1"] if len(request) == 1 else ["203.0.113.7"]
 
     assert bound_address(at(LOCAL, "rebound.example"), changing) == "127.0.0.1"
-    assert asked == ["rebound.example"]
+    assert request == ["rebound.example"]
 
 
 def test_a_link_is_known_to_one_process_only() -> None:

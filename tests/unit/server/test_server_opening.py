@@ -56,10 +56,10 @@ def test_limits_reach_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     assert log._least == 40
     parts = make()
     try:
-        parts.strangers.note("x")
-        parts.strangers.note("x")
+        parts.anonymous_rates.note("x")
+        parts.anonymous_rates.note("x")
         with pytest.raises(UnavailableError):
-            parts.strangers.note("x")
+            parts.anonymous_rates.note("x")
         assert parts.watch.log._least == 40
     finally:
         parts.decider.close()
@@ -168,9 +168,9 @@ def test_with_an_escrow_the_log_alone_counts(
     """A snapshot says whatever somebody wrote into it, and signs nothing."""
     told: list[bool] = []
 
-    def noted(*words: Any, from_beginning: bool = False, **named: Any) -> Any:
+    def noted(*texts: Any, from_beginning: bool = False, **named: Any) -> Any:
         told.append(from_beginning)
-        return open_decider(*words, from_beginning=from_beginning, **named)
+        return open_decider(*texts, from_beginning=from_beginning, **named)
 
     monkeypatch.setattr("modicum.server.settings_check.open_decider", noted)
     monkeypatch.setattr("modicum.server.factory.open_decider", noted)

@@ -37,14 +37,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_the_table_of_roles_is_the_one_that_the_server_goes_by() -> None:
-    told = {
+    result = {
         re.sub(r"`([a-z-]+)`.*", r"\1", row[0]): row
         for row in rows(ROLES)
         if re.match(r"`[a-z-]+`", row[0]) and len(row) == 2 + len(Role)
     }
-    assert list(told) == [action.value for action in Action]
+    assert list(result) == [action.value for action in Action]
     for action in Action:
-        row = told[action.value]
+        row = result[action.value]
         assert row[1] == FOR[REACH[action]]
         assert ("people only" in row[0]) == (action in PEOPLE_ONLY)
         allowed = ["yes" if action in ALLOWED[role] else "" for role in Role]
@@ -72,14 +72,14 @@ def test_roles_that_stay_apart_are_the_ones_that_the_page_names() -> None:
 )
 def test_every_setting_is_in_its_table(section: str, kind: type) -> None:
     text = re.split(rf"^## {section}$", SETTINGS, flags=re.M)[1].split("\n## ")[0]
-    told = {row[0].strip("`") for row in rows(text)} - {"key", "---", "modicum"}
-    assert told == {field.name for field in fields(kind)}
+    result = {row[0].strip("`") for row in rows(text)} - {"key", "---", "modicum"}
+    assert result == {field.name for field in fields(kind)}
 
 
 def test_the_limits_in_the_page_are_the_ones_that_hold() -> None:
     text = re.split("^## Limits$", SETTINGS, flags=re.M)[1].split("\nThese cannot")[0]
-    told = {row[0].strip("`"): row[2] for row in rows(text) if row[0].startswith("`")}
-    assert told == {
+    result = {row[0].strip("`"): row[2] for row in rows(text) if row[0].startswith("`")}
+    assert result == {
         field.name: str(getattr(Limits(), field.name)) for field in fields(Limits)
     }
 

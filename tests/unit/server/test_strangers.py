@@ -52,13 +52,13 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 def asked(app: AnonymousLimits, address: str, path: str) -> tuple[int, bytes]:
     """Return the status and the body of an answer."""
-    told: list[Message] = []
+    result: list[Message] = []
 
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        told.append(message)
+        result.append(message)
 
     scope: Scope = {
         "type": "http",
@@ -67,7 +67,7 @@ def asked(app: AnonymousLimits, address: str, path: str) -> tuple[int, bytes]:
         "headers": [],
     }
     asyncio.run(app(scope, receive, send))
-    first, *rest = told
+    first, *rest = result
     assert first["type"] == "http.response.start"
     return first["status"], b"".join(one["body"] for one in rest)
 
@@ -122,8 +122,8 @@ def test_signing_in_is_counted_before_the_provider_is_asked() -> None:
         await PlainTextResponse("", 303)(scope, receive, send)
 
     app = AnonymousLimits(signs_in, Rates(MOST, clock=lambda: 0.0))
-    told = [asked(app, "203.0.113.9", SIGN_IN[turn % 2])[0] for turn in range(6)]
-    assert told == [303] * MOST + [429] * (6 - MOST)
+    result = [asked(app, "203.0.113.9", SIGN_IN[turn % 2])[0] for turn in range(6)]
+    assert result == [303] * MOST + [429] * (6 - MOST)
     assert len(reached) == MOST
 
 
@@ -160,10 +160,10 @@ def server(tmp_path: Path, log: io.StringIO) -> Iterator[Served]:
 
 
 def test_a_server_goes_on_for_those_it_knows(server: Served, log: io.StringIO) -> None:
-    told = [server.client.get("/api/v1/me") for _ in range(MOST + 2)]
-    assert [one.status_code for one in told] == [401] * MOST + [429] * 2
-    assert told[-1].headers["retry-after"] == "1"
-    assert told[-1].json()["trace_id"] == told[-1].headers["x-request-id"]
+    result = [server.client.get("/api/v1/me") for _ in range(MOST + 2)]
+    assert [one.status_code for one in result] == [401] * MOST + [429] * 2
+    assert result[-1].headers["retry-after"] == "1"
+    assert result[-1].json()["trace_id"] == result[-1].headers["x-request-id"]
     for _ in range(2 * MOST):
         known = server.client.get("/api/v1/rules", headers={HEADER: "ann"})
         assert known.status_code == 200

@@ -262,7 +262,7 @@ def raise_unforeseen(watched: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError(f"the value {row} is odd") from error
 
     with monkeypatch.context() as patched:
-        patched.setattr(Threads, "look", wrong)
+        patched.setattr(Threads, "read_view", wrong)
         watched.ask("row", "olga", "GET", "/api/v1/ledger/head")
 
 
@@ -284,8 +284,8 @@ def test_nothing_marked_comes_out_where_operators_look(
     assert traces.count('"name": "http.request"') == len(watched.answers)
     assert lines.count('"event": "failed"') == 1
     assert '"types": ["ValueError", "KeyError"]' in lines
-    for told in (lines, traces, metrics, *capfd.readouterr()):
-        assert MARK.lower() not in told.lower()
+    for result in (lines, traces, metrics, *capfd.readouterr()):
+        assert MARK.lower() not in result.lower()
 
 
 def test_what_an_analysis_finds_is_told_to_its_owner_alone(
@@ -305,7 +305,7 @@ def test_what_an_analysis_finds_is_told_to_its_owner_alone(
         export_bundle(store, path)
         entries = sum(1 for _ in store.read(0))
     assert entries == 1
-    told = (
+    result = (
         watched.lines.getvalue(),
         watched.traces(),
         watched.metrics(),
@@ -316,7 +316,7 @@ def test_what_an_analysis_finds_is_told_to_its_owner_alone(
     # The least and the greatest indicator are those of some person.
     facts = {str(found[0]["candidates"][0][key]) for key in ("least", "greatest")}
     assert all(len(one) > 8 for one in facts)
-    for one in told:
+    for one in result:
         for fact in (MARK, *map(str, AMOUNTS), *facts):
             assert fact.lower() not in one.lower(), fact
 
@@ -327,8 +327,8 @@ def test_what_is_secret_is_answered_to_nobody(
     send_secrets(watched)
     raise_unforeseen(watched, monkeypatch)
     for kind, answer in watched.answers:
-        told = f"{answer.text} {answer.headers}"
-        assert MARK.lower() not in told.lower(), kind
+        result = f"{answer.text} {answer.headers}"
+        assert MARK.lower() not in result.lower(), kind
 
 
 def test_credentials_are_in_no_bundle(watched: Seen, tmp_path: Path) -> None:
@@ -338,11 +338,11 @@ def test_credentials_are_in_no_bundle(watched: Seen, tmp_path: Path) -> None:
     path = tmp_path / "audit.zip"
     with closing(open_store(watched.ledger)) as store:
         export_bundle(store, path)
-    told = path.read_bytes()
-    assert canary("purpose").encode() in told  # It is stored, and part of the record.
+    result = path.read_bytes()
+    assert canary("purpose").encode() in result  # It is stored, and part of the record.
     for kind in ("token", "authorization", "cookie", "who", "csrf", "query-token"):
-        assert canary(kind).encode() not in told
-    assert canary("key").encode() not in told
+        assert canary(kind).encode() not in result
+    assert canary("key").encode() not in result
 
 
 def test_who_asked_is_told_in_the_log_alone(watched: Seen) -> None:
@@ -366,15 +366,15 @@ def test_a_library_that_fills_in_what_was_sent_is_not_quoted() -> None:
         except RuntimeError:
             uvicorn.exception("Exception in ASGI application\n")
             logging.getLogger("opentelemetry.sdk").exception("export of %s", MARK)
-    told = [json.loads(line) for line in lines.getvalue().splitlines()]
+    result = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert MARK not in lines.getvalue()
-    assert [one["says"] for one in told[:2]] == [
+    assert [one["says"] for one in result[:2]] == [
         "Started server process [%d]",
         "(hidden: it may contain data sent by a client)",
     ]
-    assert len(told) == 6
-    assert told[-1]["types"] == ["RuntimeError"]
-    assert told[-1]["frames"][-1].startswith("server/test_telemetry_canary.py:")
+    assert len(result) == 6
+    assert result[-1]["types"] == ["RuntimeError"]
+    assert result[-1]["frames"][-1].startswith("server/test_telemetry_canary.py:")
 
 
 def test_loggers_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,6 +398,6 @@ def test_what_ends_a_thread_is_not_quoted(capfd: pytest.CaptureFixture[str]) -> 
         thread = threading.Thread(target=wrong)
         thread.start()
         thread.join()
-    (told,) = [json.loads(line) for line in lines.getvalue().splitlines()]
-    assert (told["event"], told["types"]) == ("failed", ["ValueError"])
+    (result,) = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert (result["event"], result["types"]) == ("failed", ["ValueError"])
     assert MARK not in lines.getvalue() + "".join(capfd.readouterr())

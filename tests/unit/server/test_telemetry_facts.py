@@ -68,11 +68,11 @@ def test_who_waits_for_people_is_told(tmp_path: Path) -> None:
 def test_what_was_worked_out_before_is_what_is_worked_out_now(tmp_path: Path) -> None:
     """It is remembered from look to look, and never out of date."""
     ledger = Ledger(tmp_path)
-    told = set()
+    result = set()
     for number in range(4):
         for name in ("diagnosis", "age")[: 1 + number % 2]:
             one = counts(f"{name}-{number}", rho=0.002, attributes=(name,))
             ledger.by("ann").submit(one)
-        told.add(remembered := ledger.facts(NOON).fullest)
+        result.add(remembered := ledger.facts(NOON).fullest)
         assert remembered == Working().out(glance(ledger.by("ann"))).fullest
-    assert len(told) == 4
+    assert len(result) == 4

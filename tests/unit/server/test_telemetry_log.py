@@ -92,15 +92,15 @@ def test_each_line_has_the_documented_fields() -> None:
         documented[event] = (level, set(re.findall(r"`([a-z]+)`", fields)))
     stream = io.StringIO()
     write_all(Log(stream, Level.DEBUG))
-    told = {
+    result = {
         one["event"]: (one["level"], one.keys() - {"at", "level", "event"})
         for one in lines(stream)
     }
-    assert told.keys() == documented.keys()
-    for event, (level, fields) in told.items():
-        said, wanted = documented[event]
+    assert result.keys() == documented.keys()
+    for event, (level, fields) in result.items():
+        text, wanted = documented[event]
         assert fields == wanted, event
-        assert level in said or event == "library"
+        assert level in text or event == "library"
     assert "secret" not in stream.getvalue()
 
 
@@ -138,10 +138,10 @@ def nested(depth: int, text: str) -> None:
 def test_frames_tell_places_and_no_values(depth: int, text: str) -> None:
     with pytest.raises(ValueError) as found:  # noqa: PT011 - whatever it says
         nested(depth, text)
-    told = frames_of(found.value)
-    assert len(told) == min(FRAMES, depth + 2)
+    result = frames_of(found.value)
+    assert len(result) == min(FRAMES, depth + 2)
     form = r"server/test_telemetry_log\.py:\d+:(nested|test_frames_tell_\w+)"
-    assert all(re.fullmatch(form, one) for one in told)
+    assert all(re.fullmatch(form, one) for one in result)
 
 
 def test_what_led_to_an_exception_is_told_by_type() -> None:
@@ -177,12 +177,12 @@ def test_lines_of_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         server.client.get("/healthz")
         server.client.get("/api/v1/rules")
         server.get("lee", "/releases/unknown")
-        monkeypatch.setattr(Threads, "look", broken)
+        monkeypatch.setattr(Threads, "read_view", broken)
         failed = server.get("olga", "/ledger/head")
-    told = lines(stream)
+    result = lines(stream)
     assert [
         (one["level"], one["route"], one["status"], one["who"], one["code"])
-        for one in told
+        for one in result
         if one["event"] == "request"
     ] == [
         ("info", "/api/v1/rules", 200, "ann", None),
@@ -191,13 +191,13 @@ def test_lines_of_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("info", "/api/v1/releases/{release}", 404, "lee", "MOD704"),
         ("info", "/api/v1/ledger/head", 503, "olga", "MOD702"),
     ]
-    (refused,) = [one for one in told if one["event"] == "not-recognized"]
+    (refused,) = [one for one in result if one["event"] == "not-recognized"]
     assert refused["route"] == "/api/v1/rules"
-    (failure,) = [one for one in told if one["event"] == "failed"]
+    (failure,) = [one for one in result if one["event"] == "failed"]
     assert (failure["types"], failure["code"]) == (["VerificationError"], "MOD702")
     assert failure["trace"] == failed.json()["trace_id"]
     assert "entry 7" not in stream.getvalue()
-    first = told[0]
+    first = result[0]
     assert first["trace"] == answered.headers["x-request-id"]
     assert first["sent"] == len(answered.content)
 
@@ -212,8 +212,8 @@ def test_a_server_with_an_entrance_tells_the_same(tmp_path: Path) -> None:
         for path in ("healthz", "readyz", "metrics", "api/v1/rules", "nowhere"):
             here.get(f"/{path}", headers={HEADER: "petra"})
         here.get("/healthz", headers={"Host": "elsewhere.example"})
-    told = [one for one in lines(stream) if one["event"] == "request"]
-    assert [(one["level"], one["route"], one["who"]) for one in told] == [
+    result = [one for one in lines(stream) if one["event"] == "request"]
+    assert [(one["level"], one["route"], one["who"]) for one in result] == [
         ("debug", "/healthz", None),
         ("debug", "/readyz", None),
         ("debug", "/metrics", "petra"),
@@ -228,7 +228,7 @@ def test_a_server_with_an_entrance_tells_the_same(tmp_path: Path) -> None:
         for one in family.samples
         if one.name == "modicum_http_requests_total"
     )
-    assert routes.keys() == {one["route"] for one in told}
+    assert routes.keys() == {one["route"] for one in result}
 
 
 async def ask(app: Any, scope: dict[str, Any]) -> list[Message]:
@@ -271,7 +271,7 @@ def test_answers_that_do_not_come_to_their_end(
     sent = asyncio.run(
         ask(TelemetryMiddleware(app, TelemetryContext(Log(stream))), request())
     )
-    told = lines(stream)
-    assert [one["event"] for one in told] == events
-    assert told[-1]["status"] == status
+    result = lines(stream)
+    assert [one["event"] for one in result] == events
+    assert result[-1]["status"] == status
     assert len(sent) == (status > 0)

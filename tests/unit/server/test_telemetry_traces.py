@@ -118,12 +118,12 @@ def test_a_submission_is_traced_to_its_entry(
         "http.response.body.size": len(answered.content),
     }
     (submitted,) = found["release.submit"]
-    told = answered.json()
+    document = answered.json()
     assert submitted.attributes is not None
     assert dict(submitted.attributes) == {
         "modicum.decision": "allow",
-        "modicum.entry": told["ledger"]["seq"],
-        "modicum.policy": told["policy"]["digest"][:12],
+        "modicum.entry": document["ledger"]["seq"],
+        "modicum.policy": document["policy"]["digest"][:12],
         "modicum.rules.denying": 0,
     }
     assert root.context is not None
@@ -192,8 +192,8 @@ headers = st.builds(
 @example("cc-" + "a" * 32 + "-" + "b" * 16 + "-01-more")
 def test_a_parent_is_read_as_opentelemetry_reads_it(value: str) -> None:
     found = trace_parent([(b"traceparent", value.encode())])
-    told = None if found is None else (found.trace, found.span, found.is_sampled)
-    assert told == oracle(value)
+    document = None if found is None else (found.trace, found.span, found.is_sampled)
+    assert document == oracle(value)
 
 
 @given(st.binary(max_size=80))

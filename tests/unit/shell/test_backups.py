@@ -80,20 +80,20 @@ def test_a_backup_of_either_store_is_restored_into_either(
 ) -> None:
     head = kept_ledger(address, tmp_path)
     backup = tmp_path / "backup.db"
-    told = back_up(open_store(address), backup)
+    result = back_up(open_store(address), backup)
     expected = [(one.seq, one.payload, one.hash) for one in log()]
     assert rows_of(backup) == expected
     signed = checkpoints_of(backup)
     assert len(signed) == 2
     assert signed == open_store(address).checkpoints()
-    assert (told.entries, told.head, told.checkpoints) == (len(expected), head, 2)
-    assert told.at == at(len(expected))
+    assert (result.entries, result.head, result.checkpoints) == (len(expected), head, 2)
+    assert result.at == at(len(expected))
 
     for target in (str(tmp_path / "restored.db"), postgres.new_ledger()):
         done = restore(str(backup), target, ANY)
         assert done.verified.report.head == head
         assert len(done.verified.findings) == 2
-        assert done.at == told.at
+        assert done.at == result.at
         store = open_store(target)
         assert list(store.read(0)) == list(log())
         assert store.checkpoints() == signed
@@ -129,25 +129,25 @@ def test_a_backup_made_while_others_write_is_the_ledger_at_an_entry(
     address: str, tmp_path: Path
 ) -> None:
     kept_ledger(address, tmp_path)
-    begun, enough = threading.Event(), threading.Event()
+    started, enough = threading.Event(), threading.Event()
 
     def write() -> None:
         store = open_store(address)
         while not enough.is_set():
             add_remark(store)
-            begun.set()
+            started.set()
         store.close()
 
     writer = threading.Thread(target=write)
     writer.start()
     lengths = []
     try:
-        assert begun.wait(60)
+        assert started.wait(60)
         for number in range(5):
             before = len(list(open_store(address).read(0)))
-            told = back_up(open_store(address), tmp_path / f"b{number}.db")
-            assert told.entries >= before
-            lengths.append(told.entries)
+            result = back_up(open_store(address), tmp_path / f"b{number}.db")
+            assert result.entries >= before
+            lengths.append(result.entries)
     finally:
         enough.set()
         writer.join()

@@ -167,8 +167,8 @@ def test_no_audit_and_no_snapshot_shows_what_is_beside_the_log(
     out.mkdir()
     at = ("--ledger", place.url)
     key = str(out / "key")
-    said = run("ledger", "key", "new", key)
-    said += run("ledger", "checkpoint", "--key", key, "-o", str(out / "signed"), *at)
+    output = run("ledger", "key", "new", key)
+    output += run("ledger", "checkpoint", "--key", key, "-o", str(out / "signed"), *at)
     for command in (
         ("audit", "export", "-o", str(out / "bundle.zip")),
         ("audit", "report", "-o", str(out / "page.html")),
@@ -178,12 +178,12 @@ def test_no_audit_and_no_snapshot_shows_what_is_beside_the_log(
         ("release", "show", "r-1", "--json"),
         ("status", "--all", "--json"),
     ):
-        said += run(*command, *at)
-    said += run("audit", "verify", str(out / "bundle.zip"), "--json")
-    told = [said.encode(), snapshot, *(path.read_bytes() for path in out.iterdir())]
-    assert len(told) > 7
-    assert any(b"r-1" in one for one in told)
-    for one in told:
+        output += run(*command, *at)
+    output += run("audit", "verify", str(out / "bundle.zip"), "--json")
+    result = [output.encode(), snapshot, *(path.read_bytes() for path in out.iterdir())]
+    assert len(result) > 7
+    assert any(b"r-1" in one for one in result)
+    for one in result:
         for canary in hidden:
             assert canary.encode() not in one
 

@@ -169,8 +169,13 @@ def test_mistakes_are_raised_and_leave_nothing(
 @pytest.mark.spec("LED-14")
 def test_a_batch_has_an_answer_for_each(decider: Decider, store: Gate) -> None:
     turns = store.turns
-    asked = [counts("r-1"), {"release": "?"}, counts("r-1", rho="0.002"), counts("r-2")]
-    first, malformed, other, second = decider.submit_batch(asked)
+    release = [
+        counts("r-1"),
+        {"release": "?"},
+        counts("r-1", rho="0.002"),
+        counts("r-2"),
+    ]
+    first, malformed, other, second = decider.submit_batch(release)
     assert isinstance(first, Decision)
     assert isinstance(second, Decision)
     assert isinstance(malformed, InputError)
@@ -185,12 +190,14 @@ def test_what_is_asked_again_is_what_was_asked_at_first(
     """The caller may make another release of the same mapping meanwhile."""
     decider.submit(counts("r-1"))
     with Decider(SqliteStore(tmp_path / "ledger.db"), FixedClock(NOON)) as follower:
-        clerk, asked = follower._clerk, counts("first")
+        clerk, release = follower._clerk, counts("first")
         waiting = (
-            clerk.submission(asked, "", publish=False, reserve_seconds=60, bound=None),
-            clerk.past(asked, ""),
+            clerk.submission(
+                release, "", publish=False, reserve_seconds=60, bound=None
+            ),
+            clerk.past(release, ""),
         )
-        asked["release"] = "second"
+        release["release"] = "second"
         for one in waiting:
             assert one.again is not None
             work: Any = one.again(follower.policy())
@@ -199,8 +206,8 @@ def test_what_is_asked_again_is_what_was_asked_at_first(
 
 def test_a_batch_may_be_longer_than_the_line(store: Gate) -> None:
     with serving(store, limits=Limits(batch=4, queue=5)) as decider:
-        asked = [counts(f"r-{n}", rho="0.0001") for n in range(11)]
-        answers = decider.submit_batch(asked)
+        release = [counts(f"r-{n}", rho="0.0001") for n in range(11)]
+        answers = decider.submit_batch(release)
         assert [one.status for one in answers if isinstance(one, Decision)] == (
             ["reserved"] * 11
         )
@@ -289,7 +296,7 @@ def test_those_who_came_hear_of_a_failure(decider: Decider, store: Gate) -> None
 @pytest.mark.parametrize("seed", range(examples(2)))
 def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) -> None:
     store = Gate(tmp_path / f"{seed}.db")
-    told: dict[str, str] = {}
+    result: dict[str, str] = {}
 
     def client(number: int) -> None:
         rng = random.Random(f"{seed} {number}")
@@ -297,11 +304,11 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
             name = f"r-{number}-{count}" if rng.random() < 0.8 else f"shared-{count}"
             rho = rng.choice(["0.0005", "0.001", "0.002"])
             try:
-                told[f"{name} {number}"] = decider.submit(
+                result[f"{name} {number}"] = decider.submit(
                     counts(name, rho=rho), publish=rng.random() < 0.3
                 ).status
             except ConflictError:
-                told[f"{name} {number}"] = "other"
+                result[f"{name} {number}"] = "other"
             decider.check(counts(name, rho=rho)) if name.startswith("r") else None
 
     with (
@@ -312,13 +319,13 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
     report = audit(list(SqliteStore(tmp_path / f"{seed}.db").read(0)))
     state = workspace_at(tmp_path / f"{seed}.db").state()
     assert report.decisions == state.denials + len(state.releases)
-    for key, word in told.items():
+    for key, token in result.items():
         name = key.split()[0]
-        if word == "denied":
+        if token == "denied":
             assert name not in state.releases or name.startswith("shared")
-        elif word != "other":
+        elif token != "other":
             assert state.releases[name].status.value in ("reserved", "published")
-    assert {"denied", "reserved", "published"} <= {*told.values()}
+    assert {"denied", "reserved", "published"} <= {*result.values()}
 
 
 def workspace_at(path: Path) -> Any:
@@ -382,13 +389,13 @@ def test_a_check_sees_what_was_told_before(decider: Decider) -> None:
 def test_a_full_line_refuses_at_once(store: Gate, tmp_path: Path) -> None:
     with serving(store, limits=Limits(queue=3)) as decider:
         stuck(decider, store)
-        asked = [decider.submit_soon(counts(f"r-{n}")) for n in range(3)]
+        release = [decider.submit_soon(counts(f"r-{n}")) for n in range(3)]
         with pytest.raises(UnavailableError) as caught:
             decider.submit(counts("r-3"))
         assert caught.value.code is Code.LEDGER_BUSY
         assert caught.value.problems[0].help
         store.open.set()
-        assert all(one.result(PATIENCE).status for one in asked)
+        assert all(one.result(PATIENCE).status for one in release)
         assert decider.submit(counts("r-3")).status in ("reserved", "denied")
 
 
@@ -533,14 +540,14 @@ def test_a_forked_process_is_refused(decider: Decider) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        word = b"served"
+        token = b"served"
         try:
             decider.submit(counts("r-2"))
         except UsageError:
             decider.close()  # It does nothing here.
-            word = b"refused"
+            token = b"refused"
         finally:
-            os.write(writer, word)
+            os.write(writer, token)
             os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reader, 20) == b"refused"
@@ -594,16 +601,16 @@ def test_two_deciders_share_a_ledger(store: Gate, tmp_path: Path) -> None:
             pool.submit(_fill, decider, name)
             for decider, name in ((one, "a"), (two, "b"))
         ]
-        told = [word for job in jobs for word in job.result(PATIENCE)]
+        result = [token for job in jobs for token in job.result(PATIENCE)]
     state = workspace(tmp_path).state()
-    assert told.count("reserved") == len(state.releases)
-    assert told.count("denied") == state.denials
-    assert workspace(tmp_path).verify().decisions == len(told)
+    assert result.count("reserved") == len(state.releases)
+    assert result.count("denied") == state.denials
+    assert workspace(tmp_path).verify().decisions == len(result)
 
 
 def _fill(decider: Decider, name: str) -> Sequence[str]:
-    asked = (counts(f"{name}-{n}", rho="0.001") for n in range(25))
-    return [decider.submit(one).status for one in asked]
+    release = (counts(f"{name}-{n}", rho="0.001") for n in range(25))
+    return [decider.submit(one).status for one in release]
 
 
 def test_on_postgresql_it_survives_a_restart_of_the_server(
@@ -613,8 +620,8 @@ def test_on_postgresql_it_survives_a_restart_of_the_server(
     with mo.open_decider(ledger, policy=compiled(), actor="desk") as decider:
         assert decider.submit(counts("r-1", rho="0.0001")).allowed
         own_postgres.restart()
-        word = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
-        assert word == "reserved"
+        token = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
+        assert token == "reserved"
         assert patiently(lambda: decider.check(counts("r-3", rho="0.0001"))).allowed
         answers = decider.submit_batch([counts(f"b-{n}", rho="0.0001") for n in (1, 2)])
         assert [one.status for one in answers if isinstance(one, Decision)] == (

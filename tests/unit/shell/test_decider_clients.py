@@ -175,9 +175,9 @@ def test_who_is_called_back_cannot_end_the_writer(
 def test_who_is_called_back_cannot_wait_for_the_writer(
     ask: Callable[[Decider], object], decider: Decider
 ) -> None:
-    told = called_back(decider, ask)
-    assert isinstance(told, UsageError)
-    assert told.code is Code.NOT_SUPPORTED
+    result = called_back(decider, ask)
+    assert isinstance(result, UsageError)
+    assert result.code is Code.NOT_SUPPORTED
     assert decider.submit(counts("later", rho=TINY)).allowed
 
 
@@ -190,17 +190,17 @@ def test_who_is_called_back_may_look_and_stand_in_line(decider: Decider) -> None
 
 def called_back(decider: Decider, ask: Callable[[Decider], object]) -> Any:
     """Return what the writer is told that calls back somebody who asks."""
-    told: Future[object] = Future()
+    result: Future[object] = Future()
 
     def again(_: Any) -> None:
         try:
-            told.set_result(ask(decider))
+            result.set_result(ask(decider))
         except ModicumError as mistake:
-            told.set_result(mistake)
+            result.set_result(mistake)
 
     with held(decider):
         soon(decider, f"outer-{id(ask)}")[0].add_done_callback(again)
-    return told.result(PATIENCE)
+    return result.result(PATIENCE)
 
 
 # --- what fails beside a decision ----------------------------------------------------
@@ -315,7 +315,7 @@ def test_what_another_process_brought_in_is_found_at_once(tmp_path: Path) -> Non
             one.submit(counts(f"before-{number}", rho=TINY))
             other.standing(f"before-{number}")
             one.submit(counts(name, rho=TINY))
-            assert other.look(partial(_standing, name)).id == name
+            assert other.read_view(partial(_standing, name)).id == name
             one.submit(counts(more, rho=TINY))
             assert other.standing(more).id == more
             with pytest.raises(InputError, match="unknown release"):

@@ -159,8 +159,8 @@ def test_an_extra_of_which_others_brought_a_part_was_not_asked_for() -> None:
     shared = [Requirement("numpy", "2", extra) for extra in ("large", "small")]
     needed = [*shared, Requirement("no-such-library", "1", "large")]
     large, small = check_libraries(needed)
-    assert (large.says, large.status) == ("not installed", OK)
-    assert (small.says, small.status) == ("1 installed", OK)
+    assert (large.message, large.status) == ("not installed", OK)
+    assert (small.message, small.status) == ("1 installed", OK)
 
 
 def test_what_is_missing_is_installed_and_what_is_old_is_upgraded() -> None:
@@ -182,7 +182,7 @@ class Clocks:
     def after(self, now: str, seconds: int) -> str:
         raise NotImplementedError
 
-    def believed(self, now: str, at: str) -> str:
+    def checked(self, now: str, at: str) -> str:
         raise NotImplementedError
 
 
@@ -271,7 +271,7 @@ def test_a_turn_that_cannot_be_had(
         enough.set()
         holder.join()
     assert one.status is FAIL
-    assert "others kept it" in one.says
+    assert "others kept it" in one.message
 
 
 @pytest.mark.spec("OPS-6")
@@ -341,7 +341,7 @@ def test_a_broken_log_is_found(ledger: Path) -> None:
     one = found(result, "chain")
     assert (one.status, one.is_broken, one.facts["code"]) == (FAIL, True, "MOD702")
     assert result.is_broken
-    assert "entry 4" in one.says
+    assert "entry 4" in one.message
 
 
 @pytest.mark.parametrize("seq", range(1, 15))
@@ -416,7 +416,7 @@ def test_reservations_that_stand_for_more_than_a_day(tmp_path: Path) -> None:
         ]
     )
     append(open_store(tmp_path / "l.db"), rows)
-    said = []
+    text = []
     for now, old in (
         ("2026-05-02T12:03:00.000000Z", 0),
         ("2026-05-02T12:03:01.000000Z", 1),
@@ -425,22 +425,22 @@ def test_reservations_that_stand_for_more_than_a_day(tmp_path: Path) -> None:
         one = found(diagnosis(tmp_path / "l.db", FixedClock(now)), "reservations")
         assert one.facts == {"reserved": 2, "old": old, "started": 1}
         assert one.status is (WARN if old else OK)
-        said.append(one.says)
-    assert ["`b`" in says for says in said] == [False, True, True]
+        text.append(one.message)
+    assert ["`b`" in message for message in text] == [False, True, True]
 
 
 def test_requests_that_were_spoken_to_and_wait(tmp_path: Path) -> None:
     digest = compiled(ASKING).policy.digest
     first = priced("r-1", rho="0.004", purpose="press")
     who = ("privacy-officer",)
-    said = [
+    text = [
         ApprovalGiven("release", "x", first.content, True, who, "fine"),
         ApprovalGiven("policy", "x", "0" * 64, True, who, "fine"),
     ]
-    append(open_store(tmp_path / "l.db"), sealed([activated(ASKING), *said]))
+    append(open_store(tmp_path / "l.db"), sealed([activated(ASKING), *text]))
     assert found(diagnosis(tmp_path / "l.db"), "requests").facts == {"waiting": 2}
     came_in = ReleaseReserved(first, digest, LATER, ("olga",))
-    happened: list[Body] = [activated(ASKING), *said, came_in]
+    happened: list[Body] = [activated(ASKING), *text, came_in]
     append(open_store(tmp_path / "m.db"), sealed(happened))
     assert found(diagnosis(tmp_path / "m.db"), "requests").facts == {"waiting": 1}
 
@@ -454,10 +454,12 @@ def test_what_people_overlooked_is_told(
 ) -> None:
     policy = compiled(ASKING).policy.digest
     wider = compiled(WIDER).policy
-    asked = [priced(f"r-{number}", rho="0.004", purpose="press") for number in range(3)]
+    request = [
+        priced(f"r-{number}", rho="0.004", purpose="press") for number in range(3)
+    ]
     happened: list[Body] = [
         activated(ASKING),
-        *(ReleaseRequested(one, policy, "please") for one in asked),
+        *(ReleaseRequested(one, policy, "please") for one in request),
         PolicyProposed(wider.digest, wider.name, wider.text, "more room"),
         RequestWithdrawn("r-0", "not needed"),
     ]
@@ -469,7 +471,7 @@ def test_what_people_overlooked_is_told(
     one = found(diagnosis(tmp_path / "l.db", clock), "pending")
     assert one.status is status
     assert one.facts == {"requests": 2, "proposals": 1, "oldest_seconds": seconds}
-    assert ("7 days" in one.says) == (status is WARN)
+    assert ("7 days" in one.message) == (status is WARN)
 
 
 def test_where_nothing_waits_nobody_overlooked_it(ledger: Path) -> None:

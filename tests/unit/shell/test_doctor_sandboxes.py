@@ -37,7 +37,7 @@ def test_a_sandbox_that_holds_its_test_can_be_used() -> None:
 def test_what_is_missing_is_told_with_every_remedy() -> None:
     (one,) = check_sandboxes([Broken()])
     assert one.status is Status.WARN
-    assert one.says == "nothing is there; nobody is named"
+    assert one.message == "nothing is there; nobody is named"
     assert one.remedy == "install it; name somebody"
     assert one.facts == {"usable": False, "code": "MOD855"}
 
@@ -46,7 +46,7 @@ def test_a_sandbox_that_leaks_is_wrong() -> None:
     found = examine(None, FixedClock(NOON), boxes=[Broken(tier="leaky")])
     (one,) = [one for one in found.findings if one.check == "sandbox leaky"]
     assert one.status is Status.FAIL
-    assert "rights of root got out" in one.says
+    assert "rights of root got out" in one.message
     assert "rights of root" not in str(one.to_facts())
     assert found.count(Status.FAIL)
 
@@ -66,5 +66,5 @@ def test_as_root_somebody_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None
     ]
     for one in found:
         assert one.status is Status.WARN
-        assert "as root, programs need a dedicated user" in one.says
+        assert "as root, programs need a dedicated user" in one.message
         assert "uid" in one.remedy

@@ -157,9 +157,9 @@ def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     assert (gone["to"], gone["at"]) == ("bea", world.clock.time)
     assert gone["agreed"] == ["olga", "pavel"]
     assert out["state"] == "let go"
-    says = said(stated(world))
-    assert "2026-05-02 08:30 UTC" in says
-    assert "No score on exact answers was disclosed, and none may be." in says
+    message = said(stated(world))
+    assert "2026-05-02 08:30 UTC" in message
+    assert "No score on exact answers was disclosed, and none may be." in message
     assert "Scores on exact answers" not in page(stated(world))
 
 
@@ -214,7 +214,9 @@ def test_a_run_without_an_end_is_told(
         world.office("amir").run("t")
     assert told(world)["without_end"] == []
     world.equipment.box = Unplugged()
-    monkeypatch.setattr(execution, "_told", silent)  # It cannot tell of its end either.
+    monkeypatch.setattr(
+        execution, "_record_failure", silent
+    )  # It cannot tell of its end either.
     with pytest.raises(KeyboardInterrupt):
         world.office("amir").run("t")
     (found,) = told(world)["without_end"]
@@ -233,27 +235,27 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     world.office("amir").ask_query(Purpose("q", "to know"), [query("r-q")], exact=False)
     world.office("olga").approve("q", reason="so it is", key=own)
     (contract,) = told(world)["contracts"]
-    (word,) = contract["words"]
-    assert (word["key"], word["key_named"], word["heard"]) == (
+    (token,) = contract["words"]
+    assert (token["key"], token["key_named"], token["heard"]) == (
         own.public.hex(),
         True,
         True,
     )
     assert contract["state"] == "permitted"
-    says = said(stated(world))
-    assert f"signed by {own.public.hex()[:12]}, their own key" in says
-    assert own.public.hex() in says
+    message = said(stated(world))
+    assert f"signed by {own.public.hex()[:12]}, their own key" in message
+    assert own.public.hex() in message
 
 
 def test_the_command_prints_the_bits(scored: World) -> None:
     ask_raw(scored, "raw", Fraction(1, 20), "bea")
     ledger, page = str(scored.folder / "ledger.db"), str(scored.folder / "page.html")
-    words = ["audit", "report", "--ledger", ledger, "-o", page]
-    assert "bits" not in CliRunner().invoke(app, words).stdout
+    texts = ["audit", "report", "--ledger", ledger, "-o", page]
+    assert "bits" not in CliRunner().invoke(app, texts).stdout
     scored.agree("raw")
     scored.office("bea").receive("raw")
     line = "  bea received 5 bits of people, not differentially private; 20 are allowed"
-    assert line in CliRunner().invoke(app, words).stdout.splitlines()
+    assert line in CliRunner().invoke(app, texts).stdout.splitlines()
 
 
 def test_every_key_of_it_is_described(
@@ -262,8 +264,8 @@ def test_every_key_of_it_is_described(
     world, own = World(tmp_path), key(1)
     owned = Ownership({"olga": (own.public.hex(),), "pavel": ()}, 1, bits_max=20)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    asked = Purpose("q", "to know")
-    world.office("amir").ask_query(asked, [query("r-q")], exact=True)
+    request = Purpose("q", "to know")
+    world.office("amir").ask_query(request, [query("r-q")], exact=True)
     world.office("pavel").approve("q", reason="so it is")
     world.office("amir").run("q")
     world.office("olga").reject("q", reason="too late")
@@ -273,7 +275,7 @@ def test_every_key_of_it_is_described(
     box = world.equipment.box
     world.equipment.box = Unplugged()
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "_told", silent)
+        patched.setattr(execution, "_record_failure", silent)
         with pytest.raises(KeyboardInterrupt):
             world.office("amir").run("t")
     world.equipment.box = box

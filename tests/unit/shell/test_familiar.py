@@ -151,14 +151,14 @@ def test_what_was_handed_over_is_read_under_the_policy_that_decides(
 
 def test_what_a_client_changes_afterwards_changes_nothing(decider: Decider) -> None:
     decider.submit(counts("first", rho=TINY))
-    asked = counts("asked", rho=TINY)
+    request = counts("asked", rho=TINY)
     with ThreadPoolExecutor(1) as pool:
         with held(decider):
-            answer = pool.submit(decider.submit, asked)
+            answer = pool.submit(decider.submit, request)
             while not len(decider._desk._line):
                 threading.Event().wait(0.001)
-            asked["release"] = "another"
-            asked["mechanisms"].clear()
+            request["release"] = "another"
+            request["mechanisms"].clear()
         assert answer.result(PATIENCE).release == "asked"
     assert decider.check(counts("asked", rho=TINY)).retry
 
@@ -178,11 +178,11 @@ def test_a_mistake_is_the_one_that_a_workspace_finds(
 ) -> None:
     decider.submit(counts("first", rho=TINY))
     wrong = {**counts("wrong", rho=TINY), **more}
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         decider.submit(wrong)
     with pytest.raises(InputError) as found:
         workspace(tmp_path).check(wrong)
-    assert str(told.value) == str(found.value)
+    assert str(error.value) == str(found.value)
     assert workspace(tmp_path).state().seq == 2
 
 
@@ -202,14 +202,14 @@ def test_a_decider_writes_what_a_workspace_writes(seed: int, tmp_path: Path) -> 
     """Whoever reads, the log is the same, byte by byte, and so are the mistakes."""
     (tmp_path / "plain").mkdir()
     plain = workspace(tmp_path / "plain")
-    asked = list(_asked(random.Random(seed)))
+    request = list(_asked(random.Random(seed)))
     with serving(tmp_path) as decider:
-        told = [_told(partial(decider.submit, one)) for one in asked]
-    assert told == [_told(partial(plain.submit, one)) for one in asked]
+        error = [_told(partial(decider.submit, one)) for one in request]
+    assert error == [_told(partial(plain.submit, one)) for one in request]
     assert [one.hash for one in workspace(tmp_path).records()] == [
         one.hash for one in plain.records()
     ]
-    assert len({word for word, _ in told}) > 2
+    assert len({token for token, _ in error}) > 2
 
 
 def _asked(rng: random.Random) -> Iterator[Any]:

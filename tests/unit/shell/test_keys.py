@@ -101,9 +101,9 @@ def test_a_parser_is_not_heard_about_a_claim(tmp_path: Path) -> None:
             InputError, match="neither a checkpoint nor a receipt"
         ) as caught:
             load_claim(tmp_path / "claim")
-        told = caught.value.render()
-        assert "it is not JSON" in told
-        assert "line 1 column 1" not in told
+        result = caught.value.render()
+        assert "it is not JSON" in result
+        assert "line 1 column 1" not in result
 
 
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:

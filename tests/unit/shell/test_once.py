@@ -116,12 +116,12 @@ class Office:
 
     def run(self, rounds: int) -> None:
         for _ in range(rounds):
-            asked = [self._request() for _ in range(self.rng.randrange(1, 9))]
-            self.serve(asked)
+            request = [self._request() for _ in range(self.rng.randrange(1, 9))]
+            self.serve(request)
 
-    def serve(self, asked: Sequence[tuple[str, str]]) -> None:
+    def serve(self, request: Sequence[tuple[str, str]]) -> None:
         """Send requests, and note what each is told."""
-        waiting = [(key, body, self._waiting(key, body)) for key, body in asked]
+        waiting = [(key, body, self._waiting(key, body)) for key, body in request]
         self.line.join([one for _, _, one in waiting])
         try:
             while len(self.line):
@@ -186,33 +186,33 @@ def test_under_every_fault_a_key_is_done_at_most_once(seed: int) -> None:
     )
     for key, one in kept.items():
         assert one.digest == once(key, bodies[key]).digest
-    for key, body, word in office.told:
-        how, _, answer = word.partition(" ")
+    for key, body, token in office.told:
+        how, _, answer = token.partition(" ")
         kind = int(key[1:]) % 4
         if kind == 1:
-            assert word in {"a mistake", "nothing"}
+            assert token in {"a mistake", "nothing"}
         elif kind == 2:
             assert how in {"did", "nothing"}
         elif how in {"did", "again"}:  # Whoever is told anything is told the same.
             assert bodies[key] == body
             assert answer == kept[key].answer.decode()
-        elif word == "reused":
+        elif token == "reused":
             assert bodies[key] != body
         else:
-            assert word == "nothing"
+            assert token == "nothing"
 
 
 def test_the_simulation_meets_every_fault_and_every_answer() -> None:
     faults: Counter[str] = Counter()
-    words: Counter[str] = Counter()
+    texts: Counter[str] = Counter()
     for seed in range(12):
         office = Office(seed)
         office.run(25)
         faults += office.faults
-        words += Counter(word.split()[0] for _, _, word in office.told)
+        texts += Counter(token.split()[0] for _, _, token in office.told)
     assert {"look-up failed", "keeping failed", "outcome unknown"} <= faults.keys()
     assert {"crash before the commit", "crash after the commit"} <= faults.keys()
-    assert words.keys() == {"did", "again", "reused", "a", "nothing"}
+    assert texts.keys() == {"did", "again", "reused", "a", "nothing"}
 
 
 # --- the decider, on both stores ------------------------------------------------------
@@ -289,7 +289,7 @@ def entries(store: Watched) -> int:
 
 
 def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) -> None:
-    asks: dict[str, Callable[[Decider], Any]] = {
+    requests: dict[str, Callable[[Decider], Any]] = {
         "submit": lambda d: d.submit(counts("r-1"), once=once("1")),
         "start": lambda d: d.start("r-1", once=once("2")),
         "post": lambda d: d.publish("r-1", once=once("3")),
@@ -299,21 +299,21 @@ def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) 
         "remark": lambda d: d.governance("olga", once=once("7")).annotate("hello"),
         "turn": lambda d: d.turn(lambda e: annotate(e, "bye"), once=once("8")),
     }
-    rendered = {name: _render(ask(decider)).decode() for name, ask in asks.items()}
+    rendered = {name: _render(ask(decider)).decode() for name, ask in requests.items()}
     after = entries(store)
-    assert {name: again(partial(ask, decider)) for name, ask in asks.items()} == (
+    assert {name: again(partial(ask, decider)) for name, ask in requests.items()} == (
         rendered
     )
     with serving(place.open()) as other:  # Another process, or the same one later.
-        assert again(lambda: asks["start"](other)) == rendered["start"]
+        assert again(lambda: requests["start"](other)) == rendered["start"]
     assert entries(store) == after
-    assert len(store.kept) == len(asks)
+    assert len(store.kept) == len(requests)
 
 
 def test_a_denial_is_an_answer_too(decider: Decider, store: Watched) -> None:
-    asked = counts("r-1", rho="0.9")
-    assert decider.submit(asked, once=once("k")).status == "denied"
-    assert again(lambda: decider.submit(asked, once=once("k"))) == "denied"
+    request = counts("r-1", rho="0.9")
+    assert decider.submit(request, once=once("k")).status == "denied"
+    assert again(lambda: decider.submit(request, once=once("k"))) == "denied"
     assert workspace_of(store).state().denials == 1
 
 
@@ -342,8 +342,8 @@ def test_a_key_belongs_to_whoever_chose_it(decider: Decider) -> None:
         )
         assert answer.status == "reserved"
     for number, (actor, key) in enumerate(who):
-        asked, own = counts(f"r-{number}"), once(key, str(number))
-        replayed = again(partial(decider.submit, asked, actor=actor, once=own))
+        request, own = counts(f"r-{number}"), once(key, str(number))
+        replayed = again(partial(decider.submit, request, actor=actor, once=own))
         assert replayed == "reserved"
 
 
@@ -364,12 +364,12 @@ def test_what_people_must_agree_to_is_asked_again(store: Watched) -> None:
     policy = compiled(POLICY + APPROVALS)
     with serving(store, policy=policy) as decider:
         Workspace(store, FixedClock(NOON), policy=policy).init()
-        asked = counts("r-1", audience="public")
+        request = counts("r-1", audience="public")
         with pytest.raises(ApprovalError):
-            decider.submit(asked, once=once("k"))
-        decider.governance("olga").approve(asked, reason="fine")
-        assert decider.submit(asked, once=once("k")).status == "reserved"
-        assert again(lambda: decider.submit(asked, once=once("k"))) == "reserved"
+            decider.submit(request, once=once("k"))
+        decider.governance("olga").approve(request, reason="fine")
+        assert decider.submit(request, once=once("k")).status == "reserved"
+        assert again(lambda: decider.submit(request, once=once("k"))) == "reserved"
 
 
 def test_what_the_writer_reads_is_done_once(decider: Decider, store: Watched) -> None:
@@ -449,8 +449,8 @@ def test_keys_are_looked_up_once_for_a_batch(store: Watched) -> None:
         ]
         gate.let_go(lambda: len(decider._desk._line) == len(waiting))
         assert first.result(PATIENCE).status == "reserved"
-        words = Counter(outcome(one) for one in waiting)
-    assert words == {"reserved": 4, "again reserved": 2}
+        texts = Counter(outcome(one) for one in waiting)
+    assert texts == {"reserved": 4, "again reserved": 2}
     assert store.looked_up == [{f"desk k{n}" for n in range(4)}]
     assert len(store.kept) == 4
 
@@ -484,9 +484,9 @@ class Gate(Watched):
         """Ask, and hold up the turn in which it is done."""
         self._reached.clear()
         self._open.clear()
-        asked = ask()
+        request = ask()
         assert self._reached.wait(PATIENCE)
-        return asked
+        return request
 
     def let_go(self, ready: Callable[[], bool]) -> None:
         """Let the turn end as soon as something is so."""

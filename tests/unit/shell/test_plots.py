@@ -59,9 +59,9 @@ def test_every_axis_says_what_it_shows_in_which_unit(name: str) -> None:
             assert axes.get_title(loc="left")
             assert all(labels)
         assert any(
-            word in label
+            token in label
             for label in labels
-            for word in ("%", "users, on average", "round", "segment")
+            for token in ("%", "users, on average", "round", "segment")
         )
 
 

@@ -26,7 +26,7 @@ from modicum.core.errors import (
 from modicum.server.auth.registry import open_registry
 from modicum.storage.factory import open_store
 from modicum.storage.fair_lock import FairLock
-from modicum.storage.postgres_errors import meant
+from modicum.storage.postgres_errors import error_of
 from modicum.storage.postgres_store import PostgresStore
 from modicum.storage.postgres_url import parse_address
 
@@ -381,7 +381,7 @@ def test_each_trouble_has_its_own_remedy(
     error: psycopg.Error, committing: bool, remedy: str
 ) -> None:
     address = parse_address("postgresql://h/d")
-    (problem,) = meant(address, error, committing=committing).problems
+    (problem,) = error_of(address, error, committing=committing).problems
     assert remedy in problem.help
 
 
@@ -451,10 +451,10 @@ def test_a_mistyped_parameter_is_told_by_the_one_that_is_meant(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         parse_address(f"postgresql://u:s3cret@h/d?{typed}")
-    told = caught.value.render()
-    assert f"`{meant_name}`" in told
-    assert typed not in told
-    assert "s3cret" not in told
+    result = caught.value.render()
+    assert f"`{meant_name}`" in result
+    assert typed not in result
+    assert "s3cret" not in result
 
 
 def test_what_the_driver_says_is_passed_on_without_secrets(

@@ -163,9 +163,11 @@ def test_what_is_no_file_is_refused_without_waiting(
     make(folder / name)
     found: list[tuple[Problem, ...]] = []
     path = folder / name if named else folder
-    asking = threading.Thread(target=lambda: found.append(problems(path)), daemon=True)
-    asking.start()
-    asking.join(timeout=60)  # One that waits for a writer would never end.
+    requester = threading.Thread(
+        target=lambda: found.append(problems(path)), daemon=True
+    )
+    requester.start()
+    requester.join(timeout=60)  # One that waits for a writer would never end.
     assert [one.code for one in found[0]] == [Code.FILE_UNREADABLE]
 
 
@@ -228,8 +230,8 @@ def test_a_footer_that_lies_is_not_believed(
     false = bytes([*[128] * (len(true) - 1), 0])  # Zero, of as many bytes.
     assert path.read_bytes().count(true) >= 1
     path.write_bytes(path.read_bytes().replace(true, false))
-    told = parquet.read_metadata(path).row_group(0).column(0)
-    assert told.total_uncompressed_size == 0
+    result = parquet.read_metadata(path).row_group(0).column(0)
+    assert result.total_uncompressed_size == 0
     assert len(load(path, policy=COMPILED)) == 1
     monkeypatch.setattr(request_tables, "PAGE_BYTES_MAX", 300_000)
     assert [one.code for one in problems(path)] == [Code.TOO_LARGE]

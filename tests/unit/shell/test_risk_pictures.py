@@ -139,8 +139,8 @@ def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) ->
     for axes in figure_of(name, kind, number).axes:
         assert axes.get_title(loc="left")
         assert axes.get_xlabel()
-        words = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in words for unit in ("people", "%", "part of the largest"))
+        text = f"{axes.get_xlabel()} {axes.get_ylabel()}"
+        assert any(unit in text for unit in ("people", "%", "part of the largest"))
 
 
 @EVERY
@@ -148,8 +148,13 @@ def test_a_picture_is_told_to_who_cannot_see_it_and_tells_nothing_else(
     name: str, kind: str, number: int
 ) -> None:
     text = svg_of(name, kind, number)
-    for told in ("<dc:date>", str(Path.cwd()), str(Path.home()), socket.gethostname()):
-        assert told not in text
+    for message in (
+        "<dc:date>",
+        str(Path.cwd()),
+        str(Path.home()),
+        socket.gethostname(),
+    ):
+        assert message not in text
     assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", text)
     root = ElementTree.fromstring(text)
     assert root.get("role") == "img"
@@ -299,8 +304,8 @@ def test_every_number_below_an_axis_belongs_to_its_bar() -> None:
 
 
 def test_nobody_and_nothing_is_said_in_words() -> None:
-    said = texts(risk_ranges(STUDIES["nobody"]))
-    assert "the table has no people" in said
+    message = texts(risk_ranges(STUDIES["nobody"]))
+    assert "the table has no people" in message
     assert "the table has no people" in texts(risk_groups(STUDIES["nobody"]))
     assert (
         texts(risk_ranges(STUDIES["public, no candidates"])).count(
@@ -350,8 +355,8 @@ def test_a_bar_for_each_group_at_each_epsilon_that_is_shown(name: str) -> None:
 
 
 def test_what_was_asked_of_groups_is_a_line_for_each_epsilon() -> None:
-    asked: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
-    for statistic, which in (*asked, ("median", "median")):
+    request: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
+    for statistic, which in (*request, ("median", "median")):
         usual = STUDIES["two groups"]
         assert usual.wanted is not None
         shown = replace(usual, wanted=replace(usual.wanted, statistic=statistic))
@@ -388,13 +393,13 @@ def test_names_of_groups_are_drawn_as_they_are() -> None:
     """Neither mathematics, nor markup, nor a name to be left out."""
     figure = risk_groups(STUDIES["six groups"])
     (legend,) = figure.legends
-    said = [one.get_text() for one in legend.get_texts()]
+    message = [one.get_text() for one in legend.get_texts()]
     shown = STUDIES["six groups"].groups
-    assert said[0] == f"_old: {shown[0].people} people"
-    assert said[1] == f"$x$: {shown[1].people} people"
-    assert said[2].startswith(HOSTILE[:31])
-    assert said[3] == f"a b\\x1b[2J: {shown[3].people} people"
-    assert said[4] == f"{'n' * 31}...: {shown[4].people} people"
+    assert message[0] == f"_old: {shown[0].people} people"
+    assert message[1] == f"$x$: {shown[1].people} people"
+    assert message[2].startswith(HOSTILE[:31])
+    assert message[3] == f"a b\\x1b[2J: {shown[3].people} people"
+    assert message[4] == f"{'n' * 31}...: {shown[4].people} people"
     text = drawn(figure, ".svg").decode()
     assert "<script>" not in text
     assert f">$x$: {shown[1].people} people<" in text
@@ -452,9 +457,9 @@ def test_a_bar_for_each_bin(name: str) -> None:
         assert axes.get_yscale() == "log"
         assert axes.get_ylim()[0] < 1  # One person is a bar, too.
         if shown.bins[0].low == shown.bins[0].high:
-            told = near if shown.quantity == "rdr" else at_most
+            message = near if shown.quantity == "rdr" else at_most
             names = [one.get_text() for one in axes.get_xticklabels()]
-            assert names == [told(one.low) for one in shown.bins]
+            assert names == [message(one.low) for one in shown.bins]
             counts = [one.get_text() for one in axes.texts]
             assert counts == [f"{one.people:,}" for one in shown.bins]
         else:
@@ -569,9 +574,10 @@ def test_the_table_of_a_histogram_has_its_bins() -> None:
     for name in ("sum", "count", "nobody"):
         seen = STUDIES[name].seen
         assert seen is not None
-        for shown, told in zip(seen.histograms, (near, at_most), strict=True):
+        for shown, message in zip(seen.histograms, (near, at_most), strict=True):
             assert histogram_table(STUDIES[name], shown).rows == tuple(
-                (told(one.low), told(one.high), f"{one.people:,}") for one in shown.bins
+                (message(one.low), message(one.high), f"{one.people:,}")
+                for one in shown.bins
             )
 
 

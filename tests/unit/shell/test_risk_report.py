@@ -40,13 +40,13 @@ def said(reader: Reader) -> str:
 def pictures(reader: Reader) -> list[tuple[str, ElementTree.Element]]:
     """Return what is told of each picture, and the picture."""
     values = [value or "" for name, value in reader.attributes if name == "src"]
-    told = [value or "" for name, value in reader.attributes if name == "alt"]
+    result = [value or "" for name, value in reader.attributes if name == "alt"]
     kind = "data:image/svg+xml;base64,"
     assert all(value.startswith(kind) for value in values)
     drawn = [base64.b64decode(value.removeprefix(kind)) for value in values]
     return [
         (one, ElementTree.fromstring(other))
-        for one, other in zip(told, drawn, strict=True)
+        for one, other in zip(result, drawn, strict=True)
     ]
 
 
@@ -86,10 +86,10 @@ def test_every_picture_has_words_and_is_followed_by_its_table(name: str) -> None
     found = pictures(reader)
     tables = shown_tables(study)
     assert len(found) == len(tables) - 1  # The last one is the numbers in units.
-    for told, root in found:
+    for result, root in found:
         assert root.get("role") == "img"
-        assert root[0].text == told
-        assert told
+        assert root[0].text == result
+        assert result
     order = [tag for tag in reader.tags if tag in {"img", "table"}]
     assert order == ["img", "table"] * len(found) + ["table"]
     cells = iter(reader.said)
@@ -140,11 +140,11 @@ def test_a_choice_without_a_promise_is_for_the_controller_without_people_too() -
 
 def test_hostile_text_is_only_said() -> None:
     study = STUDIES["six groups"]
-    asked = replace(study.asked, question=HOSTILE, person=HOSTILE, unit=HOSTILE)
+    asked = replace(study.query, question=HOSTILE, person=HOSTILE, unit=HOSTILE)
     choice = replace(study.choice, why=HOSTILE, caveats=(HOSTILE,), method=HOSTILE)
     reference = Reference(5.0, HOSTILE)
     reader = read(
-        risk_report(replace(study, asked=asked, choice=choice, reference=reference))
+        risk_report(replace(study, query=asked, choice=choice, reference=reference))
     )
     assert "script" not in reader.tags
     assert reader.said.count(HOSTILE) >= 5
@@ -155,7 +155,7 @@ def test_hostile_text_is_only_said() -> None:
 
 
 def test_what_a_page_of_people_says() -> None:
-    told = said(read(page("count")))
+    result = said(read(page("count")))
     for words_ in (
         "SELECT COUNT(*) FROM t",
         "all rows of one id",
@@ -172,21 +172,21 @@ def test_what_a_page_of_people_says() -> None:
         words.OWN_LOSS.format(loss="epsilon"),
         *STUDIES["count"].choice.caveats,
     ):
-        assert words_ in told
-    assert "No epsilon was chosen" not in told
+        assert words_ in result
+    assert "No epsilon was chosen" not in result
 
 
 def test_what_a_page_that_may_be_released_says() -> None:
-    told = said(read(page("public")))
+    result = said(read(page("public")))
     for words_ in (
         words.CLAIMS[Claim.DP],
         words.ANY_TABLE,
         "A release at the chosen epsilon kind: laplace, l1: 1, scale: 1",
         "The largest candidate that meets the target 1",
     ):
-        assert words_ in told
+        assert words_ in result
     for words_ in ("Median", "99 %", "People in the table", "own epsilon"):
-        assert words_ not in told
+        assert words_ not in result
     none = said(read(risk_report(STUDIES["public, none"])))
     assert "No epsilon was chosen" in none
     assert words.NOT_CHARGED[Claim.DP] in none
@@ -224,13 +224,13 @@ def test_all_that_must_be_charged_is_said() -> None:
 
 
 def test_noise_in_words() -> None:
-    assert words.noise_words(LaplaceNoise(Fraction(3, 2), 6)) == (
+    assert words.noise_text(LaplaceNoise(Fraction(3, 2), 6)) == (
         "Laplace noise on each of 6 numbers, of scale 1.5 divided by epsilon"
     )
-    exact = words.noise_words(GAUSSIAN)
+    exact = words.noise_text(GAUSSIAN)
     assert "the smallest sufficient noise for epsilon and delta 1e-6" in exact
     assert "L2 sensitivity of 1600" in exact
-    classical = words.noise_words(replace(GAUSSIAN, calibration="published"))
+    classical = words.noise_text(replace(GAUSSIAN, calibration="published"))
     assert "classical" in classical
 
 

@@ -111,16 +111,16 @@ def test_versions_name_what_was_used() -> None:
 
 
 def timed(engine: ChosenEngine) -> tuple[shell.Timed, list[tuple[str, int]]]:
-    heard: list[tuple[str, int]] = []
+    received: list[tuple[str, int]] = []
     found = simulate_timed(
-        small(), TIGHT, engine, lambda doing, done: heard.append((doing, done))
+        small(), TIGHT, engine, lambda doing, done: received.append((doing, done))
     )
-    return found, heard
+    return found, received
 
 
 @pytest.mark.parametrize("name", ["numba", "numpy"])
 def test_times_are_of_every_step_and_add_up(name: str) -> None:
-    found, heard = timed(engine_named(name))
+    found, received = timed(engine_named(name))
     plain = simulate(small(), TIGHT, engine_named(name).make)
     assert found.run.accepted_in.tolist() == plain.accepted_in.tolist()
     assert list(found.rounds) == [11, 12, 13]
@@ -131,9 +131,9 @@ def test_times_are_of_every_step_and_add_up(name: str) -> None:
     assert found.total().wall == pytest.approx(
         sum(found.step(step).wall for step in STEPS)
     )
-    assert heard[-4:] == [("dpk", 0), ("dpk", 1), ("dpk", 2), ("dpk", 3)]
+    assert received[-4:] == [("dpk", 0), ("dpk", 1), ("dpk", 2), ("dpk", 3)]
     assert (found.warm_up is None) == (name == "numpy")
-    assert heard[:-4] == ([] if name == "numpy" else [("compiling", 0)])
+    assert received[:-4] == ([] if name == "numpy" else [("compiling", 0)])
 
 
 def test_a_step_gets_the_time_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_the_first_requests_may_come_late() -> None:
     workload = replace(whole, requests=last)
     found = simulate_timed(workload, TIGHT, engine_named("numba"))
     assert list(found.rounds) == [11, 12, 13]
-    assert [one.asked for one in found.run.by_round().values()] == [0, 0, len(last)]
+    assert [one.requested for one in found.run.by_round().values()] == [0, 0, len(last)]
 
 
 def test_a_workload_without_requests_is_refused() -> None:

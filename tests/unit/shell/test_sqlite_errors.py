@@ -25,7 +25,7 @@ def test_who_has_no_answer_submits_again_but_looks_before_a_step(
     error: Exception,
 ) -> None:
     troubles = SqliteTroubles(Path("a.db"), 1)
-    with pytest.raises(UnavailableError) as caught, troubles.told(writing=True):
+    with pytest.raises(UnavailableError) as caught, troubles.translated(writing=True):
         raise error
     (problem,) = caught.value.problems
     assert problem.code is Code.LEDGER_UNWRITABLE
@@ -35,6 +35,6 @@ def test_who_has_no_answer_submits_again_but_looks_before_a_step(
 
 def test_who_only_reads_tries_again() -> None:
     troubles = SqliteTroubles(Path("a.db"), 1)
-    with pytest.raises(UnavailableError) as caught, troubles.told(writing=False):
+    with pytest.raises(UnavailableError) as caught, troubles.translated(writing=False):
         raise full_disk()
     assert caught.value.problems[0].help == "try again"

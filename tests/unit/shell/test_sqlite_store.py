@@ -454,7 +454,7 @@ def test_beside_a_server_that_has_not_spoken_a_reader_makes_no_file(
 def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
     for keep_open in (False, True):
         place = sqlite_place(tmp_path / f"{keep_open}.db", keep_open=keep_open)
-        ended, said = place.run(
+        ended, output = place.run(
             "import time\n"
             "from modicum.storage.sqlite_lock import SqliteLock\n"
             "with store.turn() as turn:\n"
@@ -467,11 +467,11 @@ def test_a_fork_in_a_turn_locks_nobody_out(tmp_path: Path) -> None:
             "with SqliteLock(sys.argv[1], 0.5).reading() as live: say(str(live))\n"
             "os.kill(child, 9)\n"
         )
-        assert (ended, said.split()) == (0, ["turn", "False"])
+        assert (ended, output.split()) == (0, ["turn", "False"])
 
 
 def test_a_child_that_leaves_the_turn_does_not_end_it(tmp_path: Path) -> None:
-    ended, said = sqlite_place(tmp_path / "a.db", keep_open=False).run(
+    ended, output = sqlite_place(tmp_path / "a.db", keep_open=False).run(
         "from modicum.storage.sqlite_lock import SqliteLock, TurnTimeoutError\n"
         "with SqliteLock(sys.argv[1], 0.05).writing():\n"
         "    child = os.fork()\n"
@@ -484,7 +484,7 @@ def test_a_child_that_leaves_the_turn_does_not_end_it(tmp_path: Path) -> None:
         "if child == 0:\n"
         "    os._exit(0)\n"
     )
-    assert (ended, said.split()) == (0, ["one"])
+    assert (ended, output.split()) == (0, ["one"])
 
 
 # --- what others put into the file ---
@@ -783,10 +783,10 @@ def test_a_kill_at_any_statement_leaves_all_or_nothing(
         for when in ("before", "after"):
             shutil.copy(GOLDEN, f"{path}.{when}.{n}")
     script = DIES_AT.replace("KEEP_OPEN", str(keep_open))
-    ended, said = sqlite_place(path, keep_open=keep_open).run(script)
+    ended, output = sqlite_place(path, keep_open=keep_open).run(script)
     assert ended == 0
     for when in ("before", "after"):
-        ends = [line.split()[1] for line in said.splitlines() if when in line]
+        ends = [line.split()[1] for line in output.splitlines() if when in line]
         killed = ends.count("-9")
         assert ends == ["-9"] * killed + ["0"]
         assert 8 < killed < 40

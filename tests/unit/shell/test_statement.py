@@ -62,18 +62,18 @@ def test_a_page_is_well_formed_and_loads_nothing(statement: Statement) -> None:
 def test_what_a_hostile_writer_says_is_only_said(statement: Statement) -> None:
     """Every text of the log that a page shows is shown as it is, and obeyed never."""
     reader = read(page(statement))
-    said = "".join(reader.said)
+    message = "".join(reader.said)
     story = statement.story
     for text in (
         story.releases["old"].assumptions[0],
         story.releases["r-2"].reason,
         story.disclosures[0][1].what,
         story.activations[1][1].reason,
-        story.matters.words[0].body.reason,
+        story.approval_cases.votes[0].body.reason,
         story.remarks[0][1].text,
     ):
         assert HOSTILE in text
-        assert text in said
+        assert text in message
 
 
 def test_a_statement_tells_everything_that_a_reader_must_know(
@@ -102,11 +102,11 @@ def test_a_statement_tells_everything_that_a_reader_must_know(
         assert (rule.state == "over") == (rule.share > 1)
     accepted = [rule.id for rule in statement.rules if rule.accepted]
     assert accepted == ["attr:diagnosis @standard"]
-    said = " ".join(read(page(statement)).said)
+    message = " ".join(read(page(statement)).said)
     for rule in statement.over:
-        assert rule.id in said
-    for words in ("does not promise", "descriptions are true", "entries 1 to 5"):
-        assert words in said
+        assert rule.id in message
+    for texts in ("does not promise", "descriptions are true", "entries 1 to 5"):
+        assert texts in message
 
 
 def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
     office().submit(counts("a", rho="0.002", where={"region": "A"}), publish=True)
     tight = compiled(text.replace("budget: 2.0}", "budget: 0.1}"))
     office().governance.activate(tight, reason="less", accept=["global"])
-    first, said = told()
+    first, message = told()
     assert first["accepted"] is True
     then = {
         "entry": 5,
@@ -143,15 +143,15 @@ def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> Non
         "cells_denying": 1,
     }
     assert first["accepted_at"] == then
-    assert "over in 1 cell; accepted at " in said
-    assert "in 1 cell (entry 5)" in said
+    assert "over in 1 cell; accepted at " in message
+    assert "in 1 cell (entry 5)" in message
     office().backfill(counts("b", rho="0.2", where={"region": "B"}))
-    later, said = told()
+    later, message = told()
     assert later["accepted_at"] == then
     assert later["cells_denying"] == 2
     assert later["spent"] != then["spent"]
-    assert "over in 2 cells; accepted at " in said
-    assert "in the cells over the limit" in said
+    assert "over in 2 cells; accepted at " in message
+    assert "in the cells over the limit" in message
     for rule in _list(told_of(ledger)["rules"]):
         assert (rule["accepted_at"] is None) == (not rule["accepted"])
 
@@ -176,9 +176,9 @@ def test_a_rule_with_many_cells_says_where_it_is_fullest(statement: Statement) -
 
 def test_nobody_vouches_where_no_key_was_named(path: Path) -> None:
     with opened_bundle(path) as source:
-        said = " ".join(read(page(report_on(source, Trust()))).said)
-    assert "no entry" in said
-    assert "could have rewritten all of it" in said
+        message = " ".join(read(page(report_on(source, Trust()))).said)
+    assert "no entry" in message
+    assert "could have rewritten all of it" in message
 
 
 @pytest.mark.spec("AUD-9")
@@ -189,10 +189,12 @@ def test_losses_that_are_believed_are_told(tmp_path: Path, many: int) -> None:
     with opened_bundle(place) as source:
         old = report_on(source, Trust())
     reader = read(page(old))
-    said = " ".join(reader.said)
+    message = " ".join(reader.said)
     count = "1 release" if many == 1 else f"{many} releases"
-    assert f"{count} could not be priced again; their recorded losses are taken" in said
-    assert ("The first 5 of them" in said) == (many > 5)
+    assert (
+        f"{count} could not be priced again; their recorded losses are taken" in message
+    )
+    assert ("The first 5 of them" in message) == (many > 5)
     rows = old.verified.report.unpriced.first
     assert len(rows) == min(many, 5)
     assert HOSTILE in rows[0].why
@@ -227,9 +229,9 @@ def test_a_long_ledger_has_a_page_that_can_be_read(statement: Statement) -> None
     story = replace(statement.story, releases=many)
     long = replace(statement, story=story, rules=statement.rules * 100)
     text = page(long)
-    said = " ".join(read(text).said)
-    assert f"{2000 - SHOWN} more" in said
-    assert "r-1999" in said
+    message = " ".join(read(text).said)
+    assert f"{2000 - SHOWN} more" in message
+    assert "r-1999" in message
     assert len(text) < 2_000_000
     assert len(_list(long.to_dict()["releases"])) == 2000
 

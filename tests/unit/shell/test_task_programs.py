@@ -132,24 +132,24 @@ def one_by_one(found: Table, model: str, parameters: Mapping[str, Any]) -> Any:
     x = np.hstack([towns, ages])
     y = np.array([row[2] for row in rows])
     w = np.array([float(row[3]) for row in rows])
-    told = y.copy()
+    result = y.copy()
     for left_out in {row[:2] for row in rows}:
-        asked = np.array([row[:2] == left_out for row in rows])
+        request = np.array([row[:2] == left_out for row in rows])
         fitted = estimator(model, parameters)
-        fitted.fit(x[~asked], y[~asked], w[~asked] / w[~asked].mean())
-        told[asked] = fitted.predict(x[asked])
-    return told, y, w
+        fitted.fit(x[~request], y[~request], w[~request] / w[~request].mean())
+        result[request] = fitted.predict(x[request])
+    return result, y, w
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_accuracy_is_that_of_fitting_to_all_others(model: str, seed: int) -> None:
     found, parameters = people(seed, 12), CLASSIFIERS[model]
-    told, y, w = one_by_one(found, model, parameters)
+    result, y, w = one_by_one(found, model, parameters)
     task = tasks.fit(model, target="income", weight="people", **parameters)
-    expected = w[told == y].sum() / w.sum()
+    expected = w[result == y].sum() / w.sum()
     assert scored(task, tasks.accuracy(cv=12), found) == pytest.approx(expected)
-    shares = [w[(told == y) & (y == one)].sum() / w[y == one].sum() for one in set(y)]
+    shares = [w[(result == y) & (y == one)].sum() / w[y == one].sum() for one in set(y)]
     expected = sum(shares) / len(shares)
     got = scored(task, tasks.balanced_accuracy(cv=12), found)
     assert got == pytest.approx(expected)
@@ -206,9 +206,9 @@ def test_r2_is_that_of_fitting_to_all_others(model: str, seed: int) -> None:
         found.columns,
         tuple((a, b, (c - middle) / most, d) for a, b, c, d in ordered),
     )
-    told, y, w = one_by_one(scaled, model, REGRESSORS[model])
+    result, y, w = one_by_one(scaled, model, REGRESSORS[model])
     spread = (w * (y - np.average(y, weights=w)) ** 2).sum()
-    expected = max(1 - (w * (y - told) ** 2).sum() / spread, -1)
+    expected = max(1 - (w * (y - result) ** 2).sum() / spread, -1)
     task = tasks.fit(model, target="price", weight="people", **REGRESSORS[model])
     assert scored(task, tasks.r2(cv=groups), found) == pytest.approx(expected, abs=1e-6)
 
@@ -339,8 +339,8 @@ def test_rows_are_matched_by_their_keys(
         for key in both
     ]
     for over, middle in (("median", statistics.median), ("mean", statistics.mean)):
-        asked = tasks.relative_error("people", keys=by, floor=2, over=over)
-        score = scored(tasks.answers(), asked, keyed(true), keyed(one))
+        request = tasks.relative_error("people", keys=by, floor=2, over=over)
+        score = scored(tasks.answers(), request, keyed(true), keyed(one))
         assert (score is None) == (not both)
         if both:
             assert score == pytest.approx(float(middle(errors)), abs=1e-8)
@@ -429,11 +429,11 @@ def test_chi_square_is_that_of_scipy(cells: list[tuple[str, str, int]]) -> None:
 def test_sums_below_zero_count_as_none() -> None:
     cells = [["a", "x", 10], ["a", "y", -9], ["b", "x", 3], ["b", "y", 4]]
     more = [["a", "y", 2], ["c", "x", -7], ["c", "y", 0]]
-    asked = tasks.chi_square("a", "b", "n")
+    request = tasks.chi_square("a", "b", "n")
     # What is left is 10, 0, 3 and 4, with one degree of freedom.
     distance = 17 * (10 * 4 - 0 * 3) ** 2 / (10 * 7 * 13 * 4)
     expected = math.erfc(math.sqrt(distance / 2))
-    score = scored(tasks.answers(), asked, table("a b n", cells + more))
+    score = scored(tasks.answers(), request, table("a b n", cells + more))
     assert score == pytest.approx(expected, abs=1e-8)
 
 

@@ -114,8 +114,8 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
         f" {OWN[:12]}, their own key); pavel (entry 5, signed by {OTHER[:12]}, a key"
         " that the policy does not list for them)"
     ) in text
-    for words in ("too wide | not signed", "well then | signed by", "agreed | signed"):
-        assert words in text
+    for texts in ("too wide | not signed", "well then | signed by", "agreed | signed"):
+        assert texts in text
     shown = section(statement).said
     for full, name in ((OWN, "olga"), (OTHER, "pavel")):
         assert shown[shown.index(full) + 1] == name
@@ -143,11 +143,11 @@ def test_a_release_is_told_with_who_asked_and_who_agreed(office: Office) -> None
     assert "missing 2 of olga, pavel, quin" in text
     assert "withdrawn by ann, 2026-05-01 12:00 UTC (entry 8): rather not" in text
     assert "release free" not in text, "nobody was asked about it"
-    matters = {one["id"]: one for one in listed(statement, "matters")}
-    assert matters["out"]["state"] == "reserved"
-    assert matters["waits"]["state"] == "pending"
-    assert matters["back"]["state"] == "withdrawn"
-    assert "free" not in matters
+    approval_cases = {one["id"]: one for one in listed(statement, "matters")}
+    assert approval_cases["out"]["state"] == "reserved"
+    assert approval_cases["waits"]["state"] == "pending"
+    assert approval_cases["back"]["state"] == "withdrawn"
+    assert "free" not in approval_cases
     json.dumps(statement.to_dict(), allow_nan=False)
 
 
@@ -162,12 +162,12 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
     office: Office,
 ) -> None:
     statement = office.statement()
-    told = Placed(2, NOON, "olga")
-    for signed, heard in (("", False), (OTHER, False), (OWN, True)):
+    result = Placed(2, NOON, "olga")
+    for signed, received in (("", False), (OTHER, False), (OWN, True)):
         for approves in (True, False):
-            story = story_with(office, told, word(signed, approves=approves))
+            story = story_with(office, result, word(signed, approves=approves))
             text = said(replace(statement, story=story))
-            assert ("it does not count" in text) == (approves and not heard)
+            assert ("it does not count" in text) == (approves and not received)
             assert (", a key that the policy does not list for them" in text) == (
                 signed == OTHER
             )
@@ -178,16 +178,22 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
 @pytest.mark.spec("AUD-10")
 def test_a_plan_that_people_spoke_about_is_told_too(office: Office) -> None:
     statement = office.statement()
-    matters = statement.story.matters
+    approval_cases = statement.story.approval_cases
     about = structs.replace(word(about="plan-1"), subject="plan", content="c" * 64)
-    matters.tell(Placed(2, NOON, "pavel"), about)
+    approval_cases.add(Placed(2, NOON, "pavel"), about)
     before = said(statement)
     assert "plan plan-1 | nobody | pavel agrees (entry 2) | not asked" in before
-    matters.tell(Placed(3, NOON, "ann"), PlanCommitted("plan-1", "w", "d" * 64, ()))
+    approval_cases.add(
+        Placed(3, NOON, "ann"), PlanCommitted("plan-1", "w", "d" * 64, ())
+    )
     assert said(statement) == before, "another plan is another matter"
-    matters.tell(Placed(3, NOON, "ann"), PlanCommitted("plan-2", "w", "c" * 64, ()))
+    approval_cases.add(
+        Placed(3, NOON, "ann"), PlanCommitted("plan-2", "w", "c" * 64, ())
+    )
     assert said(statement) == before, "so is one of another name"
-    matters.tell(Placed(4, NOON, "ann"), PlanCommitted("plan-1", "w", "c" * 64, ()))
+    approval_cases.add(
+        Placed(4, NOON, "ann"), PlanCommitted("plan-1", "w", "c" * 64, ())
+    )
     assert "committed by ann, 2026-05-01 12:00 UTC (entry 4)" in said(statement)
 
 
@@ -208,12 +214,12 @@ def word(
 
 
 def story_with(
-    office: Office, told: Placed, *bodies: ApprovalGiven | PolicyProposed
+    office: Office, result: Placed, *bodies: ApprovalGiven | PolicyProposed
 ) -> Timeline:
     """Return a story that goes on from the first entry; nothing of it is checked."""
     story = office.statement().story
     for body in bodies:
-        story.matters.tell(told, body)
+        story.approval_cases.add(result, body)
     return story
 
 
@@ -223,21 +229,21 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     statement = office.statement()
     plain = section(statement)
     story = statement.story
-    matters = story.matters
+    approval_cases = story.approval_cases
     policy = compiled(ASKING).policy
-    asked = price_release(press("r"), compiled(ASKING))
+    release = price_release(press("r"), compiled(ASKING))
     held = story.activations[0][1].digest
-    told = Placed(2, NOON, text)
-    matters.tell(told, ReleaseRequested(asked, held, text))
-    matters.tell(
-        told,
-        structs.replace(word(OTHER, about="r", reason=text), content=asked.content),
+    result = Placed(2, NOON, text)
+    approval_cases.add(result, ReleaseRequested(release, held, text))
+    approval_cases.add(
+        result,
+        structs.replace(word(OTHER, about="r", reason=text), content=release.content),
     )
-    matters.tell(told, PolicyProposed(policy.digest, text, "", text))
-    matters.count_pending()
+    approval_cases.add(result, PolicyProposed(policy.digest, text, "", text))
+    approval_cases.count_pending()
     first = section(statement)
-    matters.tell(told, RequestWithdrawn("r", text))
-    matters.tell(told, PolicyActivated(policy.digest, text, policy.text, text))
+    approval_cases.add(result, RequestWithdrawn("r", text))
+    approval_cases.add(result, PolicyActivated(policy.digest, text, policy.text, text))
     second = section(statement)
     shown = visible(text)
     assert all(one.isprintable() for one in "".join(first.said + second.said))
@@ -263,15 +269,17 @@ def test_of_a_long_ledger_the_newest_is_shown_and_the_rest_is_counted(
 ) -> None:
     many = SHOWN + 70
     statement = office.statement()
-    matters = statement.story.matters
+    approval_cases = statement.story.approval_cases
     for number in range(many):
         signed = f"{number:064x}"
-        told = Placed(number + 2, NOON, f"person-{number}")
-        matters.tell(told, word(signed, about=f"r-{number}"))
-        matters.tell(told, PolicyProposed(f"{number:064x}", "p", "", "why"))
+        result = Placed(number + 2, NOON, f"person-{number}")
+        approval_cases.add(result, word(signed, about=f"r-{number}"))
+        approval_cases.add(result, PolicyProposed(f"{number:064x}", "p", "", "why"))
     for number in range(100):
-        matters.tell(Placed(9000 + number, NOON, "olga"), word(about=f"r-{many - 1}"))
-    matters.count_pending()
+        approval_cases.add(
+            Placed(9000 + number, NOON, "olga"), word(about=f"r-{many - 1}")
+        )
+    approval_cases.count_pending()
     text = page(statement)
     shown = said(statement)
     # What waits, releases, keys; changes are one more, words a hundred more.

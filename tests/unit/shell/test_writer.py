@@ -99,12 +99,12 @@ class Office:
     def _client(self) -> tuple[str, QueuedRequest]:
         rng = self.rng
         if self.asked and rng.random() < 0.3:
-            asked = rng.choice(self.asked)
+            request = rng.choice(self.asked)
         else:
-            asked = self._new()
-            self.asked.append(asked)
+            request = self._new()
+            self.asked.append(request)
         one = prepared(
-            asked, self.compiled, publish=rng.random() < 0.3, reserve_seconds=5000
+            request, self.compiled, publish=rng.random() < 0.3, reserve_seconds=5000
         )
         answer = self.bringing_in.answer
         return one.release.id, QueuedRequest(lambda entry: answer(one, entry), "client")
@@ -122,8 +122,8 @@ class Office:
         seen = self.reader.check({**self._new(), "release": "look"})
         assert seen.seq <= len(self.disk.records)
         assert not seen.seq or seen.head == self.disk.records[seen.seq - 1].hash
-        for name, word in self.told:
-            if word in COUNTED:
+        for name, token in self.told:
+            if token in COUNTED:
                 assert self.reader.standing(name).id == name
 
     def _new(self) -> dict[str, Any]:
@@ -152,12 +152,12 @@ def test_nothing_told_is_lost_and_nothing_stored_twice(seed: int) -> None:
     report = audit(office.disk.records)
     disk = FaultyStore(office.disk, None, office.faults)
     state = Workspace(disk, office.clock, policy=office.compiled).state()
-    for name, word in office.told:
-        if word in COUNTED:
-            assert name in state.releases, (seed, name, word)
-    told = Counter(word for _, word in office.told)
+    for name, token in office.told:
+        if token in COUNTED:
+            assert name in state.releases, (seed, name, token)
+    result = Counter(token for _, token in office.told)
     assert report.decisions == state.denials + len(state.releases)
-    assert told["reserved"] + told["published"] + told["denied"] > 5
+    assert result["reserved"] + result["published"] + result["denied"] > 5
 
 
 def test_the_same_seed_gives_the_same_log() -> None:

@@ -92,7 +92,7 @@ def test_a_query_reads_about_as_many_as_in_the_real_table(name: str) -> None:
 
 def test_the_readme_tells_how_many_each_query_reads() -> None:
     text = (Path(__file__).parents[3] / "examples/adult/README.md").read_text()
-    told = {
+    result = {
         line.split("|")[1].split(":")[0].strip(): [
             int(cell.replace(",", "")) for cell in line.split("|")[2:4]
         ]
@@ -100,7 +100,7 @@ def test_the_readme_tells_how_many_each_query_reads() -> None:
         if line.startswith("| Q") and ":" in line.split("|")[1]
     }
     rows = made_up().to_pylist()
-    assert told == {
+    assert result == {
         name: [real, sum(map(reads, rows))] for name, (reads, real) in READ.items()
     }
 

@@ -313,12 +313,12 @@ def test_a_release_costs_what_the_type_costs(pricing: Pricing) -> None:
 
 
 def test_a_release_says_the_noise_where_it_can() -> None:
-    said = {
+    stated = {
         kind.described("user")["mechanism"] for kind in types_of(MECHANISMS, (QUARTER,))
     }
-    assert said == {"declared"}
-    said = {kind.described("user")["mechanism"] for kind in all_types()}
-    assert said == {"gaussian", "laplace", "randomized-response", "declared"}
+    assert stated == {"declared"}
+    stated = {kind.described("user")["mechanism"] for kind in all_types()}
+    assert stated == {"gaussian", "laplace", "randomized-response", "declared"}
 
 
 # --- mistakes -------------------------------------------------------------------------

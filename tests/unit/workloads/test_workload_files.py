@@ -355,8 +355,8 @@ def test_the_row_that_is_told_is_the_one_that_is_wrong(
     wrong[part][column][row] = bad
     with pytest.raises(InputError) as caught:
         from_plain(wrong)
-    said = f"column `{column}`, row {row + 1}: -1 is out of its range"
-    assert caught.value.problems[0].message == said
+    text = f"column `{column}`, row {row + 1}: -1 is out of its range"
+    assert caught.value.problems[0].message == text
 
 
 def test_what_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def test_the_file_of_a_round_holds_its_releases(name: str, tmp_path: Path) -> No
     path = tmp_path / "round.yaml"
     path.write_text(first)
     found = load(path, policy=compiled)
-    asked = np.flatnonzero(workload.requests.round == number).tolist()
-    assert len(text.splitlines()) == 1 + len(asked)
+    request = np.flatnonzero(workload.requests.round == number).tolist()
+    assert len(text.splitlines()) == 1 + len(request)
     vocabulary = compiled.policy.vocabulary
-    for one, index in zip(found, asked[:20], strict=True):
+    for one, index in zip(found, request[:20], strict=True):
         described = from_python(release_of(workload, index, partition=partition))
         expected = price(parse_release(described, vocabulary), vocabulary)
         assert one.release == record_release(expected)
@@ -112,9 +112,9 @@ def test_the_command_writes_a_round(tmp_path: Path) -> None:
     assert out.read_text() == batch_of(workload_of("w2"), 12, partition="place")
     code, output = run("requests", file, "--out", out, "--unit", "patient", "--json")
     assert code == 0, output
-    said = json.loads(output)
-    assert said["round"] == 11
-    assert out.read_text().count("\n") == 1 + said["requests"]
+    document = json.loads(output)
+    assert document["round"] == 11
+    assert out.read_text().count("\n") == 1 + document["requests"]
     assert out.read_text() == batch_of(workload_of("w2"), 11, unit="patient")
     code, output = run("requests", file, "--round", 13, "--out", tmp_path / "none")
     assert code == 4

@@ -114,13 +114,13 @@ def only(access: Access) -> Grant:
 def test_a_grant_says_who_what_how_and_at_what_cost(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     ws.submit(described("r-1", **PART))
-    told: Any = access_to_plain(exported(ws, "r-1"))
+    document: Any = access_to_plain(exported(ws, "r-1"))
     state, standing = ws.state(), ws.standing("r-1")
-    assert told["format"] == "modicum-access/1"
-    assert told["ledger"] == {"seq": state.seq, "head": state.head}
-    assert told["policy"] == compiled(POLICY).policy.digest
-    assert told["left_out"] == []
-    (grant,) = told["grants"]
+    assert document["format"] == "modicum-access/1"
+    assert document["ledger"] == {"seq": state.seq, "head": state.head}
+    assert document["policy"] == compiled(POLICY).policy.digest
+    assert document["left_out"] == []
+    (grant,) = document["grants"]
     assert grant["id"] == "r-1#counts"
     assert grant["decision"] == {
         "release": "r-1",
@@ -169,8 +169,8 @@ def test_a_grant_says_who_what_how_and_at_what_cost(tmp_path: Path) -> None:
 def test_losses_are_what_was_charged_to_the_last_digit(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     ws.submit(described("r-1", sensitivity={"patient": {"l2": 1}}, sigma=3))
-    told: Any = access_to_plain(exported(ws, "r-1"))
-    losses = told["grants"][0]["obligations"]["losses"]
+    document: Any = access_to_plain(exported(ws, "r-1"))
+    losses = document["grants"][0]["obligations"]["losses"]
     assert losses["patient"]["rho"] == "0.055555555556"  # 1/18, rounded up.
     assert losses["patient"]["eps"] == "inf"
     assert losses["patient"]["delta"] == "0"
@@ -193,8 +193,8 @@ def test_an_open_end_is_not_written_as_a_day() -> None:
     assert sql_predicate(rows) == (
         "((\"seen_at\" < DATE '2026-11-02') OR (\"seen_at\" >= DATE '2026-11-10'))"
     )
-    told: Any = rows_to_plain(rows)
-    (condition,) = told["any"][0]["all"]
+    document: Any = rows_to_plain(rows)
+    (condition,) = document["any"][0]["all"]
     assert condition["during"] == [[None, "2026-11-02"], ["2026-11-10", None]]
 
 
@@ -202,8 +202,8 @@ def test_everything_is_true_of_every_row(tmp_path: Path) -> None:
     ws = begun(tmp_path)
     ws.submit(described("r-1"))
     access = exported(ws, "r-1")
-    told: Any = access_to_plain(access)
-    assert told["grants"][0]["resource"]["rows"] == {"any": [{"all": []}]}
+    document: Any = access_to_plain(access)
+    assert document["grants"][0]["resource"]["rows"] == {"any": [{"all": []}]}
     assert list(sql_filters(access))[-1] == "WHERE 1 = 1"
 
 
@@ -317,8 +317,8 @@ def test_plans_and_rounds_name_their_releases(tmp_path: Path) -> None:
 
     plan = exported(ws, plan="p-1")
     assert [one.release.id for one in plan.grants] == ["a"]
-    told: Any = access_to_plain(plan)
-    assert told["left_out"] == [{"release": "b", "status": "canceled"}]
+    document: Any = access_to_plain(plan)
+    assert document["left_out"] == [{"release": "b", "status": "canceled"}]
     assert "-- left out: b (canceled)" in list(sql_filters(plan))
     whole = exported(ws, round="w-1")
     assert [one.release.id for one in whole.grants] == ["a", "c"]
@@ -580,8 +580,8 @@ def test_a_sample_is_a_condition_that_no_predicate_meets() -> None:
     said = mechanism(sampling={"unit": "patient", "rate": "0.25"})
     access = access_of(recorded("r", said))
     assert only(access).sampling == Sampling("patient", Fraction(1, 4))
-    told: Any = access_to_plain(access)
-    assert told["grants"][0]["conditions"]["sampling"] == {
+    document: Any = access_to_plain(access)
+    assert document["grants"][0]["conditions"]["sampling"] == {
         "unit": "patient",
         "rate": "0.25",
         "draw": "fresh",
@@ -700,9 +700,9 @@ def test_a_mistake_has_its_exit_code(
     error = json.loads(run("--release", "gone", *as_json, code=4))["error"]
     assert error["code"] == "MOD705"
     for named in (("p-1",), ("--plan", "p-1")):
-        told = json.loads(run(*named, *as_json, code=4))
-        assert told["error"]["code"] == "MOD804"
-        assert "`p-1`" in told["error"]["message"]
+        document = json.loads(run(*named, *as_json, code=4))
+        assert document["error"]["code"] == "MOD804"
+        assert "`p-1`" in document["error"]["message"]
 
 
 def test_a_mistake_is_told_to_people_unless_json_is_asked_for(

@@ -61,7 +61,7 @@ def some_asked(rng: random.Random) -> Any:
 
 
 def passes(variant: Any, compiled: Any, history: Any) -> bool:
-    fresh = parted.look(compiled, history)
+    fresh = parted.head_view(compiled, history)
     return decide(fresh.balances, priced(variant, compiled), parted.TODAY).allowed
 
 
@@ -76,7 +76,7 @@ def test_a_search_ends_early_where_its_work_is_used_up_and_only_there(
     ask = options if vary == "options" else lambda one: largest_fit(one, vary)
     with pytest.MonkeyPatch.context() as patched:
         counted = Counted(patched, 10**9)
-        free = Trials(parted.look(compiled, history), asked)
+        free = Trials(parted.head_view(compiled, history), asked)
         whole: Any = ask(free)
     assert not whole.ended_early
     # The release itself is no variant; it is priced whenever a search looks at it.
@@ -84,7 +84,7 @@ def test_a_search_ends_early_where_its_work_is_used_up_and_only_there(
     for most in {0, rng.randint(0, work), rng.randint(0, work), work, work + 1}:
         with pytest.MonkeyPatch.context() as patched:
             counted = Counted(patched, most)
-            tried = Trials(parted.look(compiled, history), asked)
+            tried = Trials(parted.head_view(compiled, history), asked)
             found: Any = ask(tried)
         done = sum(counted.variants) - (
             len(asked["mechanisms"]) if looked(tried) else 0
@@ -118,9 +118,9 @@ def claims_nothing(fit: Fit) -> None:
         assert fit.explain().startswith(f"nothing found, varying {fit.vary} ")
     elif fit.vary in ("noise", "rho"):
         assert fit.why == (ENDED_EARLY,)
-    said = fit.explain()
+    text = fit.explain()
     for claim in ("nothing fits", "however", "of it passes", "cannot be read"):
-        assert claim not in said
+        assert claim not in text
 
 
 def test_twenty_mechanisms_are_searched_to_the_end() -> None:
@@ -172,18 +172,18 @@ def test_a_denial_says_that_the_search_ended(
     asked = release("asked", mechanism(**noise("2")), mechanism("b", **noise("2")))
     assert ENDED_EARLY not in ws.check(asked).explain()
     monkeypatch.setattr(searching, "WORK_MAX", 44)
-    said = ws.check(asked).explain()
-    assert "would be allowed with: counts: sigma " in said
-    assert ENDED_EARLY in said
+    text = ws.check(asked).explain()
+    assert "would be allowed with: counts: sigma " in text
+    assert ENDED_EARLY in text
     monkeypatch.setattr(searching, "WORK_MAX", 6)
     decision = ws.check(asked)
-    said = decision.explain()
-    assert f"  {ENDED_EARLY}" in said
-    assert "no change" not in said
-    told: Any = decision.to_dict(deep=True)
-    assert told["explanation"]["fit"]["ended_early"] is True
+    text = decision.explain()
+    assert f"  {ENDED_EARLY}" in text
+    assert "no change" not in text
+    document: Any = decision.to_dict(deep=True)
+    assert document["explanation"]["fit"]["ended_early"] is True
     assert decision.options().ended_early
-    assert "spent by a" in said  # Who filled the cells is told all the same.
+    assert "spent by a" in text  # Who filled the cells is told all the same.
 
 
 def test_a_query_says_that_the_search_ended(

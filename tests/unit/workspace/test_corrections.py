@@ -112,13 +112,13 @@ def test_a_corrected_release_is_charged_to_the_periods_that_it_read(
     ann.backfill(views())
     assert (spent(ann, "2026-04-01"), spent(ann, "2026-04-02")) == (0.02, 0.02)
     assert spent(ann, "2026-04", "month") == pytest.approx(31**2 * 0.02)
-    asked = ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
-    assert asked is not None
-    assert asked.decision.over_limit == ()
+    request = ann.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    assert request is not None
+    assert request.decision.over_limit == ()
     assert spent(ann, "2026-04-02") == 0.02  # Nobody agreed yet.
     bob = person(tmp_path, "bob")
-    said = bob.governance.approve("old", **WHY)
-    assert said.corrected_in == bob.state().seq
+    vote = bob.governance.approve("old", **WHY)
+    assert vote.corrected_in == bob.state().seq
     for ws in (ann, bob, person(tmp_path, "cleo")):
         assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
         assert spent(ws, "2026-04", "month") == 0.02  # Of April, one day is read.
@@ -164,9 +164,9 @@ def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> Non
     olga, pavel, quentin = (
         person(tmp_path, name).governance for name in ("olga", "pavel", "quentin")
     )
-    asked = olga.redescribe(now, **WHY)
-    assert asked is not None
-    assert asked.hearings[0].missing == 2
+    request = olga.redescribe(now, **WHY)
+    assert request is not None
+    assert request.approval_states[0].missing == 2
     with pytest.raises(ApprovalError):  # Though a requester may approve otherwise.
         olga.approve("old", **WHY)
     with pytest.raises(ApprovalError):
@@ -175,9 +175,9 @@ def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> Non
     quentin.reject("old", reason="not yet")
     (pending,) = quentin.requests()
     assert not pending.complete
-    said = quentin.approve(now, **WHY)
+    vote = quentin.approve(now, **WHY)
     ws = person(tmp_path, "cleo")
-    assert said.corrected_in == ws.state().seq
+    assert vote.corrected_in == ws.state().seq
     assert spent(ws, "2026-04-02") == 0
     assert ws.verify().approvals == 3
 
@@ -287,13 +287,13 @@ def test_two_people_correct_a_release_as_often_as_they_must(tmp_path: Path) -> N
     first, second = (views(periods=day) for day in ("2026-04-01", "2026-04-02"))
     person(tmp_path, "ann", POLICY).backfill(first)
     ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
-    for asks, agrees, now in (
+    for requests, agrees, now in (
         (ann, bob, second),
         (bob, ann, first),
         (bob, ann, second),
         (ann, bob, first),
     ):
-        asks.redescribe(now, **WHY)
+        requests.redescribe(now, **WHY)
         assert agrees.approve("old", **WHY).corrected_in
     ws = person(tmp_path, "cleo")
     assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
@@ -382,8 +382,8 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
 ) -> None:
     corrected(tmp_path)
     with opened_ledger(tmp_path / "ledger.db") as source:
-        told = report_on(source, Trust())
-    plain: Any = told.to_dict()
+        result = report_on(source, Trust())
+    plain: Any = result.to_dict()
     (one,) = plain["corrections"]
     assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
     assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
@@ -396,16 +396,16 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     assert one["before"] == [{"mechanism": "views", "periods": None}]
     day = ["2026-04-01", "2026-04-01"]
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]
-    shown = page(told)
-    for words in (
+    shown = page(result)
+    for texts in (
         "Corrections of past releases",
         "views: all of it",
         "views: periods: &quot;2026-04-01",
         "ann, ",
     ):
-        assert words in shown
-    (*_, matter) = told.story.matters.every
-    assert [step.what for step in matter.steps] == ["asked", "corrected"]
+        assert texts in shown
+    (*_, case) = result.story.approval_cases.in_order
+    assert [step.what for step in case.steps] == ["asked", "corrected"]
 
 
 def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:
@@ -448,9 +448,9 @@ def test_a_refusal_blocks_a_correction_that_is_asked_for_again(tmp_path: Path) -
     quentin.reject("old", reason="it read all of April")
     for _ in range(2):
         assert not olga.approve("old", **WHY).corrected_in
-        said = pavel.approve("old", **WHY)
-        assert not said.corrected_in
-        assert said.hearings[0].refused == ("quentin",)
+        vote = pavel.approve("old", **WHY)
+        assert not vote.corrected_in
+        assert vote.approval_states[0].refused == ("quentin",)
         ann.withdraw_request("old", reason="once more")
         ann.redescribe(now, **WHY)
     assert spent(person(tmp_path, "cleo"), "2026-04-02") == 0.02
@@ -474,7 +474,7 @@ def test_a_correction_of_an_earlier_policy_may_be_refused(tmp_path: Path) -> Non
     assert not olga.reject("old", reason="no").approves
     ann.redescribe(now, **WHY)
     (pending,) = ann.requests()
-    assert pending.hearings[0].refused == ("olga",)
+    assert pending.approval_states[0].refused == ("olga",)
 
 
 @pytest.mark.spec("LED-25")
@@ -492,18 +492,18 @@ def test_who_approves_a_correction_again_learns_who_made_it(tmp_path: Path) -> N
     bob = corrected(tmp_path)
     now = views(periods="2026-04-01")
     again = person(tmp_path, "cleo").governance
-    said = again.approve(now, **WHY)
-    assert (said.by, said.repeated, said.corrected_in) == ("bob", True, said.seq)
-    assert bob.state().seq == said.seq
+    vote = again.approve(now, **WHY)
+    assert (vote.by, vote.repeated, vote.corrected_in) == ("bob", True, vote.seq)
+    assert bob.state().seq == vote.seq
     with pytest.raises(StaleError):
         again.approve(now, **WHY, head="0" * 64)
     with pytest.raises(StaleError):
         again.approve(now, **WHY, content="a" * 64)
     ann = person(tmp_path, "ann")
     ann.backfill(views("other"))
-    said = again.approve(views("other"), **WHY)  # Nobody asked for anything.
-    assert (said.by, said.repeated, said.seq) == ("ann", True, 5)
-    assert ann.verify().entries == said.seq
+    vote = again.approve(views("other"), **WHY)  # Nobody asked for anything.
+    assert (vote.by, vote.repeated, vote.seq) == ("ann", True, 5)
+    assert ann.verify().entries == vote.seq
 
 
 @pytest.mark.spec("POL-16")
@@ -524,8 +524,8 @@ keys: {{olga: {KEY.public.hex()}}}
         with pytest.raises(ApprovalError) as raised:
             olga.governance.approve("old", **WHY, key=wrong)
         assert code(raised) is Code.NOT_SIGNED
-    said = olga.governance.approve("old", **WHY, key=KEY)
-    assert (said.key, said.corrected_in) == (KEY.public.hex(), olga.state().seq)
+    vote = olga.governance.approve("old", **WHY, key=KEY)
+    assert (vote.key, vote.corrected_in) == (KEY.public.hex(), olga.state().seq)
     assert olga.verify().signed == 1
     records = list(olga.records())
     last = event_of(records[-1], len(records))
@@ -552,13 +552,13 @@ def test_who_agreed_before_a_correction_was_made_is_asked_as_anybody(
     olga.approve("old", **WHY)
     assert pavel.approve("old", **WHY).corrected_in
     ann.redescribe(other, **WHY)
-    heard = olga.approve("old", **WHY).hearings
-    assert heard[0].agreed == ("olga",)
+    received = olga.approve("old", **WHY).approval_states
+    assert received[0].agreed == ("olga",)
     with opened_ledger(tmp_path / "ledger.db") as source:
-        matters = report_on(source, Trust()).story.matters
-    (*_, matter) = [one for one in matters.every if one.state == "pending"]
-    told = [(one.agreed, one.left, one.asking) for one in matter.hearings]
-    assert told == [(one.agreed, one.left, one.asking) for one in heard]
+        approval_cases = report_on(source, Trust()).story.approval_cases
+    (*_, case) = [one for one in approval_cases.in_order if one.state == "pending"]
+    result = [(one.agreed, one.left, one.requesters) for one in case.approval_states]
+    assert result == [(one.agreed, one.left, one.requesters) for one in received]
 
 
 @pytest.mark.spec("LED-15")

@@ -63,9 +63,9 @@ def kinds(world: World) -> list[str]:
 
 def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     amir = world.office("amir")
-    asked = amir.ask_query(Purpose("q", "to know"), [query("r-1")], exact=True)
-    assert asked.contract.flow == "query"
-    assert asked.contract.data == {"people": Version("people", 1)}
+    request = amir.ask_query(Purpose("q", "to know"), [query("r-1")], exact=True)
+    assert request.contract.flow == "query"
+    assert request.contract.data == {"people": Version("people", 1)}
     with pytest.raises(ConflictError, match="2 more must approve"):
         amir.run("q")
     world.agree("q")
@@ -265,8 +265,8 @@ def test_what_is_refused_reads_nothing(world: World) -> None:
 
 def test_a_denied_query_uses_nothing_up(world: World) -> None:
     """No row of it is opened: how long that takes depends on how many there are."""
-    asked = [query("r-1", "0.1"), query("r-2", "5")]
-    world.office("amir").ask_query(Purpose("q", "to know"), asked)
+    request = [query("r-1", "0.1"), query("r-2", "5")]
+    world.office("amir").ask_query(Purpose("q", "to know"), request)
     world.agree("q")
     denied = world.office("amir").run("q").denied
     assert world.equipment.vault.opened == []
@@ -367,8 +367,8 @@ class NoLongerError(Exception):
 def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> None:
     """As a job that was given up while it waited for the sandbox."""
     if name == "q":
-        asked = [query("r-q")]
-        world.office("amir").ask_query(Purpose("q", "to know"), asked, exact=True)
+        request = [query("r-q")]
+        world.office("amir").ask_query(Purpose("q", "to know"), request, exact=True)
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
@@ -451,8 +451,8 @@ def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
     world.agree("t")
     with pytest.raises(UnavailableError) as caught:
         world.office("amir").run("t")
-    told = "".join(problem.render() for problem in caught.value.problems)
-    assert "17" not in told
+    text = "".join(problem.render() for problem in caught.value.problems)
+    assert "17" not in text
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert kinds(world)[-1] == "flow-failed"
@@ -496,8 +496,8 @@ def test_agreement_is_of_what_was_looked_at(world: World) -> None:
     world.workspace("amir").governance.annotate("hello")
     with pytest.raises(StaleError, match="moved on"):
         olga.approve("q", reason="ok", head=head)
-    said = olga.approve("q", reason="ok", content=digest)
-    assert (said.approves, said.consents.by_data[0].missing) == (True, 1)
+    vote = olga.approve("q", reason="ok", content=digest)
+    assert (vote.approves, vote.consents.by_data[0].missing) == (True, 1)
     assert olga.approve("q", reason="ok").repeated
     assert not olga.reject("q", reason="no").repeated
     assert not olga.approve("q", reason="ok").repeated
@@ -517,8 +517,8 @@ def test_owners_with_keys_sign(tmp_path: Path) -> None:
     for given in (None, key(2)):
         with pytest.raises(ApprovalError, match="cannot approve"):
             world.office("olga").approve("q", reason="ok", key=given)
-    said = world.office("olga").approve("q", reason="ok", key=own)
-    assert said.key == own.public.hex()
+    vote = world.office("olga").approve("q", reason="ok", key=own)
+    assert vote.key == own.public.hex()
     assert world.office("amir").run("q").denied is None
     assert world.workspace("auditor").verify().signed == 1
 
@@ -544,21 +544,21 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     assert [*world.office("amir").data()["people"].versions] == [1, 3]
     # pavel replaces nothing alone.
     amir = world.office("amir")
-    asked = amir.ask_query(Purpose("q", "to know"), [query("r-1")])
-    assert asked.contract.data["people"].number == 1
+    request = amir.ask_query(Purpose("q", "to know"), [query("r-1")])
+    assert request.contract.data["people"].number == 1
     with pytest.raises(ConflictError, match=r"no version of .* awaits"):
         world.office("olga").approve_data(Version("people", 1), reason="so it is")
     with pytest.raises(ConflictError, match="is not an owner"):
         amir.approve_data(found, reason="so it is")
     with pytest.raises(StaleError, match="differs from what was reviewed"):
         world.office("olga").approve_data(found, reason="so", content="0" * 64)
-    said = world.office("olga").reject_data(found, reason="not yet")
-    assert (said.consent.agreed, said.consent.refused) == (("pavel",), ("olga",))
-    said = world.office("olga").approve_data(found, reason="so it is")
-    assert (said.consent.missing, said.repeated) == (0, False)
+    vote = world.office("olga").reject_data(found, reason="not yet")
+    assert (vote.consent.agreed, vote.consent.refused) == (("pavel",), ("olga",))
+    vote = world.office("olga").approve_data(found, reason="so it is")
+    assert (vote.consent.missing, vote.repeated) == (0, False)
     assert world.office("olga").approve_data(found, reason="so it is").repeated
-    asked = amir.ask_query(Purpose("q-2", "to know"), [query("r-2")])
-    assert asked.contract.data["people"].number == 3
+    request = amir.ask_query(Purpose("q-2", "to know"), [query("r-2")])
+    assert request.contract.data["people"].number == 3
     assert world.workspace("auditor").verify().approvals == 2
 
 

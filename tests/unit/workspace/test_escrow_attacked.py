@@ -78,8 +78,8 @@ def test_a_forged_snapshot_is_no_agreement(tmp_path: Path) -> None:
     amir = open_escrow(ledger, place, actor="amir")
     asked = amir.escrow.ask_query(Purpose("q", "?"), [query("r-1")])
     state = amir.state()
-    words = (Agreement("olga", True, ("owner",), state.seq, own),)
-    state.approvals["contract", asked.contract.digest] = words
+    votes = (Agreement("olga", True, ("owner",), state.seq, own),)
+    state.approvals["contract", asked.contract.digest] = votes
     (tmp_path / "ledger.db.snapshot").write_bytes(write_snapshot(Snapshot(state)))
     with pytest.raises(ModicumError, match="1 more must agree"):
         open_escrow(ledger, place, actor="amir").escrow.run("q")
@@ -130,8 +130,8 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     with suppress(ModicumError):
         amir.receive("raw")
     if any(one.kind == "flow-released" for one in bodies(world)):
-        said = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
-        assert any("score of a program on exact answers" in one.what for one in said)
+        text = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
+        assert any("score of a program on exact answers" in one.what for one in text)
 
 
 def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
@@ -196,11 +196,11 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
     world.office("amir").ask_query(Purpose("q", "?"), [query("r-1")])
     world.office("olga").approve("q", reason="so it is", key=own)
-    said = bodies(world)[-1]
-    assert isinstance(said, ApprovalGiven)
+    text = bodies(world)[-1]
+    assert isinstance(text, ApprovalGiven)
     world.office("olga").reject("q", reason="not any more")
     with pytest.raises(ModicumError, match="not the end of the ledger"):
-        world.workspace("olga").turn(lambda entry: entry.add(said))
+        world.workspace("olga").turn(lambda entry: entry.add(text))
     with pytest.raises(ConflictError, match="`olga` refused"):
         world.office("amir").run("q")
 
@@ -278,10 +278,10 @@ def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
     world.office("amir").ask_output(Purpose("o", "?"), "q")
     state = world.workspace("amir").state()
     digest = state.escrow.names["o"]
-    words = tuple(
+    votes = tuple(
         Agreement(who, True, ("owner",), state.seq) for who in ("olga", "pavel")
     )
-    state.approvals["contract", digest] = words
+    state.approvals["contract", digest] = votes
     (tmp_path / "ledger.db.snapshot").write_bytes(write_snapshot(Snapshot(state)))
     tools = Tools(world.equipment, Adapters())
     with open_decider(

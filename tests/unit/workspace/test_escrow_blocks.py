@@ -153,11 +153,11 @@ def test_the_ledger_and_a_plain_reading_of_it_take_it(world: World) -> None:
     asked(world)
     world.office("amir").run("t")
     received(world)
-    told = log(world)
+    result = log(world)
     judged = 0
-    for place, one in enumerate(told):
+    for place, one in enumerate(result):
         if str(one["kind"]).startswith(("flow-", "contract-", "data-")):
-            assert permits(told[:place], one), one
+            assert permits(result[:place], one), one
             judged += 1
     assert judged > 8
     world.workspace("auditor").verify()
@@ -348,8 +348,8 @@ def test_it_is_charged_as_an_ordinary_release(world: World, noise: Any) -> None:
     norm = "1000000000"
     assert one.description["sensitivity"] == {"user": norm}
     place = 0 if noise == "laplace" else 1
-    told = Fraction(one.losses["user"].coordinates[place], LOSS_UNIT)
-    assert Fraction("0.2499") < told <= Fraction("0.25") + Fraction(1, LOSS_UNIT)
+    result = Fraction(one.losses["user"].coordinates[place], LOSS_UNIT)
+    assert Fraction("0.2499") < result <= Fraction("0.25") + Fraction(1, LOSS_UNIT)
     assert one.attributes == ("town",)
     assert world.workspace("amir").standing("t").status.value == "started"
 
@@ -517,9 +517,9 @@ def test_ids_that_are_written_otherwise_are_refused(tmp_path: Path) -> None:
     visits = query("r-2", "0.1").replace("FROM people", "FROM visits")
     visits = visits.replace("  noise", "  bounds: {user: 2}\n  noise")
     run_query(world, [query("r-1", "0.1"), visits])
-    told = refused(world)
-    assert "MOD813" in told
-    assert "must be text everywhere, or integer everywhere" in told
+    result = refused(world)
+    assert "MOD813" in result
+    assert "must be text everywhere, or integer everywhere" in result
 
 
 @pytest.mark.spec("ESC-12")

@@ -67,7 +67,9 @@ PUBLIC = counts("r-1", audience="public")
 def test_a_release_is_reserved_once_enough_people_agree(tmp_path: Path) -> None:
     of(tmp_path, "admin", APPROVED).init()
     first = of(tmp_path, "olga").governance.approve(PUBLIC, reason="little is told")
-    assert [(one.agreed, one.missing) for one in first.hearings] == [(("olga",), 1)]
+    assert [(one.agreed, one.missing) for one in first.approval_states] == [
+        (("olga",), 1)
+    ]
     with pytest.raises(ApprovalError) as caught:
         of(tmp_path, "ann").submit(PUBLIC)
     assert "missing 1 more of pavel" in caught.value.render()
@@ -150,12 +152,12 @@ def test_what_was_said_can_be_read(tmp_path: Path) -> None:
     of(tmp_path, "admin", APPROVED).init()
     of(tmp_path, "olga").governance.approve(PUBLIC, reason="fine")
     office = of(tmp_path, "reader").governance
-    (word,) = office.spoken("r-1")
-    assert (word.by, word.approves, word.roles) == ("olga", True, ("officer",))
-    assert (word.seq, word.reason) == (2, "fine")
-    (heard,) = office.hearings(PUBLIC)
-    assert heard.left == ("pavel",)
-    assert office.spoken("r-2") == ()
+    (token,) = office.votes("r-1")
+    assert (token.by, token.approves, token.roles) == ("olga", True, ("officer",))
+    assert (token.seq, token.reason) == (2, "fine")
+    (received,) = office.approval_states(PUBLIC)
+    assert received.left == ("pavel",)
+    assert office.votes("r-2") == ()
 
 
 def test_the_same_word_again_adds_nothing(tmp_path: Path) -> None:
@@ -165,8 +167,10 @@ def test_the_same_word_again_adds_nothing(tmp_path: Path) -> None:
     first = office.approve(PUBLIC, reason="fine")
     again = office.approve("r-1", reason=" fine ")
     assert (first.repeated, again.repeated) == (False, True)
-    assert (again.seq, again.hearings) == (3, first.hearings)
-    assert office.approve(PUBLIC, reason="fine").hearings == first.hearings
+    assert (again.seq, again.approval_states) == (3, first.approval_states)
+    assert (
+        office.approve(PUBLIC, reason="fine").approval_states == first.approval_states
+    )
     assert len(bodies(tmp_path)) == 3
     # Another reason, another person, another content and a change of mind are new.
     assert not office.approve(PUBLIC, reason="finer").repeated
@@ -221,7 +225,7 @@ def test_a_log_of_a_version_that_counted_names_holds(
     with monkeypatch.context() as earlier:
         by_names = property(lambda one: max(one.approval.need - len(one.agreed), 0))
         earlier.setattr(ApprovalState, "missing", by_names)
-        earlier.setattr("modicum.ledger.decision.approvals.meant_by", str)
+        earlier.setattr("modicum.ledger.decision.approvals.person_key", str)
         for name in ("mia", "Mia"):
             of(tmp_path, name).governance.approve(PUBLIC, reason="fine")
             of(tmp_path, name).governance.approve_policy(new, reason="fine")
@@ -237,10 +241,10 @@ def test_who_asks_is_told_that_they_do_not_count(tmp_path: Path) -> None:
         of(tmp_path, name).governance.approve(PUBLIC, reason="agreed")
     with pytest.raises(ApprovalError) as caught:
         of(tmp_path, "Olga").submit(PUBLIC)
-    told = caught.value.render()
-    assert "missing 1 more and no approver is left" in told
-    assert "not counted: olga, who asks for it" in told
-    assert "help: have it requested by somebody" in told
+    result = caught.value.render()
+    assert "missing 1 more and no approver is left" in result
+    assert "not counted: olga, who asks for it" in result
+    assert "help: have it requested by somebody" in result
     assert of(tmp_path, "ann").submit(PUBLIC).allowed
 
 
@@ -262,7 +266,7 @@ def test_a_policy_takes_the_place_of_another(tmp_path: Path) -> None:
     tighter = compiled(POLICY.replace("high: 1.0}", "high: 0.9}"))
     office = of(tmp_path, "admin").governance
     done = office.activate(tighter, reason="caution", replaces=compiled().policy.digest)
-    assert (done.changed, done.weighed.conflicts) == (True, ())
+    assert (done.changed, done.preview.conflicts) == (True, ())
     state = of(tmp_path, "reader").state()
     assert state.policy is not None
     assert state.policy.digest == tighter.policy.digest
@@ -279,7 +283,7 @@ def test_another_policy_than_the_one_reviewed_is_not_replaced(tmp_path: Path) ->
     new = compiled(POLICY.replace("high: 1.0}", "high: 0.9}"))
     for digest in ("0" * 64, compiled().policy.digest[:8], ""):
         for verb in (
-            lambda digest=digest: of(tmp_path, "a").governance.weigh(
+            lambda digest=digest: of(tmp_path, "a").governance.preview_activation(
                 new, replaces=digest
             ),
             lambda digest=digest: of(tmp_path, "a").governance.activate(
@@ -298,8 +302,8 @@ def test_conflicts_are_accepted_one_by_one(tmp_path: Path) -> None:
     of(tmp_path, "admin", POLICY).init()
     of(tmp_path, "ann").submit(counts("r-1", rho="0.002"), publish=True)
     office, new = of(tmp_path, "admin").governance, compiled(TIGHT)
-    weighed = office.weigh(new)
-    assert weighed.made == {"global @standard", "global @black-box"}
+    preview = office.preview_activation(new)
+    assert preview.made == {"global @standard", "global @black-box"}
     with pytest.raises(InputError) as caught:
         office.activate(new, reason="much less")
     assert {one.code for one in caught.value.problems} == {Code.POLICY_CONFLICT}
@@ -318,7 +322,7 @@ def test_conflicts_are_accepted_one_by_one(tmp_path: Path) -> None:
     assert not of(tmp_path, "ann").submit(counts("r-2", rho="1e-9")).allowed
     # What was exceeded before and is no tighter now need not be accepted again.
     same = compiled(TIGHT.replace("name: small", "name: renamed"))
-    assert office.weigh(same).made == frozenset()
+    assert office.preview_activation(same).made == frozenset()
     office.activate(same, reason="a better name")
     assert bodies(tmp_path)[-1].accepted == ()
 
@@ -327,9 +331,9 @@ def test_what_was_given_up_makes_no_conflict(tmp_path: Path) -> None:
     of(tmp_path, "admin", POLICY).init()
     of(tmp_path, "ann").submit(counts("r-1", rho="0.002"))
     office, new = of(tmp_path, "admin").governance, compiled(TIGHT)
-    assert office.weigh(new).made
+    assert office.preview_activation(new).made
     of(tmp_path, "ann").cancel("r-1", reason="given up")
-    assert not office.weigh(new).conflicts
+    assert not office.preview_activation(new).conflicts
     assert office.activate(new, reason="much less").changed
 
 
@@ -342,7 +346,7 @@ def test_people_may_have_to_agree_to_the_next_policy(tmp_path: Path) -> None:
     with pytest.raises(ApprovalError):
         of(tmp_path, "sam").governance.approve_policy(new, reason="agreed")
     said = of(tmp_path, "olga").governance.approve_policy(new, reason="agreed")
-    assert said.hearings[0].given
+    assert said.approval_states[0].given
     with pytest.raises(ApprovalError):  # Who activates it asks for it.
         of(tmp_path, "olga").governance.activate(new, reason="simpler")
     of(tmp_path, "pavel").governance.reject_policy(new, reason="not yet")
@@ -361,7 +365,7 @@ def test_an_empty_ledger_has_no_policy_to_replace(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         of(tmp_path, "admin").governance.activate(compiled(), reason="first")
     with pytest.raises(UsageError):
-        of(tmp_path, "admin").governance.weigh(compiled())
+        of(tmp_path, "admin").governance.preview_activation(compiled())
 
 
 REGIONS = """
@@ -395,7 +399,9 @@ def test_history_is_told_in_the_words_of_the_new_policy(tmp_path: Path) -> None:
     assert of(tmp_path, "reader").verify().entries == len(bodies(tmp_path))
     gone = compiled(small + REGIONS.replace("[EU, US]", "[DE, US]"))
     office = of(tmp_path, "admin").governance
-    assert office.weigh(gone).made == {"global @standard"}  # Who was FR may be US now.
+    assert office.preview_activation(gone).made == {
+        "global @standard"
+    }  # Who was FR may be US now.
     office.activate(gone, reason="one country left", accept=["global"])
     assert (
         not of(tmp_path, "ann")
@@ -417,8 +423,8 @@ def test_a_rule_over_its_limit_denies_in_the_cells_that_are_over(
     office, tight = of(tmp_path, "admin").governance, compiled(TIGHT + REGIONS)
     with pytest.raises(InputError) as caught:
         office.activate(tight, reason="less")
-    told = caught.value.render()
-    assert "it then denies what it matches, in the cells over the limit:" in told
+    result = caught.value.render()
+    assert "it then denies what it matches, in the cells over the limit:" in result
     office.activate(tight, reason="less", accept=["global"])
     for region, allowed in (("EU", False), ("US", True)):
         tiny = counts(f"tiny-{region}", rho="1e-9", where={"region": region})

@@ -40,7 +40,7 @@ from modicum.api.local.alternatives.largest_fit import (
     rung_below,
 )
 from modicum.api.local.alternatives.options import options
-from modicum.api.local.alternatives.part_text import days_words
+from modicum.api.local.alternatives.part_text import days_text
 from modicum.api.local.alternatives.trials import Trials
 from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError
@@ -54,9 +54,9 @@ RELATIONS = st.sampled_from(["add-remove", "add-remove", "substitute", "any-chan
 
 def allowed(tried: Trials, variant: Any) -> bool:
     """Return whether a release passes, asked on balances of its own."""
-    look = tried.look
-    compiled = look.balances.compiled
-    fresh = parted.look(compiled, [one.release for one in look.brought])
+    head_view = tried.head_view
+    compiled = head_view.balances.compiled
+    fresh = parted.head_view(compiled, [one.release for one in head_view.reserved])
     return decide(fresh.balances, priced(variant, compiled), TODAY).allowed
 
 
@@ -100,7 +100,7 @@ def test_the_least_noise_passes_and_a_step_less_does_not(seed: int, near: str) -
     vary = rng.choice(["noise", "rho"])
     own = noise(rng.choice(["0.7", "2", "31"])) if vary == "noise" else {}
     asked = release("asked", mechanism(attributes=["pay"], **own))
-    tried = Trials(parted.look(compiled, history), asked)
+    tried = Trials(parted.head_view(compiled, history), asked)
     fit = largest_fit(tried, vary)
     path = ("sigma",) if vary == "noise" else ("cost", "user-month", "rho")
     if not fit.found:
@@ -215,15 +215,15 @@ def test_noise_and_the_rate_of_a_sample_are_varied(*, above: bool) -> None:
     asked = {"release": "asked", "mechanisms": [counts]} | (sampling if above else {})
     if not above:
         asked["mechanisms"] = [counts | sampling]
-    tried = Trials(parted.look(compiled, []), asked)
+    tried = Trials(parted.head_view(compiled, []), asked)
     assert not tried.verdict.allowed
     for vary, path in (("noise", ("scale",)), ("sampling_rate", ("sampling", "rate"))):
         fit = largest_fit(tried, vary)
         assert allowed(tried, fit.release)
         # ln(1 + q (exp(eps) - 1)) is 0.1 for these.
         expected = {"noise": "5.239", "sampling_rate": "0.1621"}[vary]
-        said = f"mechanism-1: {path[-1]} {expected} instead of"
-        assert fit.changes[0].startswith(said)
+        text = f"mechanism-1: {path[-1]} {expected} instead of"
+        assert fit.changes[0].startswith(text)
     assert "sampling_rate" in {one.kind for one in options(tried)}
 
 
@@ -300,7 +300,7 @@ def test_all_that_passes_by_itself_is_kept(seed: int) -> None:
     if key == "periods":  # Some rule has no periods: only what passes it can be fitted.
         asked["mechanisms"] = asked["mechanisms"][:1]
         asked["mechanisms"][0]["periods"] = list(MONTHS)
-    tried = Trials(parted.look(compiled, history), asked)
+    tried = Trials(parted.head_view(compiled, history), asked)
     atoms: set[Any] = set(PEOPLE) if key == "where" else set(MONTHS)
     fit = largest_fit(tried, key)
     if "which covers all periods" in " ".join(fit.why):
@@ -327,7 +327,7 @@ def test_nobody_who_was_left_out_can_be_added_again(seed: int, near: str) -> Non
     rng, compiled = random.Random(seed), policy(near)
     history = parted.filled(rng, compiled)
     asked = parted.some(rng, 99, large=True)
-    tried = Trials(parted.look(compiled, history), asked)
+    tried = Trials(parted.head_view(compiled, history), asked)
     fit = largest_fit(tried, "where")
     if not fit.found:
         for person in PEOPLE:
@@ -499,7 +499,7 @@ def test_a_fine_ledger_is_not_searched_but_asked_where_it_is_full() -> None:
     history = [overlapping(rng, number) for number in range(45)]
     asked = release("asked", mechanism(), where=[a_box(rng) for _ in range(6)])
     tried = trials(asked, compiled, history)
-    family = tried.look.balances.family("user-month")
+    family = tried.head_view.balances.family("user-month")
     assert family.segments.count > 200
     fit = largest_fit(tried, "where")
     assert fit.release is not None
@@ -544,7 +544,7 @@ def test_a_search_that_is_stopped_says_so_and_what_it_offers_passes(
     rng, compiled = random.Random(seed), policy(near)
     history = parted.filled(rng, compiled)
     asked = parted.some(rng, 99, large=True)
-    tried = Trials(parted.look(compiled, history), asked)
+    tried = Trials(parted.head_view(compiled, history), asked)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(smaller_parts, "TRIES_MAX", 2)
         patch.setattr(smaller_parts, "_TRIES_MIN", 2)
@@ -625,4 +625,4 @@ def test_both_ends_of_days_are_months_or_both_are_days(
     first: str, last: str, words: str
 ) -> None:
     span = [date.fromisoformat(one).toordinal() for one in (first, last)]
-    assert days_words(*span) == words
+    assert days_text(*span) == words

@@ -42,8 +42,8 @@ def test_a_release_without_periods_is_told_so_when_denied(tmp_path: Path) -> Non
     (place,) = [n for n, line in enumerate(lines) if line.startswith("  OVER day ")]
     assert CAUSE in lines[place + 1]
     assert "periods: {from: 2026-05-01, to: 2026-05-01}" in lines[place + 1]
-    told: Any = denied.to_dict()
-    (loss,) = told["losses"]
+    document: Any = denied.to_dict()
+    (loss,) = document["losses"]
     assert loss["undated"] == ["views"]
     assert CAUSE in loss["cause"]
 
@@ -64,8 +64,8 @@ def test_nothing_is_said_of_periods_where_they_are_not_why(
     denied = ws.check(asked)
     assert not denied.allowed
     assert "`periods` is missing" not in denied.explain()
-    told: Any = denied.to_dict()["losses"]
-    assert {one["cause"] for one in told} == {None}
+    document: Any = denied.to_dict()["losses"]
+    assert {one["cause"] for one in document} == {None}
 
 
 def test_a_release_that_is_denied_hears_of_others_without_periods(
@@ -75,14 +75,14 @@ def test_a_release_that_is_denied_hears_of_others_without_periods(
     for n in range(3):
         ws.backfill(views(f"old-{n}", rho=0.01))
     denied = ws.check(views("asked", periods="2026-04-27"))
-    told = denied.explain()
+    document = denied.explain()
     cause = (
         "3 releases are charged to every period, because their `periods` are missing:"
         " old-0, old-1, old-2"
     )
-    assert cause in told
-    assert told.index(cause) < told.index("spent by")
-    assert "modicum release redescribe" in told
+    assert cause in document
+    assert document.index(cause) < document.index("spent by")
+    assert "modicum release redescribe" in document
     found: Any = denied.to_dict(deep=True)["explanation"]
     assert [one["undated"] for one in found["cells"][0]["spenders"]] == [True] * 3
 
@@ -109,10 +109,10 @@ def test_where_rules_stand_names_those_over_in_every_period(tmp_path: Path) -> N
     ws.backfill(views("old-2"))
     (day, born) = ws.standings()
     assert (day.every_period, born.every_period) == (True, False)
-    told: Any = status_view(ws).rules
-    assert "over the limit in every period" in told[0].cause
-    assert "modicum ledger balance day" in told[0].cause
-    assert told[1].cause is None
+    document: Any = status_view(ws).rules
+    assert "over the limit in every period" in document[0].cause
+    assert "modicum ledger balance day" in document[0].cause
+    assert document[1].cause is None
 
 
 def test_a_past_release_that_is_over_is_told_why(tmp_path: Path) -> None:

@@ -38,17 +38,17 @@ def spent(rho: str = "0.5", **more: Any) -> dict[str, Any]:
 def test_every_option_was_tried(seed: int, near: str) -> None:
     rng, compiled = random.Random(seed), policy(near)
     history = parted.filled(rng, compiled)
-    asked = parted.some(rng, 99, large=True)
-    found = options(Trials(parted.look(compiled, history), asked))
-    fresh = parted.look(compiled, history)
-    if decide(fresh.balances, priced(asked, compiled), parted.TODAY).allowed:
+    request = parted.some(rng, 99, large=True)
+    found = options(Trials(parted.head_view(compiled, history), request))
+    fresh = parted.head_view(compiled, history)
+    if decide(fresh.balances, priced(request, compiled), parted.TODAY).allowed:
         assert found == ()
     for one in found:
         assert not one.not_before
         again = priced(dict(one.release), compiled)
         assert decide(fresh.balances, again, parted.TODAY).allowed
         assert again.id == "r-99"
-        assert again.content != priced(asked, compiled).content
+        assert again.content != priced(request, compiled).content
     kinds = [one.kind for one in found]
     order = ["noise", "epsilon", "rho", "mu", "where", "periods", "attribute", "label"]
     order += ["mechanism", "wait"]
@@ -56,13 +56,13 @@ def test_every_option_was_tried(seed: int, near: str) -> None:
 
 
 def test_options_come_in_order_and_say_what_they_mean() -> None:
-    asked = release(
+    request = release(
         "asked",
         mechanism("a", attributes=["age", "pay"], **noise("2")),
         mechanism("b", attributes=["age"]),
     )
     full = [spent("0.45", where={"country": "CH"}, periods="2026-04")]
-    found = options(trials(asked, policy(), full))
+    found = options(trials(request, policy(), full))
     assert [(one.kind, one.title) for one in found] == [
         ("noise", "add more noise"),
         ("where", "read fewer people"),
@@ -88,19 +88,19 @@ def test_waiting_helps_where_distant_periods_are_put_together() -> None:
     compiled = compile_text(text.encode(), "policy.yaml")
     # From 2026-08 on all is one: what is read of 2026-09 and 2026-12 adds up there.
     cost = costs("0.3")
-    asked = release(
+    request = release(
         "asked",
         mechanism("a", cost=cost, periods="2026-09"),
         mechanism("b", cost=cost, periods="2026-12"),
     )
-    tried = trials(asked, compiled)
+    tried = trials(request, compiled)
     wait = {one.kind: one for one in options(tried)}["wait"]
     assert wait.not_before == "2026-07-01"
     assert wait.view.not_before == wait.not_before
     again = priced(dict(wait.release), compiled)
     for day, allowed in (("2026-06-30", False), (wait.not_before, True)):
         on = date.fromisoformat(day).toordinal()
-        assert decide(tried.look.balances, again, on).allowed is allowed
+        assert decide(tried.head_view.balances, again, on).allowed is allowed
     # What is full is not emptied by waiting.
     late = release("asked", mechanism(), periods="2026-09")
     full = [spent("0.5", periods="2026-12")]
@@ -115,19 +115,19 @@ def test_a_denial_tells_who_filled_the_cell_and_what_would_pass(tmp_path: Path) 
     for name, rho in (("a", "0.1"), ("b", "0.35")):
         own = mechanism(cost=costs(rho), where={"country": "CH"}, periods="2026-04")
         assert ws.submit(release(name, own)).allowed
-    asked = release("asked", mechanism(**noise("2")))
-    for decision in (ws.check(asked), ws.submit(asked)):
-        said = decision.explain()
-        assert "pay @standard" in said
-        assert "country CH, 2026-04" in said
-        assert "spent by b (rho 0.35, 77 %), a (rho 0.1, 22 %)" in said
-        assert "remaining for a Gaussian mechanism: rho = 0.05" in said
-        assert "would be allowed with: counts: sigma 3.163 instead of 2" in said
+    request = release("asked", mechanism(**noise("2")))
+    for decision in (ws.check(request), ws.submit(request)):
+        text = decision.explain()
+        assert "pay @standard" in text
+        assert "country CH, 2026-04" in text
+        assert "spent by b (rho 0.35, 77 %), a (rho 0.1, 22 %)" in text
+        assert "remaining for a Gaussian mechanism: rho = 0.05" in text
+        assert "would be allowed with: counts: sigma 3.163 instead of 2" in text
         assert "spent by" not in decision.explain(deep=False)
-        told = decision.to_dict(deep=True)["explanation"]
-        assert isinstance(told, dict)
-        assert told["cells"][0]["spenders"][0]["release"] == "b"
-        assert told["fit"]["changes"] == ["counts: sigma 3.163 instead of 2"]
+        document = decision.to_dict(deep=True)["explanation"]
+        assert isinstance(document, dict)
+        assert document["cells"][0]["spenders"][0]["release"] == "b"
+        assert document["fit"]["changes"] == ["counts: sigma 3.163 instead of 2"]
         assert decision.to_dict()["explanation"] is None
         assert decision.to_dict()["rounded"] == []
     fit = decision.largest_fit()
@@ -175,8 +175,8 @@ def test_what_cannot_be_looked_at_again_says_so(
     with pytest.raises(UsageError):
         decision.options()
     assert "would be allowed" not in decision.explain()
-    asked = ws.check(release("asked", mechanism(cost=costs("0.7"))))
-    whole = asked.explain()
+    request = ws.check(release("asked", mechanism(cost=costs("0.7"))))
+    whole = request.explain()
 
     def gone(*_: object) -> None:
         raise UnavailableError(*caught)
@@ -186,8 +186,8 @@ def test_what_cannot_be_looked_at_again_says_so(
     caught = mistake.value.problems
     monkeypatch.setattr(ws._store, "read", gone)
     # The reasons stand, also where the ledger cannot be read any more.
-    assert asked.explain() == asked.explain(deep=False)
-    assert whole.startswith(asked.explain(deep=False)[:60])
+    assert request.explain() == request.explain(deep=False)
+    assert whole.startswith(request.explain(deep=False)[:60])
 
 
 def test_too_many_cells_are_said() -> None:
@@ -198,16 +198,16 @@ def test_too_many_cells_are_said() -> None:
         )
         for n, one in enumerate(parted.COUNTRIES)
     ]
-    asked = priced(release("asked", mechanism(where={"birth": 1991})), compiled)
-    said = []
+    request = priced(release("asked", mechanism(where={"birth": 1991})), compiled)
+    text = []
     for most in (2, 100):
-        verdict = decide(Balances(compiled, cells, segments_max=most), asked)
+        verdict = decide(Balances(compiled, cells, segments_max=most), request)
         decision = Decision("asked", verdict, "checked", "parted", "", True, 4, "")
-        said.append((decision.to_dict()["rounded"], decision.explain()))
-    assert said[0][0] == ["user", "user-month"]
-    assert "note: the cells of user-month are too many to separate" in said[0][1]
-    assert said[1][0] == []
-    assert "note:" not in said[1][1]
+        text.append((decision.to_dict()["rounded"], decision.explain()))
+    assert text[0][0] == ["user", "user-month"]
+    assert "note: the cells of user-month are too many to separate" in text[0][1]
+    assert text[1][0] == []
+    assert "note:" not in text[1][1]
 
 
 def test_numbers_that_no_file_can_hold_are_explained_and_varied(tmp_path: Path) -> None:

@@ -84,11 +84,11 @@ def refused(folder: Path, policy: str) -> list[tuple[Code, str]]:
     with pytest.raises(InputError) as caught:
         activate(folder, policy)
     assert of(folder).state().head == before
-    weighed = of(folder).governance.weigh(compiled(policy))
-    assert caught.value.problems[: len(weighed.problems)] == weighed.problems
+    preview = of(folder).governance.preview_activation(compiled(policy))
+    assert caught.value.problems[: len(preview.problems)] == preview.problems
     history = history_of(of(folder).records(), NOON)
-    assert what_if(history, compiled(policy)).problems == weighed.problems
-    return [(one.code, one.message) for one in weighed.problems]
+    assert what_if(history, compiled(policy)).problems == preview.problems
+    return [(one.code, one.message) for one in preview.problems]
 
 
 # --- units ------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
     named_anew = changed.replace("  time:", "  other:").replace(
         "unit: time", "unit: other"
     )
-    found = of(tmp_path).governance.weigh(compiled(named_anew))
+    found = of(tmp_path).governance.preview_activation(compiled(named_anew))
     assert found.problems == ()
     # Nothing was recorded for it, and no unit around it tells: that is infinite.
     assert [one.rule.id for one in found.conflicts] == ["short"]
@@ -171,7 +171,7 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
     other = POLICY
     for relation in ("substitute", "any-change"):
         other = POLICY.replace("id: uid,", f"id: uid, neighbors: {relation},")
-        found = of(tmp_path).governance.weigh(compiled(other))
+        found = of(tmp_path).governance.preview_activation(compiled(other))
         assert found.problems == ()
     activate(tmp_path, other)
     (short, _) = of(tmp_path).standings()
@@ -180,18 +180,20 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
 
 @pytest.mark.spec("POL-17")
 def test_who_agreed_does_not_make_a_redefinition_right(tmp_path: Path) -> None:
-    asking = POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
-    of(tmp_path, asking).submit(release("r-1"), publish=True)
-    month = compiled(asking.replace("period: day", "period: month"))
+    requester = (
+        POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
+    )
+    of(tmp_path, requester).submit(release("r-1"), publish=True)
+    month = compiled(requester.replace("period: day", "period: month"))
     of(tmp_path).governance.propose_policy(month, reason="months")
     olga = Workspace(
         SqliteStore(tmp_path / "ledger.db", wait_seconds=20),
         FixedClock(NOON),
         actor="olga",
     )
-    said = olga.governance.approve_policy(month.policy.digest[:12], reason="yes")
-    assert said.weighed is not None
-    assert [one.code for one in said.weighed.problems] == [Code.UNIT_REDEFINED]
+    vote = olga.governance.approve_policy(month.policy.digest[:12], reason="yes")
+    assert vote.preview is not None
+    assert [one.code for one in vote.preview.problems] == [Code.UNIT_REDEFINED]
     with pytest.raises(InputError) as caught:
         of(tmp_path).governance.activate(month, reason="months", accept=["short"])
     assert caught.value.code is not Code.POLICY_CONFLICT

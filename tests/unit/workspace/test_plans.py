@@ -100,7 +100,7 @@ def code(error: pytest.ExceptionInfo[ModicumError]) -> Code:
 
 
 def outcomes(plan: Plan) -> dict[str, Outcome]:
-    return {one.release: one.outcome for one in plan.asked}
+    return {one.release: one.outcome for one in plan.outcomes}
 
 
 @pytest.mark.spec("PLAN-12")
@@ -249,7 +249,7 @@ def test_whatever_utility_is_accepted_is_read_again(utilities: list[Fraction]) -
         solver="greedy",
         remark="-",
         accepted=(),
-        asked=tuple(
+        outcomes=tuple(
             RequestOutcome(
                 one.release.id, "0" * 64, one.utility, Outcome.LEFT_OUT, ("no",)
             )
@@ -304,7 +304,8 @@ def asked_anew(plan: Plan, release: str, **changed: Any) -> Sequence[Any]:
     from dataclasses import replace
 
     return tuple(
-        replace(one, **changed) if one.release == release else one for one in plan.asked
+        replace(one, **changed) if one.release == release else one
+        for one in plan.outcomes
     )
 
 
@@ -312,15 +313,17 @@ def asked_anew(plan: Plan, release: str, **changed: Any) -> Sequence[Any]:
 def test_a_forged_plan_reserves_nothing(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
     plan = ws.rounds.plan(four())
-    text = {one.release: one.text for one in plan.asked}["small"]
+    text = {one.release: one.text for one in plan.outcomes}["small"]
     greedy = requests(described("big", "0.4", utility=5))[0]
     over = asked_anew(plan, "big", outcome=Outcome.ACCEPTED, text=greedy.text())
     cases = {
-        "denied by all": forged(plan, accepted=("small", "other", "big"), asked=over),
-        "its loss has changed": forged(
-            plan, asked=asked_anew(plan, "small", text=text.replace("0.2", "0.02"))
+        "denied by all": forged(
+            plan, accepted=("small", "other", "big"), outcomes=over
         ),
-        "it cannot be read": forged(plan, asked=asked_anew(plan, "small", text="{")),
+        "its loss has changed": forged(
+            plan, outcomes=asked_anew(plan, "small", text=text.replace("0.2", "0.02"))
+        ),
+        "it cannot be read": forged(plan, outcomes=asked_anew(plan, "small", text="{")),
     }
     before = ws.state().digest()
     for why, one in cases.items():
@@ -375,7 +378,7 @@ def test_a_forged_plan_needs_the_same_people(tmp_path: Path) -> None:
     assert plan.accepted == ()
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=wanted.text(), why=())
     with pytest.raises(ConflictError, match="must approve it first"):
-        ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
+        ws.rounds.commit(forged(plan, accepted=("b",), outcomes=eager))
 
 
 def test_guards_look_at_a_forged_plan(tmp_path: Path) -> None:
@@ -384,13 +387,13 @@ def test_guards_look_at_a_forged_plan(tmp_path: Path) -> None:
     ws.init()
     ws.rounds.open()
     plan = ws.rounds.plan(requests(described("one", "0.1", groups=[1])))
-    (asked,) = plan.asked
+    (asked,) = plan.outcomes
     text = asked.text.replace("name: m", "name: x")
     node = read_document(text.encode(), "one.yaml")
     other = price_release(node, small.compiled(POLICY + guard), guarded=False)
     unnamed = asked_anew(plan, "one", text=text, content=other.content)
     with pytest.raises(ConflictError, match="call it m"):
-        ws.rounds.commit(forged(plan, asked=unnamed))
+        ws.rounds.commit(forged(plan, outcomes=unnamed))
     assert ws.rounds.commit(plan).releases == ("one",)
 
 
@@ -402,7 +405,7 @@ def test_a_forged_plan_reserves_nothing_twice(tmp_path: Path) -> None:
     text = requests(there)[0].text()
     eager = asked_anew(plan, "there", outcome=Outcome.ACCEPTED, text=text, why=())
     with pytest.raises(ConflictError, match="it is already reserved"):
-        ws.rounds.commit(forged(plan, accepted=("there",), asked=eager))
+        ws.rounds.commit(forged(plan, accepted=("there",), outcomes=eager))
     other = requests(described("there", "0.02"))
     assert ws.rounds.plan(other).why_not("there") == (
         "it is already reserved as another one",
@@ -425,7 +428,7 @@ def test_a_plan_takes_no_id_that_somebody_else_asks_for(tmp_path: Path) -> None:
     )
     eager = asked_anew(plan, "b", outcome=Outcome.ACCEPTED, text=other.text(), why=())
     with pytest.raises(ConflictError, match="somebody else requested") as refused:
-        ws.rounds.commit(forged(plan, accepted=("b",), asked=eager))
+        ws.rounds.commit(forged(plan, accepted=("b",), outcomes=eager))
     assert code(refused) is Code.PLAN_REFUSED
     # Who asks may plan another one; and everybody what is asked for.
     assert ann.rounds.plan([other]).accepted == ("b",)

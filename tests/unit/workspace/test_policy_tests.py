@@ -196,10 +196,10 @@ def test_an_answer_is_that_of_a_ledger(tmp_path: Path) -> None:
 def test_a_mistake_in_a_test_is_told_with_its_place(
     test: dict[str, Any], code: Code, says: str
 ) -> None:
-    told = refused(**{"release": counts("r"), **test})
-    assert f"error[{code.value}]" in told
-    assert says in told
-    assert "--> p.test.yaml:" in told
+    result = refused(**{"release": counts("r"), **test})
+    assert f"error[{code.value}]" in result
+    assert says in result
+    assert "--> p.test.yaml:" in result
 
 
 def test_what_a_file_must_have() -> None:

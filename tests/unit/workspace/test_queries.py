@@ -163,7 +163,7 @@ def status(world: World, release: str = "views") -> str:
 def test_all_checks_come_first_and_posting_comes_last(world: World) -> None:
     seen: list[str] = []
 
-    def begun(decision: Decision) -> None:
+    def on_start(decision: Decision) -> None:
         world.note("begun")
         seen.append(status(world))
 
@@ -172,7 +172,7 @@ def test_all_checks_come_first_and_posting_comes_last(world: World) -> None:
         seen.append(status(world))
         assert len(answers.rows) == 62
 
-    ran = run(world, asked.query(), begun=begun, complete=complete)
+    ran = run(world, asked.query(), on_start=on_start, complete=complete)
     assert world.steps == [
         "check", "check noise", "price", "submit", "start", "begun", "draw", "run",
         "noise", "complete", "publish",

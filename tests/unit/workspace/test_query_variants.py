@@ -39,7 +39,7 @@ def allowed(ledger: Workspace, plain: Any) -> bool:
 
 
 def with_loss(query: QueryFile, rho: Fraction) -> dict[str, Any]:
-    return asked.document(loss={query.asked.unit: {"rho": rho}})
+    return asked.document(loss={query.request.unit: {"rho": rho}})
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_the_largest_loss_of_four_digits_that_passes_is_found(
     assert fit.release is not None
     assert decision.largest_fit("noise").release == fit.release
     assert allowed(ledger, fit.release)
-    found = read(fit.release).asked.loss
+    found = read(fit.release).request.loss
     assert found == Fraction(str(fit.release["query"]["loss"]["user-day"]["rho"]))
     # The next number of four digits does not pass.
     digits = len(str(int(found * 10**9)))

@@ -90,21 +90,21 @@ def ledger_fixture(tmp_path: Path) -> Ledger:
 
 @pytest.mark.spec("LED-21")
 def test_a_request_waits_until_the_release_is_reserved(ledger: Ledger) -> None:
-    asked = ledger.of("ann").governance.request(PUBLIC, reason=" for the report ")
-    assert (asked.repeated, asked.decision.allowed) == (False, True)
-    assert [one.left for one in asked.hearings] == [("olga", "pavel")]
+    request = ledger.of("ann").governance.request(PUBLIC, reason=" for the report ")
+    assert (request.repeated, request.decision.allowed) == (False, True)
+    assert [one.left for one in request.approval_states] == [("olga", "pavel")]
     (waiting,) = ledger.of("olga").governance.requests()
     assert (waiting.request.by, waiting.request.seq) == ("ann", 2)
     assert (waiting.reason, waiting.complete) == ("for the report", False)
     assert waiting.release.id == "r-1"
     again = ledger.of("ann").governance.request(PUBLIC, reason="once more")
     assert again.repeated
-    assert again.request == asked.request
+    assert again.request == request.request
     assert ledger.size() == 2  # It spends nothing, and adds nothing again.
-    said = ledger.of("olga").governance.approve("r-1", reason="little is told")
-    assert said.decision is not None
-    assert said.decision.verdict.allowed
-    assert said.decision.approvals == ()
+    vote = ledger.of("olga").governance.approve("r-1", reason="little is told")
+    assert vote.decision is not None
+    assert vote.decision.verdict.allowed
+    assert vote.decision.approvals == ()
     assert ledger.of("olga").governance.requests()[0].complete
     assert ledger.of("ann").submit(PUBLIC).status == "reserved"
     assert ledger.of("olga").governance.requests() == ()
@@ -125,8 +125,8 @@ def test_only_the_requester_changes_or_withdraws_a_request(ledger: Ledger) -> No
         lambda: bob.withdraw_request("r-1", reason="no"),
         lambda: ledger.of("Ann").governance.withdraw_request("r-1", reason="no"),
     ):
-        told = ledger.refused(ConflictError, Code.RELEASE_CONFLICT, verb)
-        assert "requested by `ann`" in told
+        result = ledger.refused(ConflictError, Code.RELEASE_CONFLICT, verb)
+        assert "requested by `ann`" in result
     assert bob.request(PUBLIC, reason="mine, too").request.by == "ann"
     ann.request(CHANGED, reason="better")
     (waiting,) = ann.requests()
@@ -168,12 +168,12 @@ def test_nobody_brings_another_release_in_under_the_id_of_a_request(
     ledger.of("ann").governance.request(PUBLIC, reason="for the report")
     other = counts("r-1", rho="0.002", audience=audience)
     for who in ("bob", "Ann"):
-        told = ledger.refused(
+        result = ledger.refused(
             ConflictError,
             Code.RELEASE_CONFLICT,
             lambda who=who: WAYS_IN[way](ledger.of(who), other),
         )
-        assert "requested by `ann`" in told
+        assert "requested by `ann`" in result
     (waiting,) = ledger.of("ann").governance.requests()
     assert waiting.request.seq == 2
     # Neither is it denied, which would be an entry about it.
@@ -196,10 +196,10 @@ def test_a_decider_refuses_the_id_of_a_request_like_a_workspace(
     ledger.of("ann").governance.request(PUBLIC, reason="for the report")
     other = counts("r-1", rho="0.002", audience="internal")
     with Decider(SqliteStore(ledger.path), ledger.clock, actor="bob") as decider:
-        told = ledger.refused(
+        result = ledger.refused(
             ConflictError, Code.RELEASE_CONFLICT, lambda: WAYS_IN[way](decider, other)
         )
-    assert "requested by `ann`" in told
+    assert "requested by `ann`" in result
 
 
 STEPS = st.lists(
@@ -312,12 +312,12 @@ def test_nobody_approves_what_would_be_denied_now(ledger: Ledger) -> None:
     assert ledger.of("bob").submit(counts("r-2", rho="0.01")).allowed
     olga = ledger.of("olga").governance
     for named in ("r-1", much):
-        told = ledger.refused(
+        result = ledger.refused(
             ConflictError,
             Code.WOULD_BE_DENIED,
             lambda one=named: olga.approve(one, reason="fine"),
         )
-        assert "attr:diagnosis" in told
+        assert "attr:diagnosis" in result
     olga.reject("r-1", reason="nothing is left")  # That is always possible.
     ledger.of("bob").cancel("r-2", reason="given up")
     assert olga.approve("r-1", reason="now it fits").decision is not None
@@ -332,8 +332,8 @@ def test_what_expired_is_not_counted_when_somebody_approves(ledger: Ledger) -> N
     seen = ledger.head()
     ledger.clock.time = "2026-05-01T13:00:00.000000Z"
     # Who looked before it expired has seen all that counts now.
-    said = ledger.of("olga").governance.approve("r-1", reason="fine", head=seen)
-    assert said.seq == 5
+    vote = ledger.of("olga").governance.approve("r-1", reason="fine", head=seen)
+    assert vote.seq == 5
     assert ledger.of("reader").verify().approvals == 1
 
 
@@ -344,12 +344,12 @@ def test_who_looked_at_an_earlier_ledger_looks_again(ledger: Ledger) -> None:
     seen = ledger.head()
     ann.governance.annotate("another entry")
     for head in (seen, seen[:12], "0" * 64, ledger.head()[:11], ""):
-        told = ledger.refused(
+        result = ledger.refused(
             StaleError,
             Code.REVIEW_AGAIN,
             lambda head=head: olga.approve("r-1", reason="fine", head=head),
         )
-        assert "review again" in told
+        assert "review again" in result
     new = ASKING.replace("name: small", "name: new")
     ledger.refused(
         StaleError,
@@ -370,14 +370,18 @@ def test_what_was_requested_under_another_policy_is_requested_again(
     olga.approve_policy(new, reason="caution")
     ledger.of("admin").governance.activate(new, reason="caution")
     (waiting,) = ann.requests()
-    assert (waiting.current, waiting.complete, waiting.hearings) == (False, False, ())
+    assert (waiting.current, waiting.complete, waiting.approval_states) == (
+        False,
+        False,
+        (),
+    )
     ledger.refused(
         StaleError, Code.POLICY_STALE, lambda: olga.approve("r-1", reason="fine")
     )
     olga.reject("r-1", reason="not like this")
     assert not ann.request(PUBLIC, reason="still").repeated
     assert ann.requests()[0].current
-    assert ann.requests()[0].hearings[0].refused == ("olga",)
+    assert ann.requests()[0].approval_states[0].refused == ("olga",)
     olga.approve("r-1", reason="fine")
 
 
@@ -390,20 +394,20 @@ def test_a_policy_is_proposed_read_and_approved_by_its_digest(ledger: Ledger) ->
     digest = new.policy.digest
     pavel, olga = ledger.of("pavel").governance, ledger.of("olga").governance
     done = pavel.propose_policy(new, reason="a better name")
-    assert (done.repeated, done.hearings[0].left) == (False, ("olga",))
+    assert (done.repeated, done.approval_states[0].left) == (False, ("olga",))
     assert olga.propose_policy(new, reason="the same").repeated
     (waiting,) = olga.proposals()
     assert (waiting.text, waiting.reason) == (new.policy.text, "a better name")
     assert olga.proposed(digest[:12]).policy.digest == digest
-    told = ledger.refused(
+    result = ledger.refused(
         ApprovalError,
         Code.NEEDS_APPROVAL,
         lambda: pavel.approve_policy(digest, reason="mine"),
     )
-    assert "the requester cannot approve it" in told
-    said = olga.approve_policy(digest[:12], reason="fine")
-    assert said.weighed is not None
-    assert said.weighed.conflicts == ()
+    assert "the requester cannot approve it" in result
+    vote = olga.approve_policy(digest[:12], reason="fine")
+    assert vote.preview is not None
+    assert vote.preview.conflicts == ()
     assert olga.proposals()[0].complete
     assert pavel.activate(new, reason="a better name").changed
     assert olga.proposals() == ()
@@ -424,14 +428,14 @@ def test_a_policy_is_proposed_read_and_approved_by_its_digest(ledger: Ledger) ->
 def test_what_needs_nobody_is_not_proposed(tmp_path: Path) -> None:
     found = Ledger(tmp_path / "ledger.db", FixedClock(NOON))
     found.of("admin", POLICY).init()
-    told = found.refused(
+    result = found.refused(
         ApprovalError,
         Code.NEEDS_APPROVAL,
         lambda: found.of("ann").governance.propose_policy(
             compiled(ASKING), reason="more eyes"
         ),
     )
-    assert "needs no approval" in told
+    assert "needs no approval" in result
 
 
 # --- signatures -----------------------------------------------------------------------
@@ -476,10 +480,10 @@ def test_of_whom_the_policy_names_keys_only_signed_words_count(tmp_path: Path) -
                 lambda verb=verb, signer=signer: verb("r-1", reason="x", key=signer),
             )
     olga.reject("r-1", reason="not without a key")
-    said = olga.approve("r-1", reason="fine", key=KEY)
-    assert (said.key, said.hearings[0].agreed) == (KEY.public.hex(), ("olga",))
+    vote = olga.approve("r-1", reason="fine", key=KEY)
+    assert (vote.key, vote.approval_states[0].agreed) == (KEY.public.hex(), ("olga",))
     assert olga.approve("r-1", reason="fine", key=KEY).repeated
-    assert olga.spoken("r-1")[-1].key == KEY.public.hex()
+    assert olga.votes("r-1")[-1].key == KEY.public.hex()
     assert ledger.of("ann").submit(PUBLIC).allowed
     report = ledger.of("reader").verify()
     assert (report.approvals, report.signed) == (2, 1)
@@ -493,7 +497,7 @@ def test_an_unsigned_word_counts_no_more_once_a_key_is_named(ledger: Ledger) -> 
     new = compiled(PINNED)
     olga.approve_policy(new, reason="sign from now on")
     ledger.of("admin").governance.activate(new, reason="sign from now on")
-    assert olga.hearings(PUBLIC)[0].left == ("olga", "pavel")
+    assert olga.approval_states(PUBLIC)[0].left == ("olga", "pavel")
     with pytest.raises(ApprovalError):
         ledger.of("ann").submit(PUBLIC)
     olga.approve(PUBLIC, reason="fine", key=KEY)
@@ -530,8 +534,8 @@ def test_a_decider_asks_people_as_a_workspace_does(store: Store) -> None:
         assert decider.submit(PUBLIC, actor="ann").status == "reserved"
         assert decider.governance("olga").requests() == ()
         bodies = [event_of(one, one.seq).body for one in store.read(0)]
-        (word,) = [one for one in bodies if isinstance(one, ApprovalGiven)]
-        assert word.key == KEY.public.hex()
+        (vote,) = [one for one in bodies if isinstance(one, ApprovalGiven)]
+        assert vote.key == KEY.public.hex()
         assert isinstance(bodies[-1], ReleaseReserved)
         ws = Workspace(store, FixedClock(NOON), actor="reader", snapshots=store)
         assert ws.verify().signed == 1

@@ -178,9 +178,9 @@ def test_a_check_tells_that_submitting_is_refused() -> None:
     ledger = Ledger()
     ann = ledger.by("ann")
     ann.submit(release("a", "0.2"))
-    told = ann.check(release("b", "0.1"))
-    assert told.allowed
-    assert any("submitting is refused now: `ann`" in one for one in told.notices)
+    result = ann.check(release("b", "0.1"))
+    assert result.allowed
+    assert any("submitting is refused now: `ann`" in one for one in result.notices)
     assert not ledger.by("bob").check(release("b", "0.1")).notices
     # What ran out is given back by whoever writes next.
     ledger.clock.time = add_seconds(ledger.clock.time, 8 * DAY)
@@ -212,11 +212,11 @@ def test_a_plan_reserves_more_and_nobody_holds_it() -> None:
     olga.init()
     olga.rounds.open()
     active = olga.policy()
-    asked = [
+    request = [
         read_request(Handed(one["release"], None, partial(from_python, one)), active)
         for one in (release("p", "0.3"), release("q", "0.3"))
     ]
-    done = olga.rounds.commit(olga.rounds.plan(asked), reserve_seconds=30 * DAY)
+    done = olga.rounds.commit(olga.rounds.plan(request), reserve_seconds=30 * DAY)
     assert done.releases == ("p", "q")
     assert ledger.lasts("p") == ledger.lasts("q") == 7 * DAY
     assert not olga.state().holders.of("olga")

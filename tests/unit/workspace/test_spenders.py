@@ -46,14 +46,14 @@ def test_a_cell_is_filled_by_those_who_read_it(seed: int) -> None:
     """Everybody and every month by itself says the same as the cells."""
     rng, compiled = random.Random(seed), policy()
     history = [priced(parted.some(rng, n), compiled) for n in range(rng.randint(0, 9))]
-    look = parted.look(compiled, history)
+    head_view = parted.head_view(compiled, history)
     person, month = rng.choice(PEOPLE), rng.choice([None, *MONTHS])
     about = rng.choice(["", "pay"]) if month else ""
     name = {"": "all" if month is None else "month", "pay": "pay"}[about]
     part = part_named(
         compiled, where={"country": person[0], "birth": person[1]}, periods=month
     )
-    found = cell_balance(look, rule_named(compiled, f"{name} @black-box"), part)
+    found = cell_balance(head_view, rule_named(compiled, f"{name} @black-box"), part)
     expected = spent(history, person, month, about)
     assert found.cells == 1
     assert {
@@ -70,20 +70,20 @@ def test_a_cell_is_filled_by_those_who_read_it(seed: int) -> None:
 @given(SEEDS, st.sampled_from(["add-remove", "substitute", "any-change"]))
 def test_shares_add_up_in_every_cell(seed: int, near: str) -> None:
     rng, compiled = random.Random(seed), policy(near)
-    brought = [
+    reserved = [
         ReservedRelease(
             priced(parted.some(rng, n), compiled), TODAY, rng.random() < 0.8
         )
         for n in range(rng.randint(0, 6))
     ]
-    balances = Balances(compiled, brought)
+    balances = Balances(compiled, reserved)
     for rule in compiled.rules:
         cells = cells_of(balances, rule)
         totals = {cell.total for cell in cells}
         assert totals == {total for total, _ in balances.charged(rule)}
         for cell in rng.sample(cells, min(len(cells), 4)):
             together = Total()
-            for one in spent_in(cell, brought, compiled):
+            for one in spent_in(cell, reserved, compiled):
                 together = together.joined(one.total)
             assert together == cell.total
 
@@ -92,11 +92,11 @@ def test_shares_add_up_in_every_cell(seed: int, near: str) -> None:
 @given(SEEDS, st.sampled_from(["add-remove", "substitute"]))
 def test_the_cell_that_denies_is_the_one_that_is_told(seed: int, near: str) -> None:
     rng, compiled = random.Random(seed), policy(near)
-    look = parted.look(compiled, parted.filled(rng, compiled))
-    asked = priced(parted.some(rng, 99, large=True), compiled)
-    for loss in decide(look.balances, asked, TODAY).losses:
-        cell = denying_cell(look.balances, asked, TODAY, loss)
-        assert (cell.words, cell.total) == (loss.cell, loss.before)
+    head_view = parted.head_view(compiled, parted.filled(rng, compiled))
+    request = priced(parted.some(rng, 99, large=True), compiled)
+    for loss in decide(head_view.balances, request, TODAY).losses:
+        cell = denying_cell(head_view.balances, request, TODAY, loss)
+        assert (cell.text, cell.total) == (loss.cell, loss.before)
 
 
 @settings(max_examples=examples(20))
@@ -105,42 +105,42 @@ def test_the_smallest_budget_fits_every_cell_and_no_less_does(
     seed: int, near: str
 ) -> None:
     rng, compiled = random.Random(seed), policy(near)
-    brought = [
+    reserved = [
         ReservedRelease(priced(parted.some(rng, n, large=True), compiled), TODAY)
         for n in range(rng.randint(3, 9))
     ]
-    balances = Balances(compiled, brought)
+    balances = Balances(compiled, reserved)
     name = compiled.policy.filter_name
-    found = {one.rule.id: one for one in conflicts(brought, compiled)}
+    found = {one.rule.id: one for one in conflicts(reserved, compiled)}
     for rule in compiled.rules:
         loss = verdict_over_history(balances, rule, Total())
         assert loss.allowed == (rule.id not in found)
         if loss.allowed:
             continue
-        told = found[rule.id]
+        result = found[rule.id]
         each = [
             smallest_budget(rule.budget, name, total)
             for total, _ in balances.charged(rule)
         ]
-        assert told.fits in each
+        assert result.fits in each
         rhos = [getattr(one, "rho", None) for one in each]
-        assert getattr(told.fits, "rho", None) == max(one for one in rhos if one)
-        taken = sum(one.units for one in told.contributors)
-        assert taken == told.loss.before.units(told.coordinate)
+        assert getattr(result.fits, "rho", None) == max(one for one in rhos if one)
+        taken = sum(one.units for one in result.contributors)
+        assert taken == result.loss.before.units(result.coordinate)
 
 
 def test_cells_that_cannot_be_told_apart_are_charged_for_others() -> None:
     compiled = policy()
-    brought = [
+    reserved = [
         ReservedRelease(
             priced(release(f"r-{n}", mechanism(where={"country": one})), compiled)
         )
         for n, one in enumerate(COUNTRIES)
     ]
-    balances = Balances(compiled, brought, segments_max=2)
-    look = HeadView(balances, TODAY, 4, "0" * 64, brought, lambda _: None)
+    balances = Balances(compiled, reserved, segments_max=2)
+    head_view = HeadView(balances, TODAY, 4, "0" * 64, reserved, lambda _: None)
     part = part_named(compiled, where={"country": "IT"})
-    found = cell_balance(look, rule_named(compiled, "pay @standard"), part)
+    found = cell_balance(head_view, rule_named(compiled, "pay @standard"), part)
     assert [one.release for one in found.spenders] != []
     assert found.nearby == found.loss.before.units(1) - 5 * 10**10 > 0
     assert found.view(1).nearby == pytest.approx(found.nearby / 10**12)
@@ -148,13 +148,13 @@ def test_cells_that_cannot_be_told_apart_are_charged_for_others() -> None:
 
 def test_only_known_rules_and_cells_are_looked_at() -> None:
     compiled = policy()
-    for named, said in (
+    for named, text in (
         ("pya", "no rule matches"),
         ("pay", "matches 2 rules"),
     ):
         with pytest.raises(InputError) as caught:
             rule_named(compiled, named)
-        assert said in caught.value.render()
+        assert text in caught.value.render()
     with pytest.raises(InputError) as caught:
         part_named(compiled, where={"country": "XX"}, periods="winter", groups=3)
     assert len(caught.value.problems) == 3
@@ -195,7 +195,7 @@ def test_user_groups_are_cells_of_their_own(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=grouped)
     for name, groups in (("a", 3), ("b", {"from": 2, "to": 3}), ("c", 7)):
         assert ws.submit(release(name, mechanism(), groups=groups)).allowed
-    for asked, named in ((3, ["a", "b"]), (2, ["b"]), ([7, 8], ["c"]), (8, [])):
-        found = ws.spenders("month @standard", groups=asked)
+    for request, named in ((3, ["a", "b"]), (2, ["b"]), ([7, 8], ["c"]), (8, [])):
+        found = ws.spenders("month @standard", groups=request)
         assert [one.release for one in found.spenders] == named
     assert ws.spenders("month @standard").loss.cell == "group 3"

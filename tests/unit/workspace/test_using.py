@@ -161,17 +161,17 @@ def in_a_copy(work: Callable[[], None]) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        said = "done"
+        text = "done"
         try:
             work()
         except ConflictError as error:
-            said = str(error)
-        os.write(writing, said.encode())
+            text = str(error)
+        os.write(writing, text.encode())
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
-    with os.fdopen(reading) as told:
-        return told.read()
+    with os.fdopen(reading) as result:
+        return result.read()
 
 
 def test_a_copy_of_the_process_runs_and_posts_nothing(ws: Workspace) -> None:

@@ -46,11 +46,11 @@ def test_with_and_without_a_utility_the_log_is_the_same(tmp_path: Path) -> None:
 
 def test_what_would_fit_is_worth_as_much(tmp_path: Path) -> None:
     ledger = workspace(tmp_path)
-    asked = counts("r-1", utility=2.5)
-    mechanism = asked["mechanisms"][0]
+    request = counts("r-1", utility=2.5)
+    mechanism = request["mechanisms"][0]
     mechanism |= {"sigma": 1, "sensitivity": {"user": {"l2": 1}}}
     del mechanism["cost"]
-    decision = ledger.check(asked)
+    decision = ledger.check(request)
     assert not decision.allowed
     fit = decision.largest_fit()
     assert fit.found

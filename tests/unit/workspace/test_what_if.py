@@ -171,9 +171,9 @@ def test_guards_refuse(ws: Workspace) -> None:
 def test_progress_is_told(ws: Workspace) -> None:
     for number in range(3):
         ws.submit(counts(f"r-{number}"))
-    told: list[tuple[int, int]] = []
-    what_if(past_of(ws), compiled(), lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    result: list[tuple[int, int]] = []
+    what_if(past_of(ws), compiled(), lambda done, total: result.append((done, total)))
+    assert result == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_the_closest_rules_come_first(ws: Workspace) -> None:
@@ -233,8 +233,8 @@ def test_what_old_releases_do_not_say(ws: Workspace) -> None:
         ),
     )
     found = under(ws, *edits)
-    told = {(one.kind, one.subject, one.taken) for one in found.assumptions}
-    assert told == {
+    result = {(one.kind, one.subject, one.taken) for one in found.assumptions}
+    assert result == {
         ("label", "who", "not given: assumed staff"),
         ("label", "ml", "was black-box: assumed none"),
         ("attribute", "diagnosis", "no longer known: no rule uses it"),

@@ -180,14 +180,16 @@ def lived(rng: random.Random, compiled_policy: CompiledPolicy) -> Iterable[Body]
                 yield ends
         newest = number // 5
         groups = rng.sample(range(max(0, newest - 3), newest + 3), rng.randint(1, 3))
-        asked = release(f"r-{number}", rng.choice([0.02, 0.1, 0.3]), *sorted(groups))
-        verdict = decide(balances, asked)
+        request = release(f"r-{number}", rng.choice([0.02, 0.1, 0.3]), *sorted(groups))
+        verdict = decide(balances, request)
         if not verdict.allowed:
-            yield ReleaseDenied(asked, compiled_policy.policy.digest, verdict.blocking)
+            yield ReleaseDenied(
+                request, compiled_policy.policy.digest, verdict.blocking
+            )
             continue
-        balances.charge(asked)
-        held.append(asked)
-        yield ReleaseReserved(asked, compiled_policy.policy.digest, LATER)
+        balances.charge(request)
+        held.append(request)
+        yield ReleaseReserved(request, compiled_policy.policy.digest, LATER)
         if rng.random() < 0.3:
             given_up = held.pop(rng.randrange(len(held)))
             balances.take_back(given_up)

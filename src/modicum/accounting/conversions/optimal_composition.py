@@ -49,24 +49,24 @@ class _Losses:
         values: The losses that are possible, rising.
         above: For each index, the probability of this loss or a greater one; one more
             entry, 0, is at the end.
-        weighed: The same sums, each term multiplied by e**-loss.
+        weighted: The same sums, each term multiplied by e**-loss.
     """
 
     values: tuple[Fraction, ...]
     above: tuple[Decimal, ...]
-    weighed: tuple[Decimal, ...]
+    weighted: tuple[Decimal, ...]
 
     def sums(self, eps: Fraction) -> tuple[Decimal, Decimal]:
         """Return both sums over the losses greater than `eps`."""
         index = bisect_right(self.values, eps)
-        return self.above[index], self.weighed[index]
+        return self.above[index], self.weighted[index]
 
     def delta(self, eps: Fraction) -> Decimal:
         """Return an upper bound of delta at `eps`."""
         if eps >= self.values[-1]:
             return Decimal(0)
-        above, weighed = self.sums(eps)
-        exact = above - to_decimal(eps).exp() * weighed
+        above, weighted = self.sums(eps)
+        exact = above - to_decimal(eps).exp() * weighted
         return max(exact + above * _SUM_ERROR, LEAST_DELTA)
 
 
@@ -86,12 +86,12 @@ def _losses(counts: tuple[tuple[Fraction, int], ...]) -> _Losses:
                 merged[at] = merged.get(at, Decimal(0)) + weight * chance
         weights = merged
     values = sorted(weights)
-    above, weighed = [Decimal(0)], [Decimal(0)]
+    above, weighted = [Decimal(0)], [Decimal(0)]
     for value in reversed(values):
         above.append(above[-1] + weights[value])
         # The other side of the worst pair has the opposite losses.
-        weighed.append(weighed[-1] + weights[-value])
-    return _Losses(tuple(values), tuple(reversed(above)), tuple(reversed(weighed)))
+        weighted.append(weighted[-1] + weights[-value])
+    return _Losses(tuple(values), tuple(reversed(above)), tuple(reversed(weighted)))
 
 
 def _repeated(eps: Fraction, count: int) -> list[tuple[Fraction, Decimal]]:
@@ -259,7 +259,7 @@ def _epsilon(losses: _Losses, delta: Decimal) -> Decimal:
             low = middle
         else:
             high = middle
-    above, weighed = losses.above[high], losses.weighed[high]
+    above, weighted = losses.above[high], losses.weighted[high]
     if above <= delta:
         return Decimal(0)
-    return ((above - delta) / weighed).ln()
+    return ((above - delta) / weighted).ln()

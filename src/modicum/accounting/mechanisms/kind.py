@@ -59,14 +59,14 @@ class Parameter(Struct, frozen=True):
         above = self.most is not None and value > self.most
         broken = self.whole and value.denominator != 1
         if below or above or broken:
-            word = "above" if self.open_below else "at least"
+            relation = "above" if self.open_below else "at least"
             upper = "" if self.most is None else f", at most {self.most}"
             number = "an integer" if self.whole else "a number"
             raise InputError(
                 Problem(
                     Code.OUT_OF_RANGE,
                     f"{self.name} is {number_text(value)}",
-                    help=f"it is {number} {word} {self.least}{upper}",
+                    help=f"it is {number} {relation} {self.least}{upper}",
                 )
             )
 

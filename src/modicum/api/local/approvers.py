@@ -30,9 +30,9 @@ class Approvers:
 
     Attributes:
         release: Its id.
-        content: SHA-256 of the contents that are weighed.
-        hearings: The state of each approval; empty if the release is already accepted.
-        spoken: The votes on releases of this id, oldest first.
+        content: SHA-256 of the contents.
+        approval_states: The state of each approval; empty if the release is accepted.
+        votes: The votes on releases of this id, oldest first.
         standing: Its status, with whatever contents; None if the id is not in use.
         exact: Whether its contents are known. If not, every approval of the policy is
             weighed, and it may need fewer.
@@ -41,8 +41,8 @@ class Approvers:
 
     release: str
     content: str
-    hearings: tuple[ApprovalState, ...]
-    spoken: tuple[VoteEntry, ...]
+    approval_states: tuple[ApprovalState, ...]
+    votes: tuple[VoteEntry, ...]
     standing: Standing | None = None
     exact: bool = True
     corrects: bool = False
@@ -50,7 +50,7 @@ class Approvers:
     @property
     def complete(self) -> bool:
         """Whether all approvals are present and no one has refused."""
-        return not self.corrects and all(one.given for one in self.hearings)
+        return not self.corrects and all(one.given for one in self.approval_states)
 
 
 def approvers(release: Description, view: LedgerView) -> Approvers:
@@ -64,7 +64,7 @@ def approvers(release: Description, view: LedgerView) -> Approvers:
         InputError: If the release is malformed.
         UsageError: If there is no ledger with a policy.
     """
-    book, read, now = view.look()
+    book, read, now = view.current()
     recorded = price_release(release, active_policy(book))
     standing = book.standing_at(recorded.id, now)
     if standing is not None and recorded.id in book.state.waiting.requests:
@@ -72,7 +72,7 @@ def approvers(release: Description, view: LedgerView) -> Approvers:
     return Approvers(
         recorded.id,
         recorded.content,
-        () if standing else _hearings(recorded, book),
+        () if standing else _approval_states(recorded, book),
         vote_entries(recorded.id, read(0)),
         standing,
     )
@@ -92,36 +92,38 @@ def approvers_of(release: str, view: LedgerView) -> Approvers:
             votes on several contents.
         UsageError: If there is no ledger with a policy.
     """
-    book, read, now = view.look()
-    said = vote_entries(release, read(0))
+    book, read, now = view.current()
+    votes = vote_entries(release, read(0))
     standing = book.standing_at(release, now)
     known = book.state.waiting.requests.get(release)
     if standing is not None and known is None:
-        return Approvers(release, standing.content, (), said, standing)
+        return Approvers(release, standing.content, (), votes, standing)
     if known is not None and known.policy == active_policy(book).policy.digest:
-        asked = requested_in(known, read).release
-        heard, corrects = _hearings(asked, book), standing is not None
-        return Approvers(release, known.content, heard, said, corrects=corrects)
+        requested = requested_in(known, read).release
+        states, corrects = _approval_states(requested, book), standing is not None
+        return Approvers(release, known.content, states, votes, corrects=corrects)
     content = about_known_release(release, read(0)).content
     described = _described(release, content, read)
     if described is not None:
-        return Approvers(release, content, _hearings(described, book), said)
-    heard = _hearings_at_most(content, book)
-    return Approvers(release, content, heard, said, exact=False)
+        return Approvers(release, content, _approval_states(described, book), votes)
+    states = _approval_states_at_most(content, book)
+    return Approvers(release, content, states, votes, exact=False)
 
 
-def _hearings(
+def _approval_states(
     release: RecordedRelease, book: LedgerBalances
 ) -> tuple[ApprovalState, ...]:
     return release_approvals(release, active_policy(book).policy, book.state)
 
 
-def _hearings_at_most(content: str, book: LedgerBalances) -> tuple[ApprovalState, ...]:
+def _approval_states_at_most(
+    content: str, book: LedgerBalances
+) -> tuple[ApprovalState, ...]:
     """Return the state of every approval of the policy that could be required."""
     policy = active_policy(book).policy
-    said = book.state.approvals.get(("release", content), ())
-    asking = book.state.waiting.requesters.get(content, ())
-    return approval_states(policy.approvals, said, policy, asking)
+    votes = book.state.approvals.get(("release", content), ())
+    requesters = book.state.waiting.requesters.get(content, ())
+    return approval_states(policy.approvals, votes, policy, requesters)
 
 
 def _described(release: str, content: str, read: Reader) -> RecordedRelease | None:

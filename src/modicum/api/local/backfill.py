@@ -79,16 +79,16 @@ def refuse_future(release: RecordedRelease, now: str, mark: Mark | None = None) 
                     help="correct `periods`, or submit what is not yet published",
                 )
             )
-    said = release.metadata.get("released_on", "")
+    stated = release.metadata.get("released_on", "")
     try:
-        day = date.fromisoformat(said).toordinal()
+        day = date.fromisoformat(stated).toordinal()
     except ValueError:  # Absent, or in an older format, which is ignored.
         return
     if day > day_of(now) + 1:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
-                f"`released_on` is {said}, and today is {now[:10]}",
+                f"`released_on` is {stated}, and today is {now[:10]}",
                 mark,
                 notes=("a past release is already published",),
                 help="correct the date, or submit what is not yet published",
@@ -134,10 +134,10 @@ def _with_every_attribute(
             return value
         items = list(value.items)
         for place, item in enumerate(items):
-            told = _changed(item, "attributes", lambda one: _written(one, vocabulary))
-            if told is not item:
+            fields = _changed(item, "attributes", lambda one: _written(one, vocabulary))
+            if fields is not item:
                 found.add(place)
-                items[place] = told
+                items[place] = fields
         return replace(value, items=tuple(items)) if found else value
 
     return _changed(node, "mechanisms", mechanisms), frozenset(found)
@@ -179,8 +179,8 @@ def _assumptions(
         count = len(vocabulary.attributes)
         yield f"{read}: attributes unknown: all {count}"
     for name, label in vocabulary.labels.items():
-        said = [name in _labels_said(one) for one in release.mechanisms]
-        unsaid = _which(release, [not one for one in said])
+        stated = [name in _given_labels(one) for one in release.mechanisms]
+        unsaid = _which(release, [not one for one in stated])
         if unsaid:
             yield (
                 f"{unsaid}: label `{name}` is not stated: the strictest value"
@@ -195,7 +195,7 @@ def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator
     """Yield the assumptions about the population and the periods read."""
     population, units = vocabulary.population, vocabulary.unit_facts.values()
     parts = [one.part for one in release.mechanisms]
-    asked = (
+    questions = (
         (
             bool(population.partitions),
             "where",
@@ -210,15 +210,15 @@ def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator
         ),
         (bool(population.grouped), "groups", [one.groups for one in parts], "all"),
     )
-    for matters, key, stated, assumed in asked:
-        which = _which(release, [one is None for one in stated]) if matters else ""
+    for is_needed, key, stated, assumed in questions:
+        which = _which(release, [one is None for one in stated]) if is_needed else ""
         if which:
             yield f"{which}: no `{key}` stated: {assumed}"
 
 
-def _labels_said(one: RecordedMechanism) -> dict[str, object]:
-    said = one.description.get("labels")
-    return dict(said) if isinstance(said, dict) else {}
+def _given_labels(one: RecordedMechanism) -> dict[str, object]:
+    stated = one.description.get("labels")
+    return dict(stated) if isinstance(stated, dict) else {}
 
 
 def _which(release: RecordedRelease, holds: list[bool]) -> str:

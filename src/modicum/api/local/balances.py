@@ -351,7 +351,7 @@ class Entry:
         self.withdrawn = False
         self._turn = turn
         self._records: list[Record] = []
-        self._kept: list[StoredAnswer] = []
+        self._stored_answers: list[StoredAnswer] = []
 
     @property
     def added(self) -> int:
@@ -408,7 +408,7 @@ class Entry:
 
     def keep(self, answer: StoredAnswer) -> None:
         """Store a response with the added events, atomically."""
-        self._kept.append(answer)
+        self._stored_answers.append(answer)
 
     def followed(self, compiled: CompiledPolicy) -> Followed:
         """Return the balance of each rule of a policy, without changing it."""
@@ -433,7 +433,7 @@ class Entry:
         """
         if self.book.state.seq == len(self._records) == 1:
             self._records.clear()
-            self._kept.clear()
+            self._stored_answers.clear()
             self.withdrawn = True
 
     def expire_due(self) -> None:
@@ -445,9 +445,9 @@ class Entry:
         """Hand everything that was added to the store."""
         if self._records:
             self._turn.append(self._records)
-        if self._kept:
+        if self._stored_answers:
             first = date.fromordinal(self.day - ANSWER_DAYS)
-            self._turn.keep(self._kept, forget_before=first.isoformat())
+            self._turn.keep(self._stored_answers, forget_before=first.isoformat())
 
 
 def stale(given: CompiledPolicy, state: State) -> StaleError:

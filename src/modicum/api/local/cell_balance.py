@@ -80,19 +80,21 @@ class CellBalance(CellSpent, frozen=True):
         )
 
 
-def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBalance:
+def cell_balance(
+    head_view: HeadView, rule: Rule, part: Part = EVERYTHING
+) -> CellBalance:
     """Return the charge of the fullest cell of a rule within a part, by release.
 
     Args:
-        look: The ledger.
+        head_view: The ledger.
         rule: A rule over history of its policy.
         part: The part to search; by default everything.
     """
-    compiled = look.balances.compiled
-    cells = cells_of(look.balances, rule, part, look.day)
+    compiled = head_view.balances.compiled
+    cells = cells_of(head_view.balances, rule, part, head_view.day)
     cell = fullest(cells, compiled)
     loss = standing_of(cell, compiled)
-    spent = spent_in(cell, look.brought, compiled)
+    spent = spent_in(cell, head_view.reserved, compiled)
     coordinate = decisive(loss)
     found = shares(spent, coordinate)
     known, whole = sum(one.units for one in found), cell.total.units(coordinate)
@@ -103,8 +105,8 @@ def cell_balance(look: HeadView, rule: Rule, part: Part = EVERYTHING) -> CellBal
         coordinate=coordinate,
         spenders=found,
         nearby=0 if whole >= INFINITE else whole - known,
-        seq=look.seq,
-        head=look.head,
+        seq=head_view.seq,
+        head=head_view.head,
     )
 
 

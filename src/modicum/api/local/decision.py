@@ -25,7 +25,7 @@ from modicum.ledger import Verdict
 from modicum.policy.model import Approval
 
 #: The rules to include in a decision.
-LossesTold: TypeAlias = Literal["all", "denying", "none"]
+LossesShown: TypeAlias = Literal["all", "denying", "none"]
 
 
 def approval_text(approval: Approval) -> str:
@@ -115,16 +115,16 @@ class Decision(msgspec.Struct, frozen=True):
                 variants; this reads the present log.
         """
         found = self.explanation() if deep else None
-        added = None if found is None else found.words
-        return msgspec.structs.replace(self.words, added=added).text()
+        added = None if found is None else found.details
+        return msgspec.structs.replace(self.details, added=added).text()
 
     @property
-    def words(self) -> DecisionText:
+    def details(self) -> DecisionText:
         """The decision as text, without what the log adds."""
         notes = (f"  note: {notice}" for notice in self._remarks)
         reasons = () if self.retry else self._reasons()
-        asked = () if self.retry else map(approval_text, self.approvals)
-        needs = (f"  needs {one}" for one in asked)
+        approvals = () if self.retry else map(approval_text, self.approvals)
+        needs = (f"  needs {one}" for one in approvals)
         return DecisionText(
             headline=self.headline, reasons=reasons, rest=(*needs, *notes)
         )
@@ -132,7 +132,7 @@ class Decision(msgspec.Struct, frozen=True):
     def _reasons(self) -> tuple[RuleLines, ...]:
         return tuple(denial_text.reasons(self.verdict))
 
-    def _losses_view(self, losses: LossesTold) -> tuple[schema.Loss, ...] | None:
+    def _losses_view(self, losses: LossesShown) -> tuple[schema.Loss, ...] | None:
         if losses == "none":
             return None
         return tuple(
@@ -213,7 +213,7 @@ class Decision(msgspec.Struct, frozen=True):
         )
 
     def view(
-        self, found: Explanation | None = None, *, losses: LossesTold = "all"
+        self, found: Explanation | None = None, *, losses: LossesShown = "all"
     ) -> schema.Decision:
         """Return the public form.
 
@@ -253,7 +253,7 @@ class Decision(msgspec.Struct, frozen=True):
         )
 
     def to_dict(
-        self, *, deep: bool = False, losses: LossesTold = "all"
+        self, *, deep: bool = False, losses: LossesShown = "all"
     ) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md).
 
@@ -262,8 +262,8 @@ class Decision(msgspec.Struct, frozen=True):
             losses: As for `view`.
         """
         found = self.explanation() if deep else None
-        told: dict[str, object] = plain(self.view(found, losses=losses))
-        return told
+        view: dict[str, object] = plain(self.view(found, losses=losses))
+        return view
 
     def __repr__(self) -> str:
         return f"<Decision {self.headline}>"

@@ -25,7 +25,7 @@ def on_trial(workspace: Workspace) -> Workspace:
     Raises:
         UsageError: If there is none, or it has no policy.
     """
-    book, read, now = workspace.look()
+    book, read, now = workspace.current()
     store = TrialStore("the trial", read, book.state.seq)
     return Workspace(store, EarlierClock(now), policy=workspace.policy())
 

@@ -35,9 +35,9 @@ from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.state.lifecycle import id_taken
 from modicum.ledger.state.pending import requested_by_another
 from modicum.policy import CompiledPolicy, Policy
-from modicum.policy.predicates import holds, words
+from modicum.policy.predicates import holds, predicate_text
 from modicum.release import ReleaseDraft, read_and_price
-from modicum.release.sampling import words_of
+from modicum.release.sampling import sampling_note
 from modicum.release.unit_losses import STATED
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
@@ -91,7 +91,7 @@ def _refuse_guarded(
                         mark,
                         notes=(
                             f"guard `{guard.name}` ({place(guard.mark)}) requires"
-                            f" {words(guard.unless)}",
+                            f" {predicate_text(guard.unless)}",
                         ),
                     )
                 )
@@ -152,22 +152,22 @@ def charged_periods(compiled: CompiledPolicy) -> str:
 
 
 def first_answer(
-    asking: Evaluation, balances: Balances, recorded: RecordedRelease, day: int
+    evaluation: Evaluation, balances: Balances, recorded: RecordedRelease, day: int
 ) -> Decision:
     """Return the decision about a release that the ledger does not know.
 
     Args:
-        asking: The actor and the ledger.
+        evaluation: The actor and the ledger.
         balances: The balances.
         recorded: The release.
         day: The day on which it is decided, as an ordinal.
     """
     verdict = decide(balances, recorded, day)
-    return answer_to(asking, balances.compiled, recorded, verdict)
+    return answer_to(evaluation, balances.compiled, recorded, verdict)
 
 
 def answer_to(
-    asking: Evaluation,
+    evaluation: Evaluation,
     compiled: CompiledPolicy,
     recorded: RecordedRelease,
     verdict: Verdict,
@@ -177,14 +177,14 @@ def answer_to(
     """Return the decision about a release from a verdict at the present head.
 
     Args:
-        asking: The actor and the ledger.
+        evaluation: The actor and the ledger.
         compiled: The policy that it was decided by.
         recorded: The release.
         verdict: The decision of each rule.
         status: Its resulting status.
         expires_at: When its reservation expires; empty if there is none.
     """
-    book, state = asking.book, asking.book.state
+    book, state = evaluation.book, evaluation.book.state
     is_active = book.is_active(compiled)
     notices = [
         f"no rule matches mechanism `{name}`: nothing limits it"
@@ -192,7 +192,7 @@ def answer_to(
     ]
     if state.policy is None:
         notices.append(
-            f"{asking.ledger} is empty: the decision assumes an empty ledger"
+            f"{evaluation.ledger} is empty: the decision assumes an empty ledger"
         )
     elif not is_active:
         notices.append(
@@ -216,7 +216,9 @@ def answer_to(
         notices=tuple(notices),
         approvals=tuple(
             one.approval
-            for one in release_approvals(recorded, compiled.policy, state, asking.actor)
+            for one in release_approvals(
+                recorded, compiled.policy, state, evaluation.actor
+            )
             if not one.given
         ),
     )
@@ -225,7 +227,7 @@ def answer_to(
 def _samples(recorded: RecordedRelease) -> Iterator[str]:
     """Yield which mechanisms must draw a sample, and how: their losses rely on it."""
     for one in recorded.mechanisms:
-        sampled = words_of(one.description)
+        sampled = sampling_note(one.description)
         if sampled:
             name = one.description.get("name", "?")
             yield f"mechanism `{name}` runs {sampled}, which must stay secret"
@@ -308,7 +310,7 @@ def refuse_requested(
 
 
 def corrected_answer(
-    asking: Evaluation,
+    evaluation: Evaluation,
     balances: Balances,
     known: Standing,
     charged: RecordedRelease,
@@ -317,7 +319,7 @@ def corrected_answer(
     """Return the decision about a past release under a corrected description.
 
     Args:
-        asking: The actor and the ledger.
+        evaluation: The actor and the ledger.
         balances: The balances, this release included.
         known: Its status.
         charged: The release as it was charged.
@@ -325,24 +327,27 @@ def corrected_answer(
     """
     balances.take_back(charged, known.day)
     try:
-        decision = first_answer(asking, balances, now, known.day)
+        decision = first_answer(evaluation, balances, now, known.day)
     finally:
         balances.charge(charged, known.day)
     return replace(decision, status=known.status.value)
 
 
 def repeated_answer(
-    asking: Evaluation, balances: Balances, known: Standing, charged: RecordedRelease
+    evaluation: Evaluation,
+    balances: Balances,
+    known: Standing,
+    charged: RecordedRelease,
 ) -> Decision:
     """Return the decision about an already accepted release; nothing is added.
 
     Args:
-        asking: The actor and the ledger.
+        evaluation: The actor and the ledger.
         balances: The balances, this release included.
         known: Its status.
         charged: The release as it was charged.
     """
-    decision = corrected_answer(asking, balances, known, charged, charged)
+    decision = corrected_answer(evaluation, balances, known, charged, charged)
     reserved = known.status is ReleaseStatus.RESERVED
     return replace(
         decision,

@@ -107,7 +107,7 @@ class RekeyedHistory(Iterable[ReservedRelease]):
         self._state = state
         self._read = read
         self._due = frozenset(state.due(now))
-        self._words = PartMigration(
+        self._migration = PartMigration(
             state.policies, compiled.policy.vocabulary.population, compiled.policy.text
         )
 
@@ -127,5 +127,5 @@ class RekeyedHistory(Iterable[ReservedRelease]):
                     and known.id not in self._due
                     and not left.get(known.id)
                 )
-                told = self._words.release(change.release, change.seq)
-                yield ReservedRelease(told, change.day, counts)
+                migrated = self._migration.release(change.release, change.seq)
+                yield ReservedRelease(migrated, change.day, counts)

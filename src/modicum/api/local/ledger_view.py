@@ -87,7 +87,7 @@ class LedgerView:
             UsageError: If there is neither a policy nor a ledger with one.
         """
         book = self._live.read(deciding=True)
-        one = prepared(release, self._meant_policy(book))
+        one = prepared(release, self._intended_policy(book))
         return self._askable(release, self._answer(book, one, self._actor))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:
@@ -202,7 +202,7 @@ class LedgerView:
         Raises:
             UsageError: If none was given and none is active.
         """
-        return self._meant_policy(self._live.read())
+        return self._intended_policy(self._live.read())
 
     def policy_text_at(self, seq: int) -> str:
         """Return the text of the policy that held at an entry. Writes nothing.
@@ -225,7 +225,7 @@ class LedgerView:
         from modicum.api.local.explanation.charges import standing_in
 
         book = self._live.read(deciding=True)
-        compiled = self._meant_policy(book)
+        compiled = self._intended_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
             day = day_of(self._live.now)
             return [
@@ -244,7 +244,7 @@ class LedgerView:
         from modicum.api.local.explanation.charges import standing_in
 
         book = self._live.read(deciding=True)
-        compiled = self._meant_policy(book)
+        compiled = self._intended_policy(book)
         with book.followed_at(compiled, self._store.read, self._live.now) as followed:
             return standing_in(followed.balances, rule, day_of(self._live.now))
 
@@ -272,11 +272,11 @@ class LedgerView:
         """
         from modicum.api.local.cell_balance import cell_balance, part_named, rule_named
 
-        with self._lent() as look:
-            compiled = look.balances.compiled
+        with self._lent() as head_view:
+            compiled = head_view.balances.compiled
             named = {"where": where, "periods": periods, "groups": groups}
             part = part_named(compiled, **named)
-            return cell_balance(look, rule_named(compiled, rule), part)
+            return cell_balance(head_view, rule_named(compiled, rule), part)
 
     def as_of(self, point: int | str) -> LedgerView:
         """Return a view of the ledger at an earlier point. Writes nothing.
@@ -303,7 +303,7 @@ class LedgerView:
             actor=self._actor,
         )
 
-    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
+    def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of an existing ledger, a reader of its log, and the time.
 
         Args:
@@ -330,7 +330,7 @@ class LedgerView:
         from modicum.api.local.history import RekeyedHistory
 
         book = self._live.read(deciding=True)
-        compiled, now = self._meant_policy(book), self._live.now
+        compiled, now = self._intended_policy(book), self._live.now
         with book.followed_at(compiled, self._store.read, now) as followed:
             yield Look(
                 followed.balances,
@@ -344,12 +344,12 @@ class LedgerView:
     def _answer(self, book: LedgerBalances, one: Submission, actor: str) -> Decision:
         now = self._live.now
         known = book.standing_at(one.release.id, now)
-        asking = Evaluation(self._store.name, book, actor)
+        evaluation = Evaluation(self._store.name, book, actor)
         with book.followed_at(one.compiled, self._store.read, now) as followed:
             if known is None:
                 refuse_requested(book, one.release, actor, one.mark)
                 day = day_of(now)
-                answer = first_answer(asking, followed.balances, one.release, day)
+                answer = first_answer(evaluation, followed.balances, one.release, day)
                 every = every_period(one.release, one.compiled)
                 if every:
                     notice = f"it has no `periods`: it is charged to {every}"
@@ -369,15 +369,15 @@ class LedgerView:
             if corrects is None:
                 refuse_other(known, one.release, one.mark)
             stored = book.release_of(known, self._store.record)
-            charged = followed.told(stored, known.seq)
+            charged = followed.migrated(stored, known.seq)
             if corrects is not None:
-                after = followed.told(one.release, known.seq)
+                after = followed.migrated(one.release, known.seq)
                 return corrected_answer(
-                    asking, followed.balances, known, charged, after
+                    evaluation, followed.balances, known, charged, after
                 )
-            return repeated_answer(asking, followed.balances, known, charged)
+            return repeated_answer(evaluation, followed.balances, known, charged)
 
-    def _meant_policy(self, book: LedgerBalances) -> CompiledPolicy:
+    def _intended_policy(self, book: LedgerBalances) -> CompiledPolicy:
         compiled = self._policy or book.active()
         if compiled is None:
             raise self._no_policy()

@@ -89,7 +89,7 @@ class LiveLedger:
     def now(self) -> str:
         """The time; it never falls, and a clock that jumps does not move it."""
         at = self.book.state.at
-        return max(self._clock.believed(self._clock.now(), at), at)
+        return max(self._clock.checked(self._clock.now(), at), at)
 
     @property
     def unsaved(self) -> int:
@@ -178,13 +178,13 @@ class LiveLedger:
                 process began, or that of the last entry.
         """
         now, at = now or self._clock.now(), self.book.state.at
-        believed = self._clock.believed(now, at)
-        if at and believed < now:
+        checked = self._clock.checked(now, at)
+        if at and checked < now:
             raise UnavailableError(
                 Problem(
                     Code.CLOCK_JUMPED,
                     f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
-                    f" elapsed time it is {believed[:19]}Z",
+                    f" elapsed time it is {checked[:19]}Z",
                     notes=(
                         "nothing was written, so that no reservation expires by"
                         " mistake",

@@ -61,8 +61,8 @@ def data_sets_recorded(release: RecordedRelease) -> DataSets:
     Args:
         release: The release.
     """
-    said = {**release.metadata, **release.labels}
-    return _named(said.get(_KEY), [one.labels for one in release.mechanisms])
+    labels = {**release.metadata, **release.labels}
+    return _named(labels.get(_KEY), [one.labels for one in release.mechanisms])
 
 
 def may(who: Identity, action: Action, sets: DataSets) -> bool:

@@ -210,7 +210,7 @@ class Submitter(Struct, frozen=True):
             StaleError: If another policy is active than the one it was priced under.
         """
         entry.activate(one.compiled)
-        bring_in = partial(self._bring_in, one, self._decide, is_out=one.publish)
+        bring_in = partial(self._admit, one, self._decide, is_out=one.publish)
         return attempt(entry, bring_in)
 
     def count(self, one: Submission, entry: Entry) -> Decision | ModicumError:
@@ -227,10 +227,10 @@ class Submitter(Struct, frozen=True):
             StaleError: As `answer` does.
         """
         entry.activate(one.compiled)
-        bring_in = partial(self._bring_in, one, self._record, is_out=True)
+        bring_in = partial(self._admit, one, self._record, is_out=True)
         return attempt(entry, bring_in)
 
-    def _bring_in(
+    def _admit(
         self,
         one: Submission,
         work: Callable[[Entry, Followed, Submission], Decision],
@@ -249,8 +249,12 @@ class Submitter(Struct, frozen=True):
             refuse_requested(entry.book, one.release, entry.actor, one.mark)
             return work(entry, followed, one)
         refuse_other(known, one.release, one.mark)
-        charged = followed.told(entry.book.release_of(known, entry.record), known.seq)
-        answer = repeated_answer(self._asking(entry), followed.balances, known, charged)
+        charged = followed.migrated(
+            entry.book.release_of(known, entry.record), known.seq
+        )
+        answer = repeated_answer(
+            self._evaluation(entry), followed.balances, known, charged
+        )
         return _carried_out(entry, answer) if is_out else answer
 
     def _decide(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
@@ -258,29 +262,29 @@ class Submitter(Struct, frozen=True):
         release, compiled = one.release, balances.compiled
         digest, day = compiled.policy.digest, entry.day
         verdict = decide(balances, release, day)
-        answer = partial(answer_to, self._asking(entry), compiled, release, verdict)
+        answer = partial(answer_to, self._evaluation(entry), compiled, release, verdict)
         if not verdict.allowed:
             denied = answer("denied")
             denied = _not_counted(denied) if one.publish else denied
             before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
             return denied if before is None else _denied_before(denied, before)
-        heard = release_approvals(
+        states = release_approvals(
             release, compiled.policy, entry.book.state, entry.actor
         )
-        if not all(one.given for one in heard):
+        if not all(one.given for one in states):
             from modicum.api.local.governance.approval_cases import (
                 missing_approvals,
                 needs_approval,
             )
 
-            called, missing = f"release `{release.id}`", missing_approvals(heard)
+            called, missing = f"release `{release.id}`", missing_approvals(states)
             raise needs_approval(called, missing, "modicum release approve")
         seconds = seconds_held(one, followed, entry.book.state, entry.actor, day)
         expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
         if seconds < one.reserve_seconds:
             reserved = _shortened(reserved)
-        entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+        entry.add(ReleaseReserved(release, digest, expires_at, approved_by(states)))
         return _carried_out(entry, reserved) if one.publish else reserved
 
     def _record(self, entry: Entry, followed: Followed, one: Submission) -> Decision:
@@ -291,14 +295,14 @@ class Submitter(Struct, frozen=True):
         body = PastRecorded(one.release, digest, one.assumptions)
         day = day_of_release(body, entry.now)
         decision = first_answer(
-            self._asking(entry), followed.balances, one.release, day
+            self._evaluation(entry), followed.balances, one.release, day
         )
         entry.add(body)
         assumed = tuple(f"assumed: {each}" for each in one.assumptions)
         notices = (*decision.notices, *assumed)
         return replace(decision, status="recorded", notices=notices, approvals=())
 
-    def _asking(self, entry: Entry) -> Evaluation:
+    def _evaluation(self, entry: Entry) -> Evaluation:
         return Evaluation(self.ledger, entry.book, entry.actor)
 
 

@@ -26,7 +26,7 @@ OTHERS: Final = "(another data set)"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VisibleRelease:
     """A release as visible to an identity.
 
     Attributes:
@@ -55,7 +55,9 @@ def may_see(who: Identity | None, release: RecordedRelease) -> bool:
     return who is None or may(who, Action.READ_RELEASES, data_sets_recorded(release))
 
 
-def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
+def found(
+    view: LedgerView, who: Identity | None, release: str
+) -> VisibleRelease | None:
     """Return a visible release; None if there is none.
 
     Args:
@@ -63,16 +65,16 @@ def found(view: LedgerView, who: Identity | None, release: str) -> Told | None:
         who: The caller; None for the ledger's keeper, who sees everything.
         release: The id.
     """
-    book, _, now = view.look()
+    book, _, now = view.current()
     standing = book.standing_at(release, now)
     if standing is None:
         return None
     vocabulary = view.policy().policy.vocabulary
-    told = Told(standing, view.release_of(standing), vocabulary)
-    return told if may_see(who, told.release) else None
+    visible = VisibleRelease(standing, view.release_of(standing), vocabulary)
+    return visible if may_see(who, visible.release) else None
 
 
-def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
+def seen(view: LedgerView, who: Identity | None, release: str) -> VisibleRelease:
     """Return a visible release.
 
     Args:
@@ -83,10 +85,10 @@ def seen(view: LedgerView, who: Identity | None, release: str) -> Told:
     Raises:
         InputError: If there is none. The error does not reveal whether one is hidden.
     """
-    told = found(view, who, release)
-    if told is None:
+    visible = found(view, who, release)
+    if visible is None:
         raise unknown_release(release)
-    return told
+    return visible
 
 
 def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
@@ -100,13 +102,13 @@ def is_known_to(view: LedgerView, who: Identity, release: str) -> bool:
     Raises:
         InputError: If neither a release nor a request has the id.
     """
-    book, read, now = view.look()
+    book, read, now = view.current()
     if book.standing_at(release, now) is not None:
         return found(view, who, release) is not None
-    asked = book.state.waiting.requests.get(release)
-    if asked is None:
+    request = book.state.waiting.requests.get(release)
+    if request is None:
         raise unknown_release(release)
-    return may_see(who, requested_in(asked, read).release)
+    return may_see(who, requested_in(request, read).release)
 
 
 def masked(view: LedgerView, who: Identity | None, shape: S) -> S:

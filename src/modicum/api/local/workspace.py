@@ -339,7 +339,7 @@ class Workspace(LedgerView):
             StaleError: If the given policy is not the active one.
         """
         book = self._live.read(deciding=True)
-        compiled = self._meant_policy(book)
+        compiled = self._intended_policy(book)
         if book.state.policy is not None and not book.is_active(compiled):
             raise stale(compiled, book.state)
         return compiled

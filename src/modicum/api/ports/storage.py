@@ -202,7 +202,7 @@ class Clock(Protocol):
         """Return the time that many seconds after `now`, in the same form."""
         ...
 
-    def believed(self, now: str, at: str) -> str:
+    def checked(self, now: str, at: str) -> str:
         """Return `now`; if the clock jumped, the last time plus the elapsed seconds."""
         ...
 

@@ -165,11 +165,11 @@ def json_schemas(kinds: Iterable[type[Shape | Input]]) -> dict[str, Any]:
         schema["description"] = text.partition("\n\nAttributes:")[0]
         if name not in known:
             continue
-        meant = meanings(known[name])
+        texts = meanings(known[name])
         for field in msgspec.structs.fields(known[name]):
-            if field.name in meant:
+            if field.name in texts:
                 # JSON has null where the docstring, which is Python's, has None.
-                meaning = meant[field.name].replace("None", "null")
+                meaning = texts[field.name].replace("None", "null")
                 schema["properties"][field.encode_name]["description"] = meaning
         own = known[name]
         if issubclass(own, Input) and own.one_of:

@@ -51,15 +51,15 @@ def _own_pipes() -> tuple[BinaryIO, int]:
     return requests, answers
 
 
-def _listen(requests: BinaryIO, heard: SimpleQueue[bytes], scratch: Path) -> None:
+def _listen(requests: BinaryIO, inbox: SimpleQueue[bytes], scratch: Path) -> None:
     """Put requests into a queue; at their end, end all that was started here."""
     while line := requests.readline(LINE_MAX):
-        heard.put(line)
+        inbox.put(line)
     shutil.rmtree(scratch, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 
 
-def _say(answers: int, answer: dict[str, Any]) -> None:
+def _write(answers: int, answer: dict[str, Any]) -> None:
     line = json.dumps(answer, ensure_ascii=True).encode("ascii") + b"\n"
     if len(line) > LINE_MAX:
         raise OverflowError
@@ -79,11 +79,11 @@ def _loaded(path: str) -> ModuleType:
 def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -> bool:
     """Respond with the result of some work, or with the place of its failure."""
     try:
-        _say(answers, {"answer": kind, "result": work()})
+        _write(answers, {"answer": kind, "result": work()})
     except BaseException as error:  # noqa: BLE001 - also a script that exits
-        word = type(error).__name__[:_WORD_MAX]
-        named = word if word.isascii() and word.isidentifier() else "Exception"
-        _say(answers, {"answer": "failed", "at": stage.name, "kind": named})
+        name = type(error).__name__[:_WORD_MAX]
+        named = name if name.isascii() and name.isidentifier() else "Exception"
+        _write(answers, {"answer": "failed", "at": stage.name, "kind": named})
         return False
     return True
 
@@ -91,9 +91,9 @@ def _answered(answers: int, kind: str, stage: _Stage, work: Callable[[], Any]) -
 def main(runner_path: str) -> None:
     """Answer requests by a runner, until one fails or the parent is gone."""
     requests, answers = _own_pipes()
-    heard: SimpleQueue[bytes] = SimpleQueue()
+    inbox: SimpleQueue[bytes] = SimpleQueue()
     scratch = Path.cwd()
-    Thread(target=_listen, args=(requests, heard, scratch), daemon=True).start()
+    Thread(target=_listen, args=(requests, inbox, scratch), daemon=True).start()
     stage = _Stage()
     runner: dict[str, ModuleType] = {}
 
@@ -102,11 +102,11 @@ def main(runner_path: str) -> None:
         return {"protocol": PROTOCOL, "versions": runner["module"].versions()}
 
     def done() -> Any:
-        asked = json.loads(heard.get())
-        verb = {"prepare": "prepare", "run": "run"}[asked["ask"]]
-        return getattr(runner["module"], verb)(asked["job"], scratch, stage)
+        request = json.loads(inbox.get())
+        verb = {"prepare": "prepare", "run": "run"}[request["ask"]]
+        return getattr(runner["module"], verb)(request["job"], scratch, stage)
 
-    heard.get()  # All versions of the protocol begin alike.
+    inbox.get()  # All versions of the protocol begin alike.
     well = _answered(answers, "hello", stage, hello)
     while well:
         well = _answered(answers, "done", stage, done)

@@ -105,7 +105,7 @@ class Worker:
     # --- inside ---
 
     def _greet(self, seconds: float) -> None:
-        answer = self._ask({"ask": "hello", "protocol": PROTOCOL}, seconds)
+        answer = self._request({"ask": "hello", "protocol": PROTOCOL}, seconds)
         if not isinstance(answer, _Hello):
             raise self._strange()
         greeting, runner = answer.result, self._runner
@@ -123,7 +123,7 @@ class Worker:
 
     def _done(self, verb: str, job: Mapping[str, Any], seconds: float) -> bytes:
         try:
-            answer = self._ask({"ask": verb, "job": dict(job)}, seconds)
+            answer = self._request({"ask": verb, "job": dict(job)}, seconds)
             if not isinstance(answer, _Done):
                 raise self._strange()
         except BaseException:
@@ -131,7 +131,7 @@ class Worker:
             raise
         return bytes(answer.result)
 
-    def _ask(self, request: Mapping[str, Any], seconds: float) -> _Hello | _Done:
+    def _request(self, request: Mapping[str, Any], seconds: float) -> _Hello | _Done:
         line = json.dumps(request, ensure_ascii=True).encode("ascii") + b"\n"
         if len(line) > LINE_MAX:
             raise UsageError(
@@ -146,7 +146,7 @@ class Worker:
             raise self._gone()
         deadline = time.monotonic() + seconds
         self._send(line, deadline, seconds)
-        found = self._heard(deadline, seconds)
+        found = self._line(deadline, seconds)
         try:
             answer: _Hello | _Done | _Failed | None = _ANSWERS.decode(found)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -166,18 +166,18 @@ class Worker:
         except BrokenPipeError:
             raise self._gone() from None
 
-    def _heard(self, deadline: float, seconds: float) -> bytes:
+    def _line(self, deadline: float, seconds: float) -> bytes:
         """Return one line, and check that there is no more."""
-        heard = b""
-        while b"\n" not in heard:
-            if len(heard) > LINE_MAX:
+        received = b""
+        while b"\n" not in received:
+            if len(received) > LINE_MAX:
                 raise self._strange()
             self._wait(self._answers, EVENT_READ, deadline, seconds)
             more = os.read(self._answers, _CHUNK)
             if not more:
                 raise self._gone()
-            heard += more
-        line, _, rest = heard.partition(b"\n")
+            received += more
+        line, _, rest = received.partition(b"\n")
         if rest or len(line) > LINE_MAX:
             raise self._strange()
         return line

@@ -87,7 +87,11 @@ def run(job: Mapping[str, Any], scratch: Path, stage: Stage) -> dict[str, Any]:
     tables = _written(found, scratch)
     stage("session")
     remaining = _amounts(session.remaining_privacy_budget)
-    return {"tables": tables, "granted": _told(granted), "remaining": _told(remaining)}
+    return {
+        "tables": tables,
+        "granted": _amount_texts(granted),
+        "remaining": _amount_texts(remaining),
+    }
 
 
 # --- the script ---------------------------------------------------------------------
@@ -223,7 +227,7 @@ def _fraction(exact: Any) -> Fraction:
     return Fraction(exact.to_float(round_up=False))
 
 
-def _told(amounts: Mapping[str, Fraction]) -> dict[str, str]:
+def _amount_texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:
     return {name: str(value) for name, value in amounts.items()}
 
 

@@ -69,7 +69,7 @@ class Numbering:
         check(all(looks), "a setting looks only at labels")
         self._by_labels: dict[object, Booleans] = {}
 
-    def asked(self, release: RecordedRelease) -> ReleaseRows:
+    def release_rows(self, release: RecordedRelease) -> ReleaseRows:
         """Return a release in numbers."""
 
         @cache
@@ -169,10 +169,10 @@ class Engine(Protocol):
     rest: Integers
     carried: Integers
 
-    def admits(self, asked: ReleaseRows) -> bool:
+    def admits(self, rows: ReleaseRows) -> bool:
         """Return whether every row allows the release."""
 
-    def move(self, asked: ReleaseRows, sign: int) -> bool:
+    def move(self, rows: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
 
 
@@ -236,20 +236,20 @@ class QuickBalances:
         for release in releases:
             self.charge(release)
 
-    def asked(self, release: RecordedRelease) -> ReleaseRows:
+    def release_rows(self, release: RecordedRelease) -> ReleaseRows:
         """Return a release in the numbers of these balances, for repeated decisions."""
-        return self._numbering.asked(release)
+        return self._numbering.release_rows(release)
 
     def allows(self, release: RecordedRelease) -> bool:
         """Return whether every rule allows the release: `decide(…).allowed`."""
         alone = not self.compiled.release_rules or allows_alone(
             self._empty, release, pruned=self._pruned
         )
-        return alone and self.engine.admits(self.asked(release))
+        return alone and self.engine.admits(self.release_rows(release))
 
     def charge(self, release: RecordedRelease) -> None:
         """Add a release to every rule that it falls under."""
-        self.engine.move(self.asked(release), 1)
+        self.engine.move(self.release_rows(release), 1)
 
     def take_back(self, release: RecordedRelease) -> None:
         """Undo `charge` for a release that was canceled before it started.
@@ -257,8 +257,8 @@ class QuickBalances:
         Raises:
             InvariantError: If it was never charged; nothing is changed then.
         """
-        asked = self.asked(release)
-        covered = self.engine.move(asked, -1)
+        rows = self.release_rows(release)
+        covered = self.engine.move(rows, -1)
         if not covered:
-            self.engine.move(asked, 1)
+            self.engine.move(rows, 1)
         check(covered, "ACC-3: only what was added is taken back")

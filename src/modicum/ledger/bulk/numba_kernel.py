@@ -84,12 +84,12 @@ def _reduce(left: Integers, loss: Integers) -> None:
 
 @compiled
 def _matching(
-    rows: Rows, scratch: Scratch, asked: ReleaseRows, place: int, stamp: int
+    rows: Rows, scratch: Scratch, release: ReleaseRows, place: int, stamp: int
 ) -> int:
     """Write the rows that match a mechanism to `found`; return their number."""
     count = 0
-    inside = asked.inside[place]
-    for key in asked.keys[asked.first_key[place] : asked.first_key[place + 1]]:
+    inside = release.inside[place]
+    for key in release.keys[release.first_key[place] : release.first_key[place + 1]]:
         for base in rows.bases[rows.first_base[key] : rows.first_base[key + 1]]:
             if scratch.seen[base] == stamp:
                 continue
@@ -103,11 +103,11 @@ def _matching(
 
 @compiled
 def _admits_one(
-    rows: Rows, left: Integers, scratch: Scratch, asked: ReleaseRows, stamp: int
+    rows: Rows, left: Integers, scratch: Scratch, release: ReleaseRows, stamp: int
 ) -> bool:
     """Return whether every row allows a release of one mechanism."""
-    losses = asked.losses[0]
-    for row in scratch.found[: _matching(rows, scratch, asked, 0, stamp)]:
+    losses = release.losses[0]
+    for row in scratch.found[: _matching(rows, scratch, release, 0, stamp)]:
         if not _fits(left[row], losses[rows.unit[row]], rows.every[row]):
             return False
     return True
@@ -118,7 +118,7 @@ def _admits_all(
     rows: Rows,
     left: Integers,
     work: tuple[Scratch, Pending],
-    asked: ReleaseRows,
+    release: ReleaseRows,
     stamp: int,
 ) -> bool:
     """Return whether every row allows all mechanisms together.
@@ -127,10 +127,10 @@ def _admits_all(
     and the last one that a row is about sees the whole sum.
     """
     scratch, so_far = work
-    for place in range(len(asked.inside)):
-        count = _matching(rows, scratch, asked, place, stamp + place)
+    for place in range(len(release.inside)):
+        count = _matching(rows, scratch, release, place, stamp + place)
         for row in scratch.found[:count]:
-            pending, loss = so_far.left[row], asked.losses[place, rows.unit[row]]
+            pending, loss = so_far.left[row], release.losses[place, rows.unit[row]]
             if so_far.touched[row] != stamp:
                 so_far.touched[row] = stamp
                 pending[:] = left[row]
@@ -171,16 +171,16 @@ def _move(
     rows: Rows,
     charges: _Charges,
     scratch: Scratch,
-    asked: ReleaseRows,
+    release: ReleaseRows,
     mark: tuple[int, int],
 ) -> bool:
     """Add a release to its rows, or take it back; `mark` is (stamp, sign)."""
     stamp, sign = mark
     covered = True
-    for place in range(len(asked.inside)):
-        count = _matching(rows, scratch, asked, place, stamp + place)
+    for place in range(len(release.inside)):
+        count = _matching(rows, scratch, release, place, stamp + place)
         for row in scratch.found[:count]:
-            loss = asked.losses[place, rows.unit[row]]
+            loss = release.losses[place, rows.unit[row]]
             if not _move_row(charges, row, loss, sign):
                 covered = False
     return covered
@@ -205,22 +205,22 @@ class NumbaEngine:
         )
         self._stamp = 1
 
-    def admits(self, asked: ReleaseRows) -> bool:
+    def admits(self, release: ReleaseRows) -> bool:
         """Return whether every row allows the release."""
-        stamp = self._next_stamp(asked)
-        if len(asked.inside) == 1:
-            return _admits_one(self._rows, self.left, self._scratch, asked, stamp)
+        stamp = self._next_stamp(release)
+        if len(release.inside) == 1:
+            return _admits_one(self._rows, self.left, self._scratch, release, stamp)
         work = self._scratch, self._pending
-        return _admits_all(self._rows, self.left, work, asked, stamp)
+        return _admits_all(self._rows, self.left, work, release, stamp)
 
-    def move(self, asked: ReleaseRows, sign: int) -> bool:
+    def move(self, release: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
-        mark = self._next_stamp(asked), sign
-        return _move(self._rows, self._charges, self._scratch, asked, mark)
+        mark = self._next_stamp(release), sign
+        return _move(self._rows, self._charges, self._scratch, release, mark)
 
-    def _next_stamp(self, asked: ReleaseRows) -> int:
+    def _next_stamp(self, release: ReleaseRows) -> int:
         stamp = self._stamp
-        self._stamp += len(asked.inside)
+        self._stamp += len(release.inside)
         return stamp
 
 
@@ -233,11 +233,11 @@ def warm() -> None:
     caps: Integers = np.zeros((1, 2), dtype=np.int64)
     engine = NumbaEngine(rows, caps)
     for mechanisms in (1, 2):
-        asked = ReleaseRows(
+        release = ReleaseRows(
             first_key=np.arange(mechanisms + 1),
             keys=np.zeros(mechanisms, dtype=np.int64),
             inside=np.ones((mechanisms, 1), dtype=np.bool_),
             losses=np.zeros((mechanisms, 1, 2), dtype=np.int64),
         )
-        engine.admits(asked)
-        engine.move(asked, 1)
+        engine.admits(release)
+        engine.move(release, 1)

@@ -29,16 +29,16 @@ class NumpyEngine:
         self._rows, self._caps = rows, caps
         self._about = np.zeros(len(rows.first_row) - 1, dtype=np.bool_)
 
-    def admits(self, asked: ReleaseRows) -> bool:
+    def admits(self, release: ReleaseRows) -> bool:
         """Return whether every row allows the release."""
-        each = [self._matching(asked, place) for place in range(len(asked.inside))]
+        each = [self._matching(release, place) for place in range(len(release.inside))]
         numbers = (
             each[0] if len(each) == 1 else np.unique(np.concatenate([_NONE, *each]))
         )
         left = self.left[numbers]
         for place, own in enumerate(each):
             at = np.searchsorted(numbers, own)
-            losses = asked.losses[place, self._rows.unit[own]]
+            losses = release.losses[place, self._rows.unit[own]]
             fits = losses <= left[at]
             if not self._admits(own, fits):
                 return False
@@ -53,12 +53,12 @@ class NumpyEngine:
         enough = np.where(every, others.all(axis=1), others.any(axis=1))
         return bool((enough & fits[:, 0]).all())
 
-    def move(self, asked: ReleaseRows, sign: int) -> bool:
+    def move(self, release: ReleaseRows, sign: int) -> bool:
         """Add a release to its rows (1), or take it back (-1)."""
         covered = True
-        for place in range(len(asked.inside)):
-            numbers = self._matching(asked, place)
-            losses = asked.losses[place, self._rows.unit[numbers]]
+        for place in range(len(release.inside)):
+            numbers = self._matching(release, place)
+            losses = release.losses[place, self._rows.unit[numbers]]
             moved = self.rest[numbers] + sign * losses
             rest, carried = moved & _REST, self.carried[numbers] + (moved >> 62)
             self.rest[numbers], self.carried[numbers] = rest, carried
@@ -68,10 +68,12 @@ class NumpyEngine:
             covered = covered and bool((carried >= 0).all())
         return covered
 
-    def _matching(self, asked: ReleaseRows, place: int) -> Integers:
+    def _matching(self, release: ReleaseRows, place: int) -> Integers:
         """Return the rows that a mechanism falls under, rising."""
         rows = self._rows
-        for key in asked.keys[asked.first_key[place] : asked.first_key[place + 1]]:
+        for key in release.keys[
+            release.first_key[place] : release.first_key[place + 1]
+        ]:
             about = rows.bases[rows.first_base[key] : rows.first_base[key + 1]]
             self._about[about] = True
         bases = np.flatnonzero(self._about)
@@ -81,5 +83,5 @@ class NumpyEngine:
         skipped = first - np.cumsum(counts) + counts
         numbers = np.repeat(skipped, counts)
         numbers += np.arange(len(numbers))
-        found: Integers = numbers[asked.inside[place, rows.context[numbers]]]
+        found: Integers = numbers[release.inside[place, rows.context[numbers]]]
         return found

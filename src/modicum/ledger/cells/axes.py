@@ -137,25 +137,25 @@ class Space(Struct, frozen=True):
         """
         return self._timed and part.periods is None and not timeless
 
-    def words(self, box: Box) -> str:
+    def text(self, box: Box) -> str:
         """Return a box as text, such as ``country CH, 2026-11``; empty for all."""
         count = len(self.partitions)
-        said, rest = self._people_words(box), box[count:]
+        texts, rest = self._people_text(box), box[count:]
         if self.pairs:
-            after, rest = self._people_words(rest), rest[count:]
-            if after and after != said:
-                said = [f"between {_or_any(said)} and {_or_any(after)}"]
+            after, rest = self._people_text(rest), rest[count:]
+            if after and after != texts:
+                texts = [f"between {_or_any(texts)} and {_or_any(after)}"]
         if self.period is not None:
-            said += _period_words(rest[0], self.period)
+            texts += _period_text(rest[0], self.period)
             rest = rest[1:]
         if self.grouped and rest[0] != _EVERY_GROUP[0]:
-            said.append(f"group {_span_words(rest[0])}")
-        return ", ".join(said)
+            texts.append(f"group {_span_text(rest[0])}")
+        return ", ".join(texts)
 
-    def _people_words(self, box: Box) -> list[str]:
+    def _people_text(self, box: Box) -> list[str]:
         pairs = zip(self.partitions, box, strict=False)
-        words = (_partition_words(one, span) for one, span in pairs)
-        return [one for one in words if one]
+        text = (_partition_text(one, span) for one, span in pairs)
+        return [one for one in text if one]
 
 
 def space_of(unit: str, vocabulary: Vocabulary) -> Space:
@@ -238,18 +238,18 @@ def _or_any(parts: list[str]) -> str:
     return " and ".join(parts) or "anybody"
 
 
-def _partition_words(partition: Partition, span: Span) -> str:
+def _partition_text(partition: Partition, span: Span) -> str:
     low, high = span
     if span == (partition.low, partition.high) and low != high:
         return ""
     if partition.values is None:
-        return f"{partition.name} {_span_words(span)}"
+        return f"{partition.name} {_span_text(span)}"
     names = partition.values[low : high + 1]
     shown = " or ".join(names[:3]) + (" …" if len(names) > 3 else "")
     return f"{partition.name} {shown}"
 
 
-def _period_words(span: Span, period: Period) -> list[str]:
+def _period_text(span: Span, period: Period) -> list[str]:
     low, high = span
     if low == -FAR and high == FAR:
         return []
@@ -261,7 +261,7 @@ def _period_words(span: Span, period: Period) -> list[str]:
     return [first if low == high else f"{first} to {last}"]
 
 
-def _span_words(span: Span) -> str:
+def _span_text(span: Span) -> str:
     low, high = span
     if high == FAR:
         return f"{low} and above"

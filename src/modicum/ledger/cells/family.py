@@ -211,19 +211,19 @@ class Family:
     def inquiry(
         self,
         readings: Sequence[MechanismCost],
-        asked: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+        requested: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
     ) -> ReleaseCosts:
         """Return the cost of a release, by cell. Changes nothing.
 
         Args:
             readings: The cost and regions of each of its mechanisms.
-            asked: Positions of mechanisms, and the numbers of the rules that they
+            requested: Positions of mechanisms, and the numbers of the rules that they
                 match.
         """
         regions = tuple(region for one in readings for region in one.regions)
         overlay = self.segments.overlay(regions)
         charges = []
-        for about, numbers in asked:
+        for about, numbers in requested:
             places, alone = _alone(overlay, readings, about)
             everywhere = False not in [readings[one].everywhere for one in about]
             charges.append(

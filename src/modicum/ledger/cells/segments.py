@@ -161,25 +161,25 @@ class Segments:
 
     def overlay(self, regions: Sequence[Region]) -> Overlay:
         """Return the cuts if regions were charged separately. Cuts nothing."""
-        asked = tuple(regions)
-        known = self._overlays.get(asked)
+        requested = tuple(regions)
+        known = self._overlays.get(requested)
         if known is not None:
             return known
-        if self._latest is not None and self._latest[0] == asked:
+        if self._latest is not None and self._latest[0] == requested:
             return self._latest[1]
-        simple = self._simplified.get(asked)
+        simple = self._simplified.get(requested)
         if simple is None:
             if len(self._simplified) >= OVERLAYS_MAX:
                 self._simplified.clear()
-            simple = self._simplified[asked] = simplified(self._extent, asked)
+            simple = self._simplified[requested] = simplified(self._extent, requested)
         found = self._laid_over(simple)
-        if simple != asked:
+        if simple != requested:
             found = replace(found, rounded=True)
         if len(found.segments) <= OVERLAY_PIECES_MAX:
             if len(self._overlays) >= OVERLAYS_MAX:
                 self._overlays.clear()
-            self._overlays[asked] = found
-        self._latest = asked, found
+            self._overlays[requested] = found
+        self._latest = requested, found
         return found
 
     def _laid_over(self, regions: tuple[Region, ...]) -> Overlay:

@@ -19,7 +19,7 @@ from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.policy.model import Approval
 from modicum.policy.predicates import Facts, Scope, holds
 
@@ -32,20 +32,20 @@ class ApprovalState(Struct, frozen=True):
         agreed: The people who agree and count, in the order of their names.
         refused: The people who refuse, in the order of their names.
         left: The people who could still agree, in the order of their names.
-        asking: The people who could approve if they were not requesters, in the order
-            of their names.
+        requesters: The people who could approve if they were not requesters, in the
+            order of their names.
     """
 
     approval: Approval
     agreed: tuple[str, ...]
     refused: tuple[str, ...]
     left: tuple[str, ...]
-    asking: tuple[str, ...] = ()
+    requesters: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
         """The number of further approvals needed. Who has two names is one of them."""
-        people = {meant_by(name) for name in self.agreed}
+        people = {person_key(name) for name in self.agreed}
         return max(self.approval.need - len(people), 0)
 
     @property
@@ -110,22 +110,22 @@ def release_approvals(
         A correction of a past release is approved only after it is requested, and never
         by its requester. Earlier refusals stay valid until withdrawn.
     """
-    asked = approvals_required(release, policy)
-    if not asked:
+    required = approvals_required(release, policy)
+    if not required:
         return ()
     requesters = [*actors, *state.waiting.requesters.get(release.content, ())]
-    said = state.approvals.get(("release", release.content), ())
+    votes = state.approvals.get(("release", release.content), ())
     correction = state.correction_of(release.id, release.content)
     if correction is not None:
-        before = [one for one in said if one.seq <= correction.seq]
+        before = [one for one in votes if one.seq <= correction.seq]
         last = {one.by: one for one in before if is_approved(one, policy)}
         refused = [one for one in last.values() if not one.approves]
-        said = (*refused, *said[len(before) :])
-        asked = tuple(replace(one, requester_may_approve=False) for one in asked)
+        votes = (*refused, *votes[len(before) :])
+        required = tuple(replace(one, requester_may_approve=False) for one in required)
     named = {**release.metadata, **release.labels}.get("requester")
     if named is not None:
         requesters.append(named)
-    return approval_states(asked, said, policy, requesters)
+    return approval_states(required, votes, policy, requesters)
 
 
 def policy_approvals(
@@ -142,36 +142,36 @@ def policy_approvals(
     """
     if policy.activation is None:
         return ()
-    said = state.approvals.get(("policy", successor), ())
+    votes = state.approvals.get(("policy", successor), ())
     # Approvals under an earlier policy were for another change.
     since = state.policy.seq if state.policy else 0
-    heard = [one for one in said if one.seq > since]
+    counted = [one for one in votes if one.seq > since]
     proposal = state.waiting.proposals.get(successor)
     requesters = actors if proposal is None else (*actors, proposal.by)
-    return approval_states([policy.activation], heard, policy, requesters)
+    return approval_states([policy.activation], counted, policy, requesters)
 
 
 def approval_states(
-    asked: Sequence[Approval],
-    said: Iterable[Agreement],
+    required: Sequence[Approval],
+    votes: Iterable[Agreement],
     policy: Policy,
     requesters: Iterable[str],
 ) -> tuple[ApprovalState, ...]:
     """Return the state of each approval.
 
     Args:
-        asked: The approvals that are needed.
-        said: The votes, oldest first.
+        required: The approvals that are needed.
+        votes: The votes, oldest first.
         policy: The policy: the people who have each role, and their keys.
         requesters: The requesters. They may refuse; their approval counts only where
             the policy allows it.
     """
     roles = policy.roles or {}
-    last = {one.by: one for one in said if is_approved(one, policy)}
-    asking = {meant_by(one) for one in requesters}
+    last = {one.by: one for one in votes if is_approved(one, policy)}
+    asking_people = {person_key(one) for one in requesters}
     people = {person for each in roles.values() for person in each}
-    own = frozenset(person for person in people if meant_by(person) in asking)
-    return tuple(_hearing(approval, last, roles, own) for approval in asked)
+    own = frozenset(person for person in people if person_key(person) in asking_people)
+    return tuple(_approval_state(approval, last, roles, own) for approval in required)
 
 
 def is_approved(one: Agreement, policy: Policy) -> bool:
@@ -187,14 +187,14 @@ def is_approved(one: Agreement, policy: Policy) -> bool:
     return not one.approves or pinned is None or one.key in pinned
 
 
-def _hearing(
+def _approval_state(
     approval: Approval,
     last: Mapping[str, Agreement],
     roles: Mapping[str, Sequence[str]],
     requesters: frozenset[str],
 ) -> ApprovalState:
     entitled = {one for role in approval.roles for one in roles.get(role, ())}
-    heard = {
+    counted = {
         person: last[person].approves
         for person in entitled & last.keys()
         if any(
@@ -203,8 +203,8 @@ def _hearing(
         )
     }
     may = entitled if approval.requester_may_approve else entitled - requesters
-    agreed = {person for person, approves in heard.items() if approves} & may
-    refused = {person for person, approves in heard.items() if not approves}
+    agreed = {person for person, approves in counted.items() if approves} & may
+    refused = {person for person, approves in counted.items() if not approves}
     return ApprovalState(
         approval,
         tuple(sorted(agreed)),
@@ -216,13 +216,13 @@ def _hearing(
 
 def _left(may: set[str], agreed: set[str]) -> tuple[str, ...]:
     """Return those who may still approve: not those who did under another name."""
-    known = {meant_by(name) for name in agreed}
-    return tuple(sorted(name for name in may if meant_by(name) not in known))
+    known = {person_key(name) for name in agreed}
+    return tuple(sorted(name for name in may if person_key(name) not in known))
 
 
-def approved_by(heard: Iterable[ApprovalState]) -> tuple[str, ...]:
+def approved_by(counted: Iterable[ApprovalState]) -> tuple[str, ...]:
     """Return the people whose agreement counts, in the order of their names."""
-    return tuple(sorted({person for one in heard for person in one.agreed}))
+    return tuple(sorted({person for one in counted for person in one.agreed}))
 
 
 def roles_of(person: str, policy: Policy) -> tuple[str, ...]:

@@ -24,7 +24,14 @@ from modicum.policy import CompiledPolicy, Rule, RuleSet
 from modicum.release import Part, Vocabulary
 from modicum.release.memo import Memo
 
-__all__ = ["Balances", "Charges", "ReservedRelease", "brought", "charges", "facts_of"]
+__all__ = [
+    "Balances",
+    "Charges",
+    "ReservedRelease",
+    "charges",
+    "facts_of",
+    "reserved_releases",
+]
 
 #: Maximum number of cached readings and charges.
 REMEMBERED_MAX = 10_000
@@ -44,7 +51,7 @@ class ReservedRelease(NamedTuple):
     counts: bool = True
 
 
-def brought(
+def reserved_releases(
     releases: Iterable[RecordedRelease], day: int = 0
 ) -> Iterator[ReservedRelease]:
     """Yield releases as if all were recorded on one day, and all count."""
@@ -197,13 +204,13 @@ class Balances:
         (found,) = self.charged(rule)
         return found[0]
 
-    def asked(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
+    def charges_of(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
         """Return the requests of a release to the rules over history, by unit."""
         last = self._last
         if last is None or last[0] is not release or last[1] != day:
             matched = self._matching.of(release).over_history
-            asked = self._asked(matched, self._families, release, day)
-            last = self._last = release, day, asked
+            charges = self._charges(matched, self._families, release, day)
+            last = self._last = release, day, charges
         return last[2]
 
     def uncovered(self, release: RecordedRelease) -> tuple[str, ...]:
@@ -237,7 +244,7 @@ class Balances:
             one.unit: Family(self._families[one.unit].space, self._segments_max)
             for one in matched
         }
-        return self._asked(matched, fresh, release, day)
+        return self._charges(matched, fresh, release, day)
 
     def charge(self, release: RecordedRelease, day: int = 0) -> None:
         """Charge a release to every cell that it touches.
@@ -246,8 +253,8 @@ class Balances:
             release: The release.
             day: The day of its event, as an ordinal.
         """
-        asked, self._last = self.asked(release, day), None
-        for family, inquiry in asked:
+        charges, self._last = self.charges_of(release, day), None
+        for family, inquiry in charges:
             family.charge(inquiry)
 
     def take_back(self, release: RecordedRelease, day: int = 0) -> None:
@@ -256,8 +263,8 @@ class Balances:
         Raises:
             InvariantError: If it was never charged.
         """
-        asked, self._last = self.asked(release, day), None
-        for family, inquiry in asked:
+        charges, self._last = self.charges_of(release, day), None
+        for family, inquiry in charges:
             family.take_back(inquiry)
 
     def note(self, release: RecordedRelease, day: int = 0) -> None:
@@ -273,7 +280,7 @@ class Balances:
             readings = [self._reading(one, unit, day) for one in release.mechanisms]
             family.note([region for one in readings for region in one.regions])
 
-    def _asked(
+    def _charges(
         self,
         matched: tuple[Matched, ...],
         families: dict[str, Family],
@@ -281,10 +288,10 @@ class Balances:
         day: int,
     ) -> tuple[Charges, ...]:
         found = []
-        for unit, asked in matched:
+        for unit, rules in matched:
             readings = [self._reading(one, unit, day) for one in release.mechanisms]
             family = families[unit]
-            found.append(Charges(family, family.inquiry(readings, asked)))
+            found.append(Charges(family, family.inquiry(readings, rules)))
         return tuple(found)
 
     def _reading(

@@ -66,7 +66,7 @@ class _Findings(NamedTuple):
         """Yield the numbers of the rules that deny."""
         return (self.charge.numbers[place] for place in np.flatnonzero(self.denying))
 
-    def told(
+    def rule_losses(
         self, compiled: CompiledPolicy, release: RecordedRelease
     ) -> Iterator[tuple[int, RuleLoss]]:
         """Yield the decision of each rule about the release, with its number."""
@@ -87,7 +87,7 @@ class _Findings(NamedTuple):
                     own_filter=own_filter,
                     filter_name=compiled.policy.filter_name,
                     report_delta=compiled.report_delta(rule.budget),
-                    cell=self.space.words(box),
+                    cell=self.space.text(box),
                     cells_denying=int(self.denying[place]),
                     share=share,
                     locked=self.locked.get(worst) if self.denying[place] else None,
@@ -99,7 +99,7 @@ class _Findings(NamedTuple):
 
 
 #: The fields of `_Findings` from `allowed` to `before`.
-_Said: TypeAlias = tuple[bool, Integers, Integers, Amounts]
+_Summary: TypeAlias = tuple[bool, Integers, Integers, Amounts]
 
 
 class Verdict:
@@ -131,13 +131,13 @@ class Verdict:
 
         First the rules for single releases, then those over history.
         """
-        told = [
+        numbered = [
             each
             for one in self._findings
-            for each in one.told(self._compiled, self._release)
+            for each in one.rule_losses(self._compiled, self._release)
         ]
-        told.sort(key=itemgetter(0))
-        return (*self._alone.losses, *(loss for _, loss in told))
+        numbered.sort(key=itemgetter(0))
+        return (*self._alone.losses, *(loss for _, loss in numbered))
 
     @cached_property
     def blocking(self) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdic
     """
     findings = tuple(
         _findings(balances, family, inquiry, charge)
-        for family, inquiry in balances.asked(release, day)
+        for family, inquiry in balances.charges_of(release, day)
         for charge in inquiry.charges
     )
     alone = remembered_alone(balances, release, day)
@@ -186,7 +186,7 @@ def undated(
     """Return the mechanisms that a rule charges to every period, as they name none."""
     vocabulary = compiled.policy.vocabulary
     static = vocabulary.population.static
-    asks = (rule.predicate, *rule.settings)
+    conditions = (rule.predicate, *rule.settings)
     return tuple(
         str(one.description.get("name", "?"))
         for one, facts in zip(
@@ -195,7 +195,7 @@ def undated(
         if space.charges_every_period(
             one.part, timeless=not static.isdisjoint(one.attributes)
         )
-        and all(holds(predicate, facts) for predicate in asks)
+        and all(holds(predicate, facts) for predicate in conditions)
     )
 
 
@@ -207,12 +207,12 @@ def _findings(
     overlay, then = inquiry.overlay, family.segments.then()
     unlocked = balances.unlocked.pieces(family.space, inquiry, then, charge.places)
     filters = [balances.filters(charge.numbers, one) for one in unlocked.shares]
-    said = None
+    findings = None
     if len(filters) == 1:
-        said = _at_a_glance(limits, filters[0], spent, charge)
-    if said is None:
-        said = _closely(limits, filters, spent, charge, unlocked.of_piece)
-    allowed, _, worst, _ = said
+        findings = _at_a_glance(limits, filters[0], spent, charge)
+    if findings is None:
+        findings = _closely(limits, filters, spent, charge, unlocked.of_piece)
+    allowed, _, worst, _ = findings
     locked = {
         place: balances.unlocked.locked(
             family.space, inquiry, then, int(charge.places[place])
@@ -220,12 +220,12 @@ def _findings(
         for place in (() if allowed else np.unique(worst).tolist())
         if not unlocked.at(place)
     }
-    return _Findings(charge, *said, family.space, overlay, then, unlocked, locked)
+    return _Findings(charge, *findings, family.space, overlay, then, unlocked, locked)
 
 
 def _at_a_glance(
     limits: Limits, filters: Integers, spent: Spent, charge: Charge
-) -> _Said | None:
+) -> _Summary | None:
     """Return the decisions if all rules plainly allow a release; else None.
 
     Most releases touch one cell of few rules, and all of these allow them.
@@ -245,7 +245,7 @@ def _closely(
     spent: Spent,
     charge: Charge,
     of_piece: Integers | None,
-) -> _Said:
+) -> _Summary:
     """Return the decisions of rules in every cell that a release touches."""
     alone = saturated(charge.alone)
     if of_piece is None:
@@ -277,7 +277,7 @@ def admits(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
     """
     return all(
         _findings(balances, family, inquiry, charge).allowed
-        for family, inquiry in balances.asked(release, day)
+        for family, inquiry in balances.charges_of(release, day)
         for charge in inquiry.charges
     )
 
@@ -294,7 +294,7 @@ def denied_on_top(
         release: The priced release.
         day: The day on which it is decided, as an ordinal.
     """
-    for family, inquiry in balances.asked(release, day):
+    for family, inquiry in balances.charges_of(release, day):
         for charge in inquiry.charges:
             charged = family.spent(inquiry, charge).charged()
             for rule, pieces in enumerate(charged):
@@ -309,7 +309,8 @@ def denied_on_top(
                 found = _findings(balances, family, inquiry, part)
                 if not found.allowed:
                     yield from (
-                        loss for _, loss in found.told(balances.compiled, release)
+                        loss
+                        for _, loss in found.rule_losses(balances.compiled, release)
                     )
 
 
@@ -329,7 +330,7 @@ def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLo
         own_filter=own_filter,
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
-        cell="" if box is None else space.words(box),
+        cell="" if box is None else space.text(box),
         cells_denying=denying,
     )
 
@@ -351,7 +352,7 @@ def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
     pruned = balances.unlocked.whole
     denied = (
         number
-        for family, inquiry in balances.asked(release, day)
+        for family, inquiry in balances.charges_of(release, day)
         for charge in inquiry.charges
         for number in _findings(balances, family, inquiry, charge).denied()
     )

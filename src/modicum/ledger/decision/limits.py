@@ -91,13 +91,13 @@ class Limits:
         If one coordinate suffices, it is the first one that could.
         """
         tops: Integers = np.full((len(caps), 2 * COORDINATES), _ANYTHING)
-        looked_at: Booleans = np.zeros(caps.shape, dtype=np.bool_)
-        looked_at[:, self._deciding] = self._all_hold[:, None]
-        looked_at[np.arange(len(caps)), self._first] = True
-        looked_at[:, DELTA] = True
-        tops[:, :COORDINATES][looked_at] = caps[looked_at]
+        considered: Booleans = np.zeros(caps.shape, dtype=np.bool_)
+        considered[:, self._deciding] = self._all_hold[:, None]
+        considered[np.arange(len(caps)), self._first] = True
+        considered[:, DELTA] = True
+        tops[:, :COORDINATES][considered] = caps[considered]
         # Nothing may be carried there: that would be an infinite sum.
-        tops[:, COORDINATES:][looked_at] = 0
+        tops[:, COORDINATES:][considered] = 0
         # Where no coordinate could suffice, delta alone does not.
         tops[~self._all_hold & (self._first == DELTA), DELTA] = NEVER
         tops[self._all_pass] = _ANYTHING

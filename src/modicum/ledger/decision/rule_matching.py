@@ -41,11 +41,11 @@ class Matched(NamedTuple):
 
     Attributes:
         unit: The unit.
-        asked: The rules, by their matching mechanisms.
+        rules: The rules, by their matching mechanisms.
     """
 
     unit: str
-    asked: tuple[MatchedRules, ...]
+    rules: tuple[MatchedRules, ...]
 
 
 class Matches(NamedTuple):
@@ -99,8 +99,8 @@ class Matching:
 
     def _key(self, release: RecordedRelease) -> object:
         """Return all that predicates may look at, but names."""
-        said = release.metadata
-        texts = [said.get(name) for name in self._texts] if said else ()
+        labels = release.metadata
+        texts = [labels.get(name) for name in self._texts] if labels else ()
         mechanisms = [self._mechanism_key(one) for one in release.mechanisms]
         return tuple(release.labels.items()), tuple(texts), *mechanisms
 
@@ -120,7 +120,7 @@ class Matching:
         covered = {
             place
             for unit in (*over_history, *alone)
-            for one in unit.asked
+            for one in unit.rules
             for place in one.about
         }
         uncovered = set(range(len(facts))) - covered
@@ -136,9 +136,12 @@ def _matched(rules: RuleSet, facts: tuple[Facts, ...]) -> tuple[Matched, ...]:
         found.setdefault(unit, {}).setdefault(about, []).append(number)
     return tuple(
         Matched(
-            unit, tuple(MatchedRules(one, tuple(each)) for one, each in asked.items())
+            unit,
+            tuple(
+                MatchedRules(one, tuple(each)) for one, each in by_mechanisms.items()
+            ),
         )
-        for unit, asked in found.items()
+        for unit, by_mechanisms in found.items()
     )
 
 
@@ -163,11 +166,11 @@ def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, .
     has, reads as the label's default. A former label that is open text now, or the
     reverse, is read as what it is now.
     """
-    said = {**release.metadata, **release.labels}
-    release_labels = _read_labels(Scope.RELEASE, said, vocabulary)
+    labels = {**release.metadata, **release.labels}
+    release_labels = _read_labels(Scope.RELEASE, labels, vocabulary)
     release_texts = {
         (Scope.RELEASE, "id"): release.id,
-        **{(Scope.RELEASE, key): said[key] for key in METADATA if key in said},
+        **{(Scope.RELEASE, key): labels[key] for key in METADATA if key in labels},
     }
     return tuple(
         Facts(

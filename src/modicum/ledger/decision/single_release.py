@@ -110,18 +110,18 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
 
 
 def _alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
-    asked = balances.single_release_costs(release, day)
-    said = dict(sorted(_alone_losses(balances.compiled, asked), key=itemgetter(0)))
-    rounded = (one.family.space.unit for one in asked if one.inquiry.overlay.rounded)
-    allowed = all(one.allowed for one in said.values())
-    return Alone(tuple(said), tuple(said.values()), tuple(rounded), allowed)
+    charges = balances.single_release_costs(release, day)
+    losses = dict(sorted(_alone_losses(balances.compiled, charges), key=itemgetter(0)))
+    rounded = (one.family.space.unit for one in charges if one.inquiry.overlay.rounded)
+    allowed = all(one.allowed for one in losses.values())
+    return Alone(tuple(losses), tuple(losses.values()), tuple(rounded), allowed)
 
 
 def _alone_losses(
-    compiled: CompiledPolicy, asked: Iterable[Charges]
+    compiled: CompiledPolicy, charges: Iterable[Charges]
 ) -> Iterator[tuple[int, RuleLoss]]:
     """Yield the decision of each single-release rule, and its number."""
-    for family, inquiry in asked:
+    for family, inquiry in charges:
         for charge in inquiry.charges:
             totals = charge.alone.totals()
             counts = Counter(totals)
@@ -129,7 +129,7 @@ def _alone_losses(
                 loss = by_itself(compiled, compiled.release_rules[number], counts)
                 piece = charge.places[totals.index(loss.alone)]
                 box = family.segments.then().box(inquiry.overlay, int(piece))
-                yield number, replace(loss, cell=family.space.words(box))
+                yield number, replace(loss, cell=family.space.text(box))
 
 
 def by_itself(

@@ -153,7 +153,7 @@ class Unlocked:
         everybody = self.of_unit(space.unit)
         if self._rotation is None or not space.grouped:
             return Shares((everybody,))
-        self._look_again()
+        self._recompute()
         overlay = inquiry.overlay
         touched = overlay.segments[places]
         of_segment = self._of_segments(then, touched, _groups_read(inquiry))
@@ -183,7 +183,7 @@ class Unlocked:
         """
         if not self.of_unit(space.unit):
             return Locked(unit=True)
-        self._look_again()
+        self._recompute()
         boxes = then.all_boxes(inquiry.overlay, place)
         found = self._groups.locked([box[-1] for box in boxes], _groups_read(inquiry))
         return found._replace(unnamed=_reads_all_groups(inquiry, place))
@@ -226,7 +226,7 @@ class Unlocked:
         millionths = opened.unlocked.get(unit) if opened else None
         return WHOLE if millionths is None else Fraction(millionths, MILLION)
 
-    def _look_again(self) -> None:
+    def _recompute(self) -> None:
         """Find the part of each group, if rounds or groups changed."""
         if self._revision == self._planning.revision or self._rotation is None:
             return

@@ -385,12 +385,12 @@ def _part(fields: Mapping[str, Any]) -> Part:
 
 def _neighbors(plain: Plain, units: Set[str]) -> dict[str, Relation]:
     neighbors = read_text_map(plain)
-    for unit, word in neighbors.items():
+    for unit, relation in neighbors.items():
         if unit not in units:
             message = f"a neighboring relation of `{unit}`, which has no loss"
             raise ValueError(message)
-        if word not in RELATIONS or word == "add-remove":
-            message = f"`{word}` is not a stored neighboring relation"
+        if relation not in RELATIONS or relation == "add-remove":
+            message = f"`{relation}` is not a stored neighboring relation"
             raise ValueError(message)
     if not neighbors:
         message = "the field `neighbors` is empty"

@@ -278,8 +278,8 @@ class Annotated(EventBody, frozen=True):
     @property
     def summary(self) -> str:
         """The subject of the remark, and its beginning."""
-        said = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
-        return f"{self.about}: {said}" if self.about else said
+        text = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
+        return f"{self.about}: {text}" if self.about else text
 
     @property
     def release_id(self) -> str:

@@ -173,9 +173,9 @@ def read_keys(plain: Plain) -> dict[str, tuple[str, ...]]:
     }
 
 
-def one_of(*words: str) -> Codec:
+def one_of(*choices: str) -> Codec:
     """Return the form of a field that has one of a few values."""
-    return Codec(str, partial(_read_word, words))
+    return Codec(str, partial(_read_choice, choices))
 
 
 def exactly(plain: Mapping[str, object], keys: Set[str]) -> None:
@@ -206,9 +206,9 @@ def _read_hex(digits: int, plain: Plain) -> str:
     return plain
 
 
-def _read_word(words: tuple[str, ...], plain: Plain) -> str:
-    if plain not in words:
-        raise _other_form(f"one of {', '.join(words)}")
+def _read_choice(choices: tuple[str, ...], plain: Plain) -> str:
+    if plain not in choices:
+        raise _other_form(f"one of {', '.join(choices)}")
     return read_text(plain)
 
 

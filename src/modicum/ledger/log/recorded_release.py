@@ -156,11 +156,11 @@ def difference(one: RecordedRelease, other: RecordedRelease) -> str:
     Returns:
         The first key that is not the same; empty if they differ in nothing else.
     """
-    pairs = zip_longest(_said(one), _said(other), fillvalue=("mechanisms", None))
+    pairs = zip_longest(_fields(one), _fields(other), fillvalue=("mechanisms", None))
     return next((mine[0] for mine, yours in pairs if mine != yours), "")
 
 
-def _said(release: RecordedRelease) -> Iterator[tuple[str, object]]:
+def _fields(release: RecordedRelease) -> Iterator[tuple[str, object]]:
     """Yield all properties of a release but its periods and losses, by key."""
     yield "release", release.id
     yield "labels", (release.given, {**release.labels})

@@ -85,8 +85,13 @@ class BundleReader:
         if next(self._members, None) is not None:
             raise broken("it contains extra data")
         counted = (ledger, seq, head, len(activations))
-        said = self.manifest
-        if counted != (said.ledger, said.entries, said.head, said.policies):
+        manifest = self.manifest
+        if counted != (
+            manifest.ledger,
+            manifest.entries,
+            manifest.head,
+            manifest.policies,
+        ):
             raise broken("its manifest does not agree with its records")
 
     def _checkpoints(self) -> tuple[Signed, ...]:
@@ -141,17 +146,19 @@ def _manifest(data: bytes) -> Manifest:
             "policies": int(policies),
         }:
             names = tuple(str(key) for key in keys)
-            said = Manifest(ledger, entries, head, pages, checkpoints, names, policies)
+            manifest = Manifest(
+                ledger, entries, head, pages, checkpoints, names, policies
+            )
         case _:
             raise broken("its manifest lacks a key")
     counts = (entries, pages, checkpoints, policies)
     if (
-        said.to_bytes() != data
+        manifest.to_bytes() != data
         or list(names) != sorted(set(names))
         or any(isinstance(count, bool) for count in counts)
     ):
         raise broken("its manifest is not in canonical form")
-    return said
+    return manifest
 
 
 class _Pages:

@@ -135,8 +135,8 @@ class Watch:
         if there.hash != claim.head:
             return f"entry {claim.seq} is not the one that it was signed for"
         if isinstance(claim, Receipt):
-            said = receipt_of(there, ledger=claim.ledger, at=claim.at, key=claim.key)
-            if said != claim:
+            receipt = receipt_of(there, ledger=claim.ledger, at=claim.at, key=claim.key)
+            if receipt != claim:
                 return f"entry {claim.seq} does not have the stated outcome"
         return ""
 

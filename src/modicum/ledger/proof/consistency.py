@@ -227,7 +227,7 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
         case PolicyActivated():
             return _ill_activated(body, event, policy, state)
         case ApprovalGiven() | ReleaseRequested() | PastRedescribed():
-            return _ill_said(body, event, policy, state)
+            return _malformed(body, event, policy, state)
         case RoundOpened() | GroupActivated() | GroupRetired():
             return _ill_opened(body, event, policy, state)
         case PlanCommitted():
@@ -257,7 +257,7 @@ def _unlocked_before(state: State) -> Iterable[str]:
     return opened.unlocked if opened else ()
 
 
-def _ill_said(
+def _malformed(
     body: ApprovalGiven | ReleaseRequested | PastRedescribed,
     event: Event,
     policy: Policy,
@@ -265,13 +265,13 @@ def _ill_said(
 ) -> str:
     if isinstance(body, PastRedescribed):
         known = state.correction_of(body.release.id, body.release.content)
-        said = state.approvals.get(("release", body.release.content), ())
+        votes = state.approvals.get(("release", body.release.content), ())
         if (
             event.actor in policy.keys
             and known
             and not any(
                 one.by == event.actor and one.approves and is_approved(one, policy)
-                for one in said
+                for one in votes
                 if one.seq > known.seq
             )
         ):
@@ -298,8 +298,8 @@ def _ill_said(
 def _ill_reserved(
     body: ReleaseReserved, event: Event, policy: Policy, state: State
 ) -> str:
-    heard = release_approvals(body.release, policy, state, event.actor)
-    found = _ill_approved(body, heard)
+    states = release_approvals(body.release, policy, state, event.actor)
+    found = _ill_approved(body, states)
     if found:
         return found
     called = f"release `{body.release.id}`"
@@ -316,13 +316,13 @@ def lasts(body: ReleaseReserved, event: Event) -> timedelta:
 
 
 def _ill_approved(
-    body: ReleaseReserved | PastRedescribed, heard: Sequence[ApprovalState]
+    body: ReleaseReserved | PastRedescribed, states: Sequence[ApprovalState]
 ) -> str:
     called = f"release `{body.release.id}`"
-    if not all(one.given_by_names for one in heard):
+    if not all(one.given_by_names for one in states):
         done = "reserved" if isinstance(body, ReleaseReserved) else "corrected"
         return f"{called} was {done} without approval"
-    if approved_by(heard) != body.approved_by:
+    if approved_by(states) != body.approved_by:
         return f"{called} names approvers who did not approve"
     return ""
 
@@ -330,8 +330,8 @@ def _ill_approved(
 def _ill_activated(
     body: PolicyActivated, event: Event, policy: Policy, state: State
 ) -> str:
-    heard = policy_approvals(body.digest, policy, state, event.actor)
-    if not all(one.given_by_names for one in heard):
+    states = policy_approvals(body.digest, policy, state, event.actor)
+    if not all(one.given_by_names for one in states):
         return f"policy `{body.name}` was activated without approval"
     if event.version > 1 and not body.reason.strip():
         return f"policy `{body.name}` replaced another without a reason"

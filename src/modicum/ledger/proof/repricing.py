@@ -150,7 +150,7 @@ class Repricing:
         if vocabulary is not self._vocabulary:
             self._vocabulary = vocabulary
             self._prices, self._right = PriceList(vocabulary), Memo(_RIGHT_MAX)
-        believed: UnpricedRelease | None = None
+        unverified: UnpricedRelease | None = None
         for one in release.mechanisms:
             if self._right.get(id(one)) is one:
                 continue
@@ -162,10 +162,10 @@ class Repricing:
                 raise wrong.found_as(seq, found) from wrong
             if not why:
                 self._right.keep(id(one), one)
-            elif believed is None:
-                believed = UnpricedRelease(seq, release.id, name, why)
-        if believed is not None:
-            self._note(believed)
+            elif unverified is None:
+                unverified = UnpricedRelease(seq, release.id, name, why)
+        if unverified is not None:
+            self._note(unverified)
 
     def _checked(
         self, one: RecordedMechanism, vocabulary: Vocabulary, version: int
@@ -181,10 +181,10 @@ class Repricing:
         try:
             priced = self._prices.losses(one.description, one.attributes, one.part)
         except InputError as error:
-            said = error.problems[0].message
+            reason = error.problems[0].message
             if version < _PRICED_SINCE:
-                return said
-            why = f"its description has no price ({said})"
+                return reason
+            why = f"its description has no price ({reason})"
             raise _WrongError(why) from error
         if isinstance(priced, UnknownDescription):
             if version < _PRICED_SINCE:

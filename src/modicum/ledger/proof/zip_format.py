@@ -181,8 +181,8 @@ def begins_like(start: bytes, name: str) -> bool:
     expected = Directory().add(name, b"")
     sums = range(14, 26)  # The sum and the two sizes.
     same = sum(
-        found == meant
-        for place, (found, meant) in enumerate(zip(start, expected, strict=False))
+        found == wanted
+        for place, (found, wanted) in enumerate(zip(start, expected, strict=False))
         if place not in sums
     )
     return same >= len(expected) - len(sums) - 3

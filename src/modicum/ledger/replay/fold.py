@@ -88,13 +88,13 @@ class Followed:
     ) -> None:
         self.balances = balances or Balances(compiled, planning=state.planning)
         policy = compiled.policy
-        self._retelling = PartMigration(
+        self._migration = PartMigration(
             state.policies, policy.vocabulary.population, policy.text
         )
         #: The reservations of each actor that are not started.
-        # Not by `self.told`: a reference cycle would keep a whole ledger until
+        # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.
-        self.holdings = Holdings(compiled, self._retelling.release, state)
+        self.holdings = Holdings(compiled, self._migration.release, state)
 
     @property
     def compiled(self) -> CompiledPolicy:
@@ -103,18 +103,18 @@ class Followed:
 
     def settle(self, change: LossChange) -> None:
         """Charge an added loss, release it, or replace another by it."""
-        release = self.told(change.release, change.seq)
+        release = self.migrated(change.release, change.seq)
         if change.instead_of is not None:
-            before = self.told(change.instead_of, change.seq)
+            before = self.migrated(change.instead_of, change.seq)
             self.balances.take_back(before, change.day)
         if change.taken_back:
             self.balances.take_back(release, change.day)
         else:
             self.balances.charge(release, change.day)
 
-    def told(self, release: RecordedRelease, seq: int) -> RecordedRelease:
+    def migrated(self, release: RecordedRelease, seq: int) -> RecordedRelease:
         """Return a release re-keyed to the policy, as it is charged."""
-        return self._retelling.release(release, seq)
+        return self._migration.release(release, seq)
 
 
 def followed_from(

@@ -70,11 +70,11 @@ class PartMigration:
             return release  # It used the present vocabulary.
         if all(one.part == EVERYTHING for one in release.mechanisms):
             return release
-        told = tuple(self._mechanism(one, seq) for one in release.mechanisms)
+        mechanisms = tuple(self._mechanism(one, seq) for one in release.mechanisms)
         return (
             release
-            if told == release.mechanisms
-            else structs.replace(release, mechanisms=told)
+            if mechanisms == release.mechanisms
+            else structs.replace(release, mechanisms=mechanisms)
         )
 
     def part(self, part: Part, seq: int) -> Part:

@@ -22,7 +22,7 @@ from modicum.ledger.state.state import State
 from modicum.policy import CompiledPolicy
 
 #: Returns the release of an entry, re-keyed to a policy.
-Told: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
+Migrate: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
 
 #: Maximum number of actors with cached balances; others are recomputed.
 _KEPT = 100
@@ -52,16 +52,18 @@ class Holdings:
 
     Args:
         compiled: The policy.
-        told: Returns a release re-keyed to the policy.
+        migrate: Returns a release re-keyed to the policy.
         state: The state at the head; its owner moves it on.
     """
 
-    def __init__(self, compiled: CompiledPolicy, told: Told, state: State) -> None:
+    def __init__(
+        self, compiled: CompiledPolicy, migrate: Migrate, state: State
+    ) -> None:
         self._compiled = compiled
-        self._told = told
+        self._migrate = migrate
         self._state = state
         self._part = _Part(WHOLE)
-        self._kept: OrderedDict[str, _Held] = OrderedDict()
+        self._cache: OrderedDict[str, _HeldBalances] = OrderedDict()
 
     def judged(
         self, actor: str, release: RecordedRelease, day: int, share: Fraction
@@ -78,8 +80,8 @@ class Holdings:
 
     def _of(self, actor: str) -> Balances:
         """Return the balances of an actor's present reservations."""
-        known = self._kept.pop(actor, None)
-        balances, charged = known or _Held(Balances(self._compiled), {})
+        known = self._cache.pop(actor, None)
+        balances, charged = known or _HeldBalances(Balances(self._compiled), {})
         held, state = self._state.holders.of(actor), self._state
         if not charged.keys() <= held:
             for gone in charged.keys() - held:
@@ -87,16 +89,16 @@ class Holdings:
         # Both are in the order of the log: missing ones are at the end.
         for new in islice(held, len(charged), None):
             standing = state.releases[new]
-            told = self._told(state.open[new], standing.seq)
-            balances.charge(told, standing.day)
-            charged[new] = told, standing.day
-        self._kept[actor] = _Held(balances, charged)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+            migrated = self._migrate(state.open[new], standing.seq)
+            balances.charge(migrated, standing.day)
+            charged[new] = migrated, standing.day
+        self._cache[actor] = _HeldBalances(balances, charged)
+        if len(self._cache) > _KEPT:
+            self._cache.popitem(last=False)
         return balances
 
 
-class _Held(NamedTuple):
+class _HeldBalances(NamedTuple):
     balances: Balances
     charged: dict[str, tuple[RecordedRelease, int]]
 

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from modicum.ledger.log.contracts import Contract, RawSignalTerms
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 
 class Agreement(Struct, frozen=True):
@@ -101,7 +101,7 @@ class Consents(Struct, frozen=True):
             if one.missing:
                 whom = _named(one.left) or "no owner is left"
                 return f"{one.missing} more must approve for `{one.data}`: {whom}"
-        agreed = {meant_by(name) for one in self.by_data for name in one.agreed}
+        agreed = {person_key(name) for one in self.by_data for name in one.agreed}
         if len(agreed) < self.people:
             return f"{self.people} people must approve, and {len(agreed)} did"
         return ""
@@ -115,7 +115,7 @@ class Consents(Struct, frozen=True):
     def attainable(self) -> bool:
         """Whether there are enough owners who may agree at all."""
         able = {
-            one.data: {meant_by(name) for name in (*one.agreed, *one.left)}
+            one.data: {person_key(name) for name in (*one.agreed, *one.left)}
             for one in self.by_data
         }
         people = {name for names in able.values() for name in names}
@@ -127,7 +127,7 @@ class Consents(Struct, frozen=True):
 def consents(
     contract: Contract,
     ownerships: Mapping[str, Ownership],
-    said: Iterable[Agreement] = (),
+    votes: Iterable[Agreement] = (),
     by: str | None = None,
 ) -> Consents:
     """Return the consents that a contract needs.
@@ -135,14 +135,14 @@ def consents(
     Args:
         contract: The contract.
         ownerships: The owners of each of its data sets.
-        said: The votes, oldest first; signatures were checked.
+        votes: The votes, oldest first; signatures were checked.
         by: The proposer; None if that was before version 5 of events, when a proposer
             counted among those who agree.
     """
-    words = list(said)
+    statements = list(votes)
     out = {contract.analyst, *contract.recipients, *([] if by is None else [by])}
     by_data = tuple(
-        consent(name, ownerships[name], words, out) for name in contract.data_sets
+        consent(name, ownerships[name], statements, out) for name in contract.data_sets
     )
     terms = contract.terms
     exactly = isinstance(terms, RawSignalTerms) and not terms.bins
@@ -150,23 +150,23 @@ def consents(
 
 
 def consent(
-    data: str, ownership: Ownership, said: Iterable[Agreement], out: Collection[str]
+    data: str, ownership: Ownership, votes: Iterable[Agreement], out: Collection[str]
 ) -> Consent:
     """Return the consent of the owners of one data set.
 
     Args:
         data: The data set.
         ownership: Its owners.
-        said: The votes, oldest first; signatures were checked.
+        votes: The votes, oldest first; signatures were checked.
         out: Those who do not count as approvers.
     """
     last = {
         one.by: one.approves
-        for one in said
+        for one in votes
         if ownership.is_owner(one.by) and _is_heard(one, ownership)
     }
-    people_out = {meant_by(one) for one in out}
-    may = {one for one in ownership.owners if meant_by(one) not in people_out}
+    people_out = {person_key(one) for one in out}
+    may = {one for one in ownership.owners if person_key(one) not in people_out}
     agreed = {one for one, approves in last.items() if approves} & may
     refused = {one for one, approves in last.items() if not approves}
     return Consent(

@@ -16,7 +16,7 @@ from modicum.ledger.log.contracts import (
 from modicum.ledger.state.consent import consents
 from modicum.ledger.state.datasets import DataSet, version_of
 from modicum.ledger.state.flow import Flow, proposer_out
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 #: Maximum number of recipients.
 RECIPIENTS_MAX: Final = 100
@@ -51,10 +51,10 @@ def ill_proposed(
             why = "was shredded" if version.shredded else "awaits its owners"
             return f"version {one.number} of `{one.id}` {why}"
     ownerships = {name: data[name].ownership for name in contract.data_sets}
-    asks = by == contract.analyst or any(
+    is_requester = by == contract.analyst or any(
         one.is_owner(by) for one in ownerships.values()
     )
-    if not asks:
+    if not is_requester:
         return f"`{by}` is neither its analyst nor an owner of its data"
     if contract.expires_at <= at:
         return f"it ended at {contract.expires_at}, before it was proposed"
@@ -153,30 +153,30 @@ def _too_many(
     limits: DataSet,
     here: Sequence[Flow],
 ) -> str:
-    theirs = [one for one in here if meant_by(one.by) == meant_by(by)]
+    theirs = [one for one in here if person_key(one.by) == person_key(by)]
     if sum(one.is_open(at) for one in theirs) >= limits.contracts_max:
         return (
             f"`{by}` already has {limits.contracts_max} open contracts on"
             f" `{name}`, the limit of its owners"
         )
     bits = _bits(contract)
-    for person in _told(contract) if bits else ():
-        counted = [one for one in here if person in _told(one.contract)]
-        told = sum(_bits(one.contract) for one in counted if one.counts_bits(at))
-        if told + bits > limits.bits_max:
+    for person in _recipients(contract) if bits else ():
+        counted = [one for one in here if person in _recipients(one.contract)]
+        spent = sum(_bits(one.contract) for one in counted if one.counts_bits(at))
+        if spent + bits > limits.bits_max:
             whose = f"`{person}` may receive {limits.bits_max} bits of `{name}` outside"
-            if person != meant_by(by):  # Bits disclosed to a person concern them.
+            if person != person_key(by):  # Bits disclosed to a person concern them.
                 return f"{whose} differential privacy, and this would exceed that"
             return (
-                f"{whose} differential privacy; {told} are disclosed or requested, and"
+                f"{whose} differential privacy; {spent} are disclosed or requested, and"
                 f" this would add {bits}"
             )
     return ""
 
 
-def _told(contract: Contract) -> list[str]:
+def _recipients(contract: Contract) -> list[str]:
     """Return those who learn from a contract's disclosure, in alphabetical order."""
-    return sorted({meant_by(one) for one in (contract.analyst, *contract.recipients)})
+    return sorted({person_key(one) for one in (contract.analyst, *contract.recipients)})
 
 
 def _bits(contract: Contract) -> int:

@@ -16,7 +16,7 @@ from modicum.ledger.log.contracts import Version
 from modicum.ledger.log.escrow_events import DataRegistered, DataShredded
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement, Consent, Ownership, consent
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 #: More owners than this never speak to each other.
@@ -103,12 +103,12 @@ class DataSet(DataSetTerms):
         """The number of the version that was registered last."""
         return max(self.versions)
 
-    def consent(self, version: Version, said: Iterable[Agreement]) -> Consent:
+    def consent(self, version: Version, votes: Iterable[Agreement]) -> Consent:
         """Return which owners agree to a version, beside who registered it."""
         known = self.versions[version.number]
         # It is not signed: of an owner with keys it is no agreement.
         first = Agreement(known.by, True, (OWNER,), known.seq)  # noqa: FBT003
-        return consent(version.id, self.ownership, [first, *said], ())
+        return consent(version.id, self.ownership, [first, *votes], ())
 
 
 def register(
@@ -155,12 +155,12 @@ def register(
             "another version was registered meanwhile: check again",
         )
     one = DataSet(ownership, body.contracts_max, body.bits_max)
-    kept = data.setdefault(body.id, one)
-    kept.versions[body.version] = DataVersion(
+    dataset = data.setdefault(body.id, one)
+    dataset.versions[body.version] = DataVersion(
         body.sealed, body.media, body.table, seq, by
     )
     if known is not None and in_version >= QUORUM_SINCE:
-        _look_again(kept, Version(body.id, body.version), ())
+        _check_again(dataset, Version(body.id, body.version), ())
 
 
 def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Version:
@@ -186,29 +186,29 @@ def waiting(data: Mapping[str, DataSet], identifier: str, content: str) -> Versi
     )
 
 
-def hear(
-    data: Mapping[str, DataSet], body: ApprovalGiven, said: Sequence[Agreement]
+def add_vote(
+    data: Mapping[str, DataSet], body: ApprovalGiven, votes: Sequence[Agreement]
 ) -> None:
     """Apply an owner's vote on a pending version.
 
     Args:
         data: The data sets.
         body: The vote.
-        said: The votes on it, oldest first, including this one as the last.
+        votes: The votes on it, oldest first, including this one as the last.
 
     Raises:
         ConflictError: If none waits, or they do not speak as an owner of it.
     """
-    version, last = waiting(data, body.id, body.content), said[-1]
+    version, last = waiting(data, body.id, body.content), votes[-1]
     known = data[version.id]
     if not known.ownership.is_owner(last.by) or last.roles != (OWNER,):
         raise _impossible(f"`{last.by}` is not an owner of the data set `{body.id}`")
-    _look_again(known, version, said)
+    _check_again(known, version, votes)
 
 
-def _look_again(known: DataSet, version: Version, said: Sequence[Agreement]) -> None:
+def _check_again(known: DataSet, version: Version, votes: Sequence[Agreement]) -> None:
     """Allow use of a version if enough of its owners agree and none refuses."""
-    found = known.consent(version, said)
+    found = known.consent(version, votes)
     known.versions[version.number] = replace(
         known.versions[version.number],
         agreed=not (found.missing or found.refused),
@@ -267,7 +267,7 @@ def version_of(data: Mapping[str, DataSet], version: Version) -> DataVersion:
 
 
 def _refuse_ill_owned(identifier: str, ownership: Ownership) -> None:
-    people = {meant_by(name) for name in ownership.owners}
+    people = {person_key(name) for name in ownership.owners}
     if len(people) != len(ownership.owners):
         raise _impossible(
             f"the data set `{identifier}` lists an owner twice",

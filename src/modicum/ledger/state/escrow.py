@@ -44,20 +44,20 @@ from modicum.ledger.state.flow import (
     to_release,
 )
 from modicum.ledger.state.lifecycle import Standing
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 
 class Around(Act):
     """The ledger state around an escrow event.
 
     Attributes:
-        said: The votes on contracts, by digest, oldest first.
+        votes: The votes on contracts, by digest, oldest first.
         started: The releases that who acts started just before, in one go.
         releases: The status of each release.
         disclosures: The ids of the disclosures that were recorded.
     """
 
-    said: Mapping[tuple[str, str], tuple[Agreement, ...]]
+    votes: Mapping[tuple[str, str], tuple[Agreement, ...]]
     started: Collection[str]
     releases: Mapping[str, Standing]
     disclosures: Collection[str]
@@ -125,17 +125,17 @@ class Escrow(Struct):
             )
         return known
 
-    def consents(self, flow: Flow, said: Iterable[Agreement]) -> Consents:
+    def consents(self, flow: Flow, votes: Iterable[Agreement]) -> Consents:
         """Return the consents that a contract needs.
 
         Args:
             flow: The contract.
-            said: The votes on it, oldest first.
+            votes: The votes on it, oldest first.
         """
         ownerships = {
             name: self.data[name].ownership for name in flow.contract.data_sets
         }
-        return consents(flow.contract, ownerships, said, flow.proposer_out)
+        return consents(flow.contract, ownerships, votes, flow.proposer_out)
 
     def refuse_proposal(
         self,
@@ -168,13 +168,13 @@ class Escrow(Struct):
         if found:
             raise _refused(contract.id, found)
 
-    def hear(self, contract: str, named: str, said: Agreement, at: str) -> None:
+    def check_vote(self, contract: str, named: str, vote: Agreement, at: str) -> None:
         """Refuse an invalid vote on a contract; changes nothing.
 
         Args:
             contract: The digest of the contract.
             named: The contract's id in the vote.
-            said: The vote.
+            vote: The vote.
             at: When.
 
         Raises:
@@ -186,16 +186,16 @@ class Escrow(Struct):
         if named != flow.contract.id:
             raise not_permitted(flow, "it was recorded under another id")
         owners = [self.data[name].ownership for name in flow.contract.data_sets]
-        if not any(one.is_owner(said.by) for one in owners):
-            raise not_permitted(flow, f"`{said.by}` owns none of its data")
-        if said.roles != (OWNER,):
-            raise not_permitted(flow, f"`{said.by}` is not an owner")
-        if said.approves and flow.withdrawn:
+        if not any(one.is_owner(vote.by) for one in owners):
+            raise not_permitted(flow, f"`{vote.by}` owns none of its data")
+        if vote.roles != (OWNER,):
+            raise not_permitted(flow, f"`{vote.by}` is not an owner")
+        if vote.approves and flow.withdrawn:
             raise not_permitted(flow, "it was withdrawn")
-        if said.approves and at >= flow.contract.expires_at:
+        if vote.approves and at >= flow.contract.expires_at:
             raise not_permitted(flow, f"it ended at {flow.contract.expires_at}")
 
-    def look_at_disclosure(self, body: DisclosureRecorded, by: str) -> None:
+    def check_disclosure(self, body: DisclosureRecorded, by: str) -> None:
         """Refuse a disclosure of a score whose text differs from its contract.
 
         Args:
@@ -227,8 +227,8 @@ class Escrow(Struct):
         flow = self.flow(body.contract)
         one = flow.contract
         # Its bits count for its recipients, too, in whatever contract.
-        theirs = {meant_by(who) for who in (flow.by, one.analyst, *one.recipients)}
-        if meant_by(around.by) not in theirs:
+        theirs = {person_key(who) for who in (flow.by, one.analyst, *one.recipients)}
+        if person_key(around.by) not in theirs:
             raise not_permitted(
                 flow, f"`{around.by}` is neither its requester nor a recipient"
             )
@@ -306,7 +306,7 @@ def _refused(identifier: str, why: str) -> ConflictError:
 
 
 def _words(contract: str, around: Around) -> tuple[Agreement, ...]:
-    return around.said.get(("contract", contract), ())
+    return around.votes.get(("contract", contract), ())
 
 
 def escrow_to_plain(escrow: Escrow) -> dict[str, Plain]:

@@ -104,9 +104,9 @@ class Pending(Struct):
             raise _impossible(f"release `{one.id}` is already requested")
         self.requests.pop(one.id, None)
         self.requests[one.id] = Request(one.id, one.content, body.policy, by, at, seq)
-        asked = self.requesters.get(one.content, ())
-        if by not in asked:
-            self.requesters[one.content] = (*asked, by)
+        requesters = self.requesters.get(one.content, ())
+        if by not in requesters:
+            self.requesters[one.content] = (*requesters, by)
 
     def held_by_another(self, release: str, content: str, by: str) -> Request | None:
         """Return the request that prevents an actor from submitting a release.
@@ -148,7 +148,7 @@ class Pending(Struct):
             raise requested_by_another(known)
         del self.requests[body.release]
 
-    def brought_in(self, release: str) -> None:
+    def end(self, release: str) -> None:
         """End the request for an id that was submitted: it is in use from now on."""
         self.requests.pop(release, None)
 

@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 
 from modicum.core.canonical import Plain, encode
 from modicum.ledger.state.lifecycle import ReleaseStatus, Standing
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 _STATUSES = tuple(ReleaseStatus)
 _NUMBERS = {status: number for number, status in enumerate(_STATUSES)}
@@ -78,7 +78,7 @@ class Standings(Mapping[str, Standing]):
             if _STATUSES[self._statuses[place]].counts and place not in due
         ]
 
-    def bring_in(self, standing: Standing) -> None:
+    def add(self, standing: Standing) -> None:
         """Add a release whose id is free.
 
         Raises:
@@ -239,7 +239,7 @@ class Holders:
 
     def add(self, release: str, actor: str) -> None:
         """Record a reservation of an actor."""
-        self.by[release] = actor = meant_by(actor)
+        self.by[release] = actor = person_key(actor)
         if self._of is not None:
             self._of.setdefault(actor, {})[release] = None
 
@@ -258,4 +258,4 @@ class Holders:
             self._of = {}
             for release, one in self.by.items():
                 self._of.setdefault(one, {})[release] = None
-        return self._of.get(meant_by(actor), {}).keys()
+        return self._of.get(person_key(actor), {}).keys()

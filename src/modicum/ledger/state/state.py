@@ -36,7 +36,7 @@ from modicum.ledger.log.events import (
 )
 from modicum.ledger.log.recorded_release import RecordedRelease, difference
 from modicum.ledger.state.consent import Agreement
-from modicum.ledger.state.datasets import hear
+from modicum.ledger.state.datasets import add_vote
 from modicum.ledger.state.escrow import (
     Around,
     Escrow,
@@ -54,7 +54,7 @@ from modicum.ledger.state.lifecycle import (
 from modicum.ledger.state.pending import Pending, Request
 from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Planning
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 
 class ActivePolicy(PolicyText, frozen=True):
@@ -256,8 +256,8 @@ class State(Struct):
             "policies": [_policy_to_plain(one) for one in self.policies],
             "denials": self.denials,
             "approvals": [
-                [*about, [_agreement_to_plain(one) for one in said]]
-                for about, said in self.approvals.items()
+                [*about, [_agreement_to_plain(one) for one in votes]]
+                for about, votes in self.approvals.items()
             ],
             "annotations": self.annotations,
             "disclosures": dict(self.disclosures),
@@ -295,9 +295,9 @@ class State(Struct):
             approvals={
                 (subject, content): tuple(
                     Agreement(by, approves, tuple(roles), seq, key)
-                    for by, approves, roles, seq, key in said
+                    for by, approves, roles, seq, key in votes
                 )
-                for subject, content, said in plain["approvals"]
+                for subject, content, votes in plain["approvals"]
             },
             redescribed={
                 one: tuple(seqs) for one, *seqs in plain.get("redescribed", ())
@@ -314,7 +314,7 @@ class State(Struct):
     def _live(self, body: ReleaseBody, event: Event, seq: int) -> LossChange | None:
         match body:
             case ReleaseReserved() | PastRecorded():
-                return self._bring_in(body, event, seq)
+                return self._record(body, event, seq)
             case PastRedescribed():
                 return self._redescribe(body, event.actor, seq)
             case ReleaseDenied():
@@ -328,7 +328,7 @@ class State(Struct):
             case PolicyActivated():
                 self._activate(body, seq)
             case ApprovalGiven():
-                self._hear(body, event, seq)
+                self._add_vote(body, event, seq)
             case Annotated():
                 self.annotations += 1
             case DisclosureRecorded():
@@ -336,7 +336,7 @@ class State(Struct):
             case _:
                 self._wait(body, event, seq)
 
-    def _bring_in(
+    def _record(
         self, body: ReleaseReserved | PastRecorded, event: Event, seq: int
     ) -> LossChange:
         release = body.release
@@ -347,13 +347,13 @@ class State(Struct):
             status, expires_at = ReleaseStatus.RESERVED, body.expires_at
         else:
             status, expires_at = ReleaseStatus.RECORDED, ""
-        self.releases.bring_in(
+        self.releases.add(
             Standing(release.id, release.content, status, expires_at, seq, day)
         )
         if status is ReleaseStatus.RESERVED:
             self.open[release.id] = release
             self.holders.add(release.id, event.actor)
-        self.waiting.brought_in(release.id)
+        self.waiting.end(release.id)
         return LossChange(release, seq, day)
 
     def _move(
@@ -379,15 +379,15 @@ class State(Struct):
             raise unknown_release(now.id)
         if standing.status is not ReleaseStatus.RECORDED:
             raise not_correctable(standing)
-        asked = self.correction_of(now.id, now.content)
-        if asked is None or asked.policy != body.policy:
+        correction = self.correction_of(now.id, now.content)
+        if correction is None or correction.policy != body.policy:
             raise _impossible(f"nobody has requested this correction of `{now.id}`")
         if (before.id, before.content) != (now.id, standing.content):
             raise _impossible(f"`{now.id}` had a different description")
         other = difference(before, now)
         if other:
             raise _impossible(f"the correction of `{now.id}` changes `{other}`")
-        if meant_by(actor) in map(meant_by, self.waiting.requesters[now.content]):
+        if person_key(actor) in map(person_key, self.waiting.requesters[now.content]):
             raise _impossible(f"`{actor}` requested the correction, and approves it")
         self.releases.redescribe(now.id, now.content)
         self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
@@ -405,10 +405,10 @@ class State(Struct):
     def _disclose(self, body: DisclosureRecorded, by: str, seq: int) -> None:
         if body.id in self.disclosures:
             raise _disclosed_before(body.id, self.disclosures[body.id])
-        self.escrow.look_at_disclosure(body, by)
+        self.escrow.check_disclosure(body, by)
         self.disclosures[body.id] = seq
 
-    def _hear(self, body: ApprovalGiven, event: Event, seq: int) -> None:
+    def _add_vote(self, body: ApprovalGiven, event: Event, seq: int) -> None:
         from modicum.ledger.log.approval_statement import is_genuine
 
         actor = event.actor
@@ -417,13 +417,13 @@ class State(Struct):
         if not is_genuine(body, actor, self.policy.digest if self.policy else ""):
             raise _impossible("its signature does not match its contents and key")
         about = (body.subject, body.content)
-        said = Agreement(actor, body.approves, body.roles, seq, body.key)
+        vote = Agreement(actor, body.approves, body.roles, seq, body.key)
         if body.subject == "contract":
-            self.escrow.hear(body.content, body.id, said, event.at)
-        words = (*self.approvals.get(about, ()), said)
+            self.escrow.check_vote(body.content, body.id, vote, event.at)
+        votes = (*self.approvals.get(about, ()), vote)
         if body.subject == "data":
-            hear(self.escrow.data, body, words)
-        self.approvals[about] = words
+            add_vote(self.escrow.data, body, votes)
+        self.approvals[about] = votes
 
     def _around(self, event: Event, seq: int) -> Around:
         return Around(
@@ -431,7 +431,7 @@ class State(Struct):
             at=event.at,
             seq=seq,
             version=event.version,
-            said=self.approvals,
+            votes=self.approvals,
             started=self.just_started.by(event),
             releases=self.releases,
             disclosures=self.disclosures,

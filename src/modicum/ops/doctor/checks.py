@@ -93,8 +93,8 @@ def _check_tables(store: MaintainedStore, kind: str) -> Finding:
             raise
         return of_error("store", error)
     facts: dict[str, Fact] = {"kind": kind, "tables": stored, "current": current}
-    says = f"{store.name}, tables of version {stored}"
+    message = f"{store.name}, tables of version {stored}"
     if stored != current:
-        says += f"; {current} is current"
-        return Finding("store", Status.WARN, says, "run  modicum db upgrade", facts)
-    return Finding("store", Status.OK, says, facts=facts)
+        message += f"; {current} is current"
+        return Finding("store", Status.WARN, message, "run  modicum db upgrade", facts)
+    return Finding("store", Status.OK, message, facts=facts)

@@ -45,7 +45,7 @@ class Finding:
     Attributes:
         check: Its name.
         status: Its outcome.
-        says: The finding, in one line.
+        message: The finding, in one line.
         remedy: The remedy; empty if none.
         facts: The shareable facts.
         is_broken: Whether the ledger contradicts itself or is damaged.
@@ -53,7 +53,7 @@ class Finding:
 
     check: str
     status: Status
-    says: str
+    message: str
     remedy: str = ""
     facts: Mapping[str, Fact] = field(default_factory=dict)
     is_broken: bool = False
@@ -64,7 +64,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return {**self.to_facts(), "says": self.says, "remedy": self.remedy}
+        return {**self.to_facts(), "says": self.message, "remedy": self.remedy}
 
     def to_facts(self) -> dict[str, object]:
         """Return the shareable facts."""
@@ -83,7 +83,7 @@ def is_harmless(fact: Fact) -> bool:
     return fact in WORDS or bool(is_version)
 
 
-def known_word(text: str) -> str:
+def known_name(text: str) -> str:
     """Return a text if a fact may have it, else `other`."""
     return text if is_harmless(text) else "other"
 

@@ -65,14 +65,14 @@ def check_log(
 
 def _check_length(state: State) -> Finding:
     releases = len(state.releases)
-    says = f"{state.seq} entries, {releases} releases, {state.denials} denials"
+    message = f"{state.seq} entries, {releases} releases, {state.denials} denials"
     facts = {
         "entries": state.seq,
         "releases": releases,
         "denials": state.denials,
         "policies": len(state.policies),
     }
-    return Finding("entries", Status.OK, says, facts=facts)
+    return Finding("entries", Status.OK, message, facts=facts)
 
 
 def _check_chain(
@@ -84,9 +84,9 @@ def _check_chain(
 ) -> Finding:
     if deep:
         report = verify_ledger(opened.ledger, Trust(), on_entry=on_entry).report
-        says = f"{report.entries} entries, {report.decisions} decisions agree"
+        message = f"{report.entries} entries, {report.decisions} decisions agree"
         facts = {"read": report.entries, "decisions": report.decisions}
-        return Finding("chain", Status.OK, says, facts=facts)
+        return Finding("chain", Status.OK, message, facts=facts)
     seq, head, at = max(0, state.seq - LAST), GENESIS, ""
     before = opened.store.record(seq) if seq else None
     if before is not None:
@@ -100,10 +100,10 @@ def _check_chain(
         at, read = event.at, read + 1
     facts = {"read": read, "falling_times": falls}
     if falls:
-        says = f"{falls} of the last {read} entries are older than the entry"
-        return Finding("chain", Status.WARN, f"{says} before them", facts=facts)
-    says = f"the last {read} entries are in order"
-    return Finding("chain", Status.OK, says, facts=facts)
+        message = f"{falls} of the last {read} entries are older than the entry"
+        return Finding("chain", Status.WARN, f"{message} before them", facts=facts)
+    message = f"the last {read} entries are in order"
+    return Finding("chain", Status.OK, message, facts=facts)
 
 
 def _check_last(state: State, now: str) -> Finding:
@@ -114,33 +114,33 @@ def _check_last(state: State, now: str) -> Finding:
     facts = {"seconds_ago": ahead}
     remedy = "set the clock, for example with NTP"
     if ahead > YEARS_MAX * _YEAR_SECONDS:
-        says = f"it is from {state.at[:10]}, but the clock shows {now[:10]}"
-        return Finding("last entry", Status.FAIL, says, remedy, facts)
+        message = f"it is from {state.at[:10]}, but the clock shows {now[:10]}"
+        return Finding("last entry", Status.FAIL, message, remedy, facts)
     if ahead < -_APART_SECONDS:
-        says = (
+        message = (
             f"it is {-ahead} seconds ahead of the clock; until then, new entries get"
             " its time"
         )
-        return Finding("last entry", Status.WARN, says, remedy, facts)
+        return Finding("last entry", Status.WARN, message, remedy, facts)
     return Finding("last entry", Status.OK, f"{state.at[:19]}Z", facts=facts)
 
 
 def _check_policy(workspace: Workspace) -> Finding:
     if workspace.state().policy is None:
-        says, remedy = "none is active", "modicum init --policy policy.yaml"
-        return Finding("policy", Status.WARN, says, remedy)
+        message, remedy = "none is active", "modicum init --policy policy.yaml"
+        return Finding("policy", Status.WARN, message, remedy)
     try:
         compiled = workspace.policy()
     except ModicumError as error:
         return of_error("policy", error)
     rules, warnings = len(compiled.rules), len(compiled.warnings)
     facts = {"rules": rules, "warnings": warnings}
-    says = f"`{compiled.policy.name}`, {rules} rules"
+    message = f"`{compiled.policy.name}`, {rules} rules"
     if warnings:
-        says += f", {warnings} warnings: {compiled.warnings[0].message}"
+        message += f", {warnings} warnings: {compiled.warnings[0].message}"
         remedy = "run  modicum policy lint  on its file"
-        return Finding("policy", Status.WARN, says, remedy, facts)
-    return Finding("policy", Status.OK, says, facts=facts)
+        return Finding("policy", Status.WARN, message, remedy, facts)
+    return Finding("policy", Status.OK, message, facts=facts)
 
 
 def _check_reservations(opened: Opened, state: State) -> Finding:
@@ -160,11 +160,11 @@ def _check_reservations(opened: Opened, state: State) -> Finding:
     )
     facts = {"reserved": len(state.open), "old": len(forgotten), "started": started}
     if forgotten:
-        says = f"{len(forgotten)} are older than a day, such as `{forgotten[0]}`"
+        message = f"{len(forgotten)} are older than a day, such as `{forgotten[0]}`"
         remedy = "start them, or cancel them with  modicum release cancel"
-        return Finding("reservations", Status.WARN, says, remedy, facts)
-    says = f"{len(state.open)} open, {started} started"
-    return Finding("reservations", Status.OK, says, facts=facts)
+        return Finding("reservations", Status.WARN, message, remedy, facts)
+    message = f"{len(state.open)} open, {started} started"
+    return Finding("reservations", Status.OK, message, facts=facts)
 
 
 def _check_requests(state: State) -> Finding:
@@ -177,8 +177,8 @@ def _check_requests(state: State) -> Finding:
         if content not in (policies if kind == "policy" else releases)
     ]
     facts = {"waiting": len(waiting)}
-    says = f"{len(waiting)} have votes and are not submitted"
-    return Finding("requests", Status.OK, says, facts=facts)
+    message = f"{len(waiting)} have votes and are not submitted"
+    return Finding("requests", Status.OK, message, facts=facts)
 
 
 def _check_pending(state: State, now: str) -> Finding:
@@ -192,12 +192,12 @@ def _check_pending(state: State, now: str) -> Finding:
         "proposals": len(proposals),
         "oldest_seconds": oldest,
     }
-    says = f"{len(requests)} requests and {len(proposals)} proposals await approval"
+    message = f"{len(requests)} requests and {len(proposals)} proposals await approval"
     if oldest > OVERLOOKED_SECONDS:
-        says += f", the oldest for {oldest // (24 * 60 * 60)} days"
+        message += f", the oldest for {oldest // (24 * 60 * 60)} days"
         remedy = "modicum request list , and  modicum policy proposals"
-        return Finding("pending", Status.WARN, says, remedy, facts)
-    return Finding("pending", Status.OK, says, facts=facts)
+        return Finding("pending", Status.WARN, message, remedy, facts)
+    return Finding("pending", Status.OK, message, facts=facts)
 
 
 def _check_snapshot(store: Store, state: State) -> Finding:
@@ -206,13 +206,13 @@ def _check_snapshot(store: Store, state: State) -> Finding:
     behind = state.seq - (found.state.seq if found else 0)
     facts = {"is_there": data is not None, "entries_behind": behind}
     if data is not None and found is None:
-        says = "it is damaged or from another version, and ignored"
+        message = "it is damaged or from another version, and ignored"
         remedy = "nothing: the next one replaces it"
-        return Finding("snapshot", Status.WARN, says, remedy, facts)
+        return Finding("snapshot", Status.WARN, message, remedy, facts)
     if behind > 2 * SNAPSHOT_EVERY:
-        says = f"a start reads {behind} entries"
+        message = f"a start reads {behind} entries"
         remedy = "check that the ledger's user may write the snapshot"
-        return Finding("snapshot", Status.WARN, says, remedy, facts)
+        return Finding("snapshot", Status.WARN, message, remedy, facts)
     return Finding(
         "snapshot", Status.OK, f"a start reads {behind} entries", facts=facts
     )

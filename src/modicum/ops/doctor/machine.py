@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from modicum.api.ports.storage import Clock
-from modicum.ops.doctor.findings import Finding, Status, known_word
+from modicum.ops.doctor.findings import Finding, Status, known_name
 
 #: The requirements in the package's metadata.
 _REQUIREMENT = re.compile(
@@ -71,14 +71,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 def check_python() -> Finding:
     """Return the Python version and the platform."""
     version = platform.python_version()
-    says = f"Python {version} on {sys.platform}, {platform.machine()}"
+    message = f"Python {version} on {sys.platform}, {platform.machine()}"
     facts = {
-        "python": known_word(version),
-        "system": known_word(sys.platform),
-        "machine": known_word(platform.machine()),
-        "modicum": known_word(metadata.version("modicum")),
+        "python": known_name(version),
+        "system": known_name(sys.platform),
+        "machine": known_name(platform.machine()),
+        "modicum": known_name(metadata.version("modicum")),
     }
-    return Finding("python", Status.OK, says, facts=facts)
+    return Finding("python", Status.OK, message, facts=facts)
 
 
 def check_libraries(needed: Iterable[Requirement]) -> Iterator[Finding]:
@@ -98,7 +98,7 @@ def _checked(
     """Return whether the libraries of an extra are there."""
     versions = {one.name: installed(one.name) for one in libraries}
     facts = {
-        name: None if version is None else known_word(version)
+        name: None if version is None else known_name(version)
         for name, version in versions.items()
     }
     name = f"extra {extra}" if extra else "libraries"
@@ -127,8 +127,8 @@ def check_clock(clock: Clock) -> Finding:
     """Return whether the clock runs forward."""
     first, second = clock.now(), clock.now()
     if second < first:
-        says = f"the clock went backwards, from {first} to {second}"
+        message = f"the clock went backwards, from {first} to {second}"
         return Finding(
-            "clock", Status.FAIL, says, "set the clock, for example with NTP"
+            "clock", Status.FAIL, message, "set the clock, for example with NTP"
         )
     return Finding("clock", Status.OK, f"{second[:19]}Z")

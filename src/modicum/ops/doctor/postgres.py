@@ -10,7 +10,7 @@ from psycopg import Connection, errors
 from psycopg.conninfo import make_conninfo
 
 from modicum.core.errors import ModicumError
-from modicum.ops.doctor.findings import Finding, Status, known_word, of_error
+from modicum.ops.doctor.findings import Finding, Status, known_name, of_error
 from modicum.storage.postgres_errors import translated
 from modicum.storage.postgres_tables import Statements
 from modicum.storage.postgres_url import Address, parse_address
@@ -36,30 +36,30 @@ def _connected(address: Address) -> Connection[Any]:
 
 
 def _check_settings(connection: Connection[Any]) -> Finding:
-    asked = ", ".join(f"current_setting('{name}')" for name in _SETTINGS)
-    row = connection.execute(f"SELECT {asked}".encode()).fetchone()
+    columns = ", ".join(f"current_setting('{name}')" for name in _SETTINGS)
+    row = connection.execute(f"SELECT {columns}".encode()).fetchone()
     found = dict(zip(_SETTINGS, row or (), strict=True))
     version = found.pop("server_version").split()[0]
-    facts = {name: known_word(value) for name, value in found.items()}
-    facts["version"] = known_word(version)
+    facts = {name: known_name(value) for name, value in found.items()}
+    facts["version"] = known_name(version)
     risky = [name for name in ("fsync", "full_page_writes") if found[name] != "on"]
     if risky:
-        says = f"{' and '.join(risky)} off: acknowledged writes may be lost"
+        message = f"{' and '.join(risky)} off: acknowledged writes may be lost"
         remedy = f"set  {risky[0]} = on  in postgresql.conf"
-        return Finding("server", Status.FAIL, says, remedy, facts)
+        return Finding("server", Status.FAIL, message, remedy, facts)
     # Turns set synchronous_commit themselves, whatever the server's default is.
-    says = f"PostgreSQL {version}; acknowledged writes are durable"
-    return Finding("server", Status.OK, says, facts=facts)
+    message = f"PostgreSQL {version}; acknowledged writes are durable"
+    return Finding("server", Status.OK, message, facts=facts)
 
 
 def _check_turn(address: Address, connection: Connection[Any]) -> Finding:
     try:
         with translated(address):
-            Statements(address, WAIT_SECONDS).begin_turn(connection)
+            Statements(address, WAIT_SECONDS).start_turn(connection)
     except ModicumError as error:
         if isinstance(error.__cause__, errors.InsufficientPrivilege):
-            says = "this role may only read the ledger"
-            return Finding("turn", Status.WARN, says, facts={"may_write": False})
+            message = "this role may only read the ledger"
+            return Finding("turn", Status.WARN, message, facts={"may_write": False})
         return of_error("turn", error)
     finally:
         connection.execute("ROLLBACK")

@@ -40,5 +40,5 @@ def _checked(box: Sandbox) -> Finding:
             "; ".join(one.help for one in error.problems if one.help),
             {"usable": False, "code": error.problems[0].code.value},
         )
-    says = "available; it passed its self-test"
-    return Finding(name, Status.OK, says, facts={"usable": True})
+    message = "available; it passed its self-test"
+    return Finding(name, Status.OK, message, facts={"usable": True})

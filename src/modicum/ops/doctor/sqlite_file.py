@@ -32,20 +32,20 @@ def check_file(ledger: str) -> Iterator[Finding]:
 def _check_turn(path: Path) -> Finding:
     name = "turn"
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-        says = "this user may only read the ledger"
-        return Finding(name, Status.WARN, says, facts={"may_write": False})
+        message = "this user may only read the ledger"
+        return Finding(name, Status.WARN, message, facts={"may_write": False})
     locks = [Path(f"{path}{suffix}") for suffix in (".lock", ".queue")]
     if not all(one.exists() for one in locks) and path.stat().st_uid != os.geteuid():
         # Made by this user, the ledger's owner could perhaps not open them.
-        says = "not tested: the ledger belongs to another user"
-        return Finding(name, Status.WARN, says, "run this as its owner")
+        message = "not tested: the ledger belongs to another user"
+        return Finding(name, Status.WARN, message, "run this as its owner")
     try:
         with SqliteLock(path, WAIT_SECONDS).writing():
             return Finding(name, Status.OK, "available", facts={"may_write": True})
     except TurnTimeoutError:
-        says = f"others kept it for {WAIT_SECONDS:g} seconds"
+        message = f"others kept it for {WAIT_SECONDS:g} seconds"
         return Finding(
-            name, Status.FAIL, says, "find the process that holds the ledger's .lock"
+            name, Status.FAIL, message, "find the process that holds the ledger's .lock"
         )
     except OSError as error:
         reason = (error.strerror or "it is not available").lower()
@@ -57,14 +57,14 @@ def _check_room(path: Path) -> Finding:
     disk = os.statvfs(path.parent)
     free = disk.f_bavail * disk.f_frsize
     size = path.stat().st_size
-    says = f"{free // 2**20} MiB are free, the ledger takes {size // 2**20}"
+    message = f"{free // 2**20} MiB are free, the ledger takes {size // 2**20}"
     facts = {"free_mib": free // 2**20, "ledger_mib": size // 2**20}
     remedy = "free some space: writes that cannot be stored are refused"
     if free < _ROOM_LEAST:
-        return Finding("disk", Status.FAIL, says, remedy, facts)
+        return Finding("disk", Status.FAIL, message, remedy, facts)
     if free < max(_ROOM_LOW, size):
-        return Finding("disk", Status.WARN, says, remedy, facts)
-    return Finding("disk", Status.OK, says, facts=facts)
+        return Finding("disk", Status.WARN, message, remedy, facts)
+    return Finding("disk", Status.OK, message, facts=facts)
 
 
 def _check_rights(path: Path) -> Finding:
@@ -78,13 +78,13 @@ def _check_rights(path: Path) -> Finding:
     facts = {"others_may_write": is_written, "others_may_read": is_read}
     remedy = f"chmod o-rw {path.name}*"
     if is_written:
-        says = "every user of this machine may write the ledger"
-        return Finding("permissions", Status.FAIL, says, remedy, facts)
+        message = "every user of this machine may write the ledger"
+        return Finding("permissions", Status.FAIL, message, remedy, facts)
     if is_read:
-        says = "every user of this machine may read the ledger"
-        return Finding("permissions", Status.WARN, says, remedy, facts)
-    says = "other users may not read the ledger"
-    return Finding("permissions", Status.OK, says, facts=facts)
+        message = "every user of this machine may read the ledger"
+        return Finding("permissions", Status.WARN, message, remedy, facts)
+    message = "other users may not read the ledger"
+    return Finding("permissions", Status.OK, message, facts=facts)
 
 
 def _check_keys(folder: Path) -> Finding:
@@ -92,13 +92,15 @@ def _check_keys(folder: Path) -> Finding:
     loose = [one.name for one in keys if one.stat().st_mode & 0o077]
     facts = {"private_keys": len(keys), "readable_by_others": len(loose)}
     if loose:
-        says = f"others may read the private key {loose[0]}"
+        message = f"others may read the private key {loose[0]}"
         remedy = (
             f"chmod 600 {loose[0]}  , and create a new key: this one may be compromised"
         )
-        return Finding("keys", Status.FAIL, says, remedy, facts)
-    says = f"{len(keys)} private keys next to the ledger, readable only by their owner"
-    return Finding("keys", Status.OK, says, facts=facts)
+        return Finding("keys", Status.FAIL, message, remedy, facts)
+    message = (
+        f"{len(keys)} private keys next to the ledger, readable only by their owner"
+    )
+    return Finding("keys", Status.OK, message, facts=facts)
 
 
 def _is_private_key(path: Path) -> bool:

@@ -105,13 +105,13 @@ class QueryRisk:
     Attributes:
         contract: The contract of the query; empty for none.
         data: The version of its data.
-        asked: The query.
+        risky: The query.
         unseen: Its risk on empty data.
     """
 
     contract: str
     data: Version
-    asked: RiskyQuery
+    risky: RiskyQuery
     unseen: Risk
 
     def choose(self, tau: Number) -> Choice:
@@ -126,20 +126,20 @@ class QueryRisk:
         """
         if choice.epsilon is None:
             return None
-        return self.asked.loss_at(self.unseen.noise, choice.epsilon)
+        return self.risky.loss_at(self.unseen.noise, choice.epsilon)
 
     def fits(self, choice: Choice) -> bool:
         """Return whether the query loses no more than was chosen."""
         most = self.loss_at(choice)
-        return most is not None and self.asked.query.asked.loss <= most
+        return most is not None and self.risky.query.request.loss <= most
 
     def file_at(self, choice: Choice) -> str:
         """Return the query file with the chosen loss; empty for none."""
         loss = self.loss_at(choice)
         if loss is None:
             return ""
-        path = ("query", "loss", self.asked.unit.name, self.asked.measure)
-        return release_text(with_number(written(self.asked.query.file), path, loss))
+        path = ("query", "loss", self.risky.unit.name, self.risky.measure)
+        return release_text(with_number(written(self.risky.query.file), path, loss))
 
     def to_dict(self, choice: Choice) -> dict[str, Any]:
         """Return the documented JSON form; it is public."""
@@ -147,11 +147,11 @@ class QueryRisk:
         found: dict[str, Any] = schema.plain(
             escrow.QueryRisk(
                 contract=self.contract or None,
-                query=self.asked.query.heading.id,
+                query=self.risky.query.heading.id,
                 data=escrow.Version(id=self.data.id, version=self.data.number),
-                unit=self.asked.unit.name,
-                measure=self.asked.measure,
-                asked=number_spelled(self.asked.query.asked.loss),
+                unit=self.risky.unit.name,
+                measure=self.risky.measure,
+                asked=number_spelled(self.risky.query.request.loss),
                 loss=None if loss is None else number_spelled(loss),
                 fits=self.fits(choice),
                 note=DISCRETE,
@@ -161,7 +161,7 @@ class QueryRisk:
         return found
 
     def __repr__(self) -> str:
-        return f"<QueryRisk of {self.asked.query.heading.id}: no row was read>"
+        return f"<QueryRisk of {self.risky.query.heading.id}: no row was read>"
 
 
 def contract_risk(
@@ -326,7 +326,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
         UsageError: If there is no vault.
         VerificationError: If the sealed content was changed.
     """
-    one = asked.asked
+    one = asked.risky
     with ws.escrow.own_rows([asked.data]) as rows:
         source = {one.table: rows[asked.data.id]}
         with open_engine("duckdb", source, EngineOptions(spills=False)) as engine:
@@ -349,11 +349,11 @@ def _influence(asked: QueryRisk, everybody: Exact, found: Exact) -> Influence:
 
 
 def _of_kinds(asked: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influence:
-    step = asked.asked.step
+    step = asked.risky.step
     flat = [float(number * step) for one in kinds for number in one]
     starts = list(accumulate(map(len, kinds), initial=0))
     return Influence(
-        asked.asked.query.compiled.groups,
+        asked.risky.query.compiled.groups,
         np.array(flat, dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(list(kinds.values()), dtype=np.int64),

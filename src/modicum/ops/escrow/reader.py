@@ -74,8 +74,8 @@ class Done(msgspec.Struct, tag="done"):
     results: dict[str, str]
 
 
-Told: TypeAlias = Ready | Unwrap | Wrap | Score | Done | Failed
-_decoder: Final = msgspec.json.Decoder(Told)
+Message: TypeAlias = Ready | Unwrap | Wrap | Score | Done | Failed
+_decoder: Final = msgspec.json.Decoder(Message)
 
 
 class Reader:
@@ -127,22 +127,22 @@ class Reader:
     def begin(self, job: object) -> None:
         """Let it open its inputs, and check them."""
         self._send((os.getpid(), job))
-        told, _ = self._next(self._still)
-        check(isinstance(told, Ready), "work yields once all is open")
+        message, _ = self._next(self._still)
+        check(isinstance(message, Ready), "work yields once all is open")
 
     def finish(self, run: int, scorer: Scorer | None = None) -> Mapping[str, str]:
         """Let it continue, and return what it sealed."""
         answer: object = run
         while True:
             self._send(answer)
-            told, job = self._next()
-            if isinstance(told, Done):
-                return told.results
+            message, job = self._next()
+            if isinstance(message, Done):
+                return message.results
             if scorer is None:
                 if job is not None:
                     os.close(job)
                 raise _gone()
-            if isinstance(told, Score):
+            if isinstance(message, Score):
                 file = None if job is None else os.fdopen(job, "rb", buffering=0)
                 answer = scorer.turn.score_job(scorer.program, file, scorer.limits)
             else:
@@ -151,27 +151,27 @@ class Reader:
 
     # --- inside ---
 
-    def _next(self, still: Still = lambda: None) -> tuple[Told, int | None]:
+    def _next(self, still: Still = lambda: None) -> tuple[Message, int | None]:
         """Return its next message other than requests for keys."""
         while True:
             while not select.select([self._own], [], [], _SECONDS)[0]:
                 still()
-            told, handle = self._heard()
-            if isinstance(told, Failed):
-                raise told.error()
-            if not isinstance(told, Unwrap | Wrap):
-                return told, handle
-            self._send(self._key(told))
+            message, handle = self._received()
+            if isinstance(message, Failed):
+                raise message.error()
+            if not isinstance(message, Unwrap | Wrap):
+                return message, handle
+            self._send(self._key(message))
 
-    def _key(self, told: Unwrap | Wrap) -> bytes | Wrapped:
-        context = Context(told.id, told.digest)
-        if isinstance(told, Wrap):
-            return self._keys.wrap(told.key, context)
-        if told.id not in self._opens:
+    def _key(self, message: Unwrap | Wrap) -> bytes | Wrapped:
+        context = Context(message.id, message.digest)
+        if isinstance(message, Wrap):
+            return self._keys.wrap(message.key, context)
+        if message.id not in self._opens:
             raise _gone()
-        return self._keys.unwrap(Wrapped(told.key_id, told.wrapped), context)
+        return self._keys.unwrap(Wrapped(message.key_id, message.wrapped), context)
 
-    def _heard(self) -> tuple[Told, int | None]:
+    def _received(self) -> tuple[Message, int | None]:
         handles: list[int] = []
         try:
             text, handles, _, _ = socket.recv_fds(self._own, LENGTH_BYTES, 1)
@@ -180,8 +180,8 @@ class Reader:
             length = int.from_bytes(text, "big")
             if len(text) < LENGTH_BYTES or length > _BYTES_MAX:
                 raise _gone()
-            told = _decoder.decode(received(self._own, length))
-            if handles and not isinstance(told, Score):
+            message = _decoder.decode(received(self._own, length))
+            if handles and not isinstance(message, Score):
                 raise _gone()
         except BaseException as error:
             for handle in handles:  # It leads to exact answers.
@@ -190,7 +190,7 @@ class Reader:
             if isinstance(error, wrong):
                 raise _gone() from None
             raise
-        return told, handles[0] if handles else None
+        return message, handles[0] if handles else None
 
     def _send(self, what: object) -> None:
         body = pickle.dumps(what)

@@ -20,9 +20,9 @@ from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
 from modicum.ops.escrow.reader import (
     LENGTH_BYTES,
     Done,
+    Message,
     Ready,
     Score,
-    Told,
     Unwrap,
     Wrap,
     received,
@@ -40,26 +40,28 @@ def main(handle: int) -> None:
     own = _Parent(socket.socket(fileno=handle))
     try:
         forbid_core_dumps()
-        own.tell(_worked(own))
+        own.send(_worked(own))
     except ModicumError as error:
-        own.tell(failed(error, error.problems))
+        own.send(failed(error, error.problems))
     except BaseException as error:  # noqa: BLE001 - it may quote rows
-        own.tell(_unforeseen(type(error).__name__))
+        own.send(_unforeseen(type(error).__name__))
 
 
 def _worked(own: _Parent) -> Done:
-    parent, (folder, work, given) = own.heard()
+    parent, (folder, work, given) = own.receive()
     _end_with(parent)
-    place = EscrowPlace(Path(folder), _AskedKeys(own))
-    begun: Work = _called(work, EscrowEquipment(place), given)
-    asked = next(begun)
+    place = EscrowPlace(Path(folder), _ParentKeys(own))
+    generator: Work = _called(work, EscrowEquipment(place), given)
+    request = next(generator)
     while True:
-        if asked is None:
-            own.tell(Ready())
+        if request is None:
+            own.send(Ready())
         else:
-            own.tell(Score(), job_of(asked.program, asked.tables, asked.reference))
+            own.send(
+                Score(), job_of(request.program, request.tables, request.reference)
+            )
         try:
-            asked = begun.send(own.heard())
+            request = generator.send(own.receive())
         except StopIteration as end:
             return Done(dict(end.value))
 
@@ -86,14 +88,14 @@ class _Parent:
     def __init__(self, own: socket.socket) -> None:
         self._own = own
 
-    def heard(self) -> Any:
+    def receive(self) -> Any:
         """Return its next message."""
         length = int.from_bytes(received(self._own, LENGTH_BYTES), "big")
         return pickle.loads(received(self._own, length))  # noqa: S301 - its own
 
-    def tell(self, told: Told, job: Any = None) -> None:
+    def send(self, message: Message, job: Any = None) -> None:
         """Send it a message, and a program's input."""
-        body = msgspec.json.encode(told)
+        body = msgspec.json.encode(message)
         head = len(body).to_bytes(LENGTH_BYTES, "big")
         if job is None:
             self._own.sendall(head + body)
@@ -103,7 +105,7 @@ class _Parent:
         self._own.sendall(body)
 
 
-class _AskedKeys:
+class _ParentKeys:
     """Requests for keys of the vault. It implements the port `KeyProvider`.
 
     Args:
@@ -119,14 +121,14 @@ class _AskedKeys:
 
     def wrap(self, data_key: bytes, context: Context) -> Wrapped:
         """Return a data key, wrapped."""
-        self._own.tell(Wrap(data_key, context.id, context.digest))
-        found: Wrapped = self._own.heard()
+        self._own.send(Wrap(data_key, context.id, context.digest))
+        found: Wrapped = self._own.receive()
         return found
 
     def unwrap(self, wrapped: Wrapped, context: Context) -> bytes:
         """Return a data key."""
-        self._own.tell(Unwrap(wrapped.data, wrapped.key_id, context.id, context.digest))
-        found: bytes = self._own.heard()
+        self._own.send(Unwrap(wrapped.data, wrapped.key_id, context.id, context.digest))
+        found: bytes = self._own.receive()
         return found
 
     def rewrap(self, wrapped: Wrapped, context: Context) -> Wrapped:

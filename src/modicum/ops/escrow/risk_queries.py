@@ -55,12 +55,12 @@ class RiskyQuery:
     @property
     def measure(self) -> str:
         """The measure of its loss: `eps` or `rho`."""
-        return "eps" if self.query.asked.noise == "laplace" else "rho"
+        return "eps" if self.query.request.noise == "laplace" else "rho"
 
     @property
     def question(self) -> Question:
         """The query, read by those who look at rows without noise."""
-        declared = self.query.asked.tables.by_name[self.table].columns
+        declared = self.query.request.tables.by_name[self.table].columns
         return read_question(self.sql, {self.table: tuple(declared)}, self.unit.id)
 
     @property
@@ -120,7 +120,7 @@ class RiskyQuery:
 
     @property
     def _by_person(self) -> ExactPlan:
-        plan, tables = self.query.compiled.plan, self.query.asked.tables
+        plan, tables = self.query.compiled.plan, self.query.request.tables
         key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
         query = structs.replace(plan.query, keys=(key,))
         return structs.replace(
@@ -130,34 +130,34 @@ class RiskyQuery:
 
 def risky(query: QueryFile) -> RiskyQuery:
     """Return a query whose indicators are known."""
-    name = query.asked.unit
+    name = query.request.unit
     for reason, remedy in _obstacles(query):
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,
                 f"no epsilon is chosen by risk for the query `{query.heading.id}`:"
                 f" {reason}",
-                query.asked.mark,
+                query.request.mark,
                 help=remedy,
             )
         )
     (line,) = query.compiled.lines
-    (table,) = query.asked.query.tables
+    (table,) = query.request.query.tables
     step, column = Fraction(1), line.statistic.column
     if line.statistic.kind == "total":
         assert column is not None  # A sum is one of a column.
-        step = column_of(column, query.asked.tables).step
+        step = column_of(column, query.request.tables).step
     return RiskyQuery(query, table, query.compiled.plan.units[name], line, step)
 
 
 def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, compiled = query.asked, query.compiled
-    if len(asked.query.tables) > 1:
+    request, compiled = query.request, query.compiled
+    if len(request.query.tables) > 1:
         yield (
             "it joins tables, and the table of the people is unknown",
             "use a query of one table",
         )
-    if asked.sampling is not None:
+    if request.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
     if compiled.selection is not None:
         yield (
@@ -169,16 +169,16 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
     yield from _of_unit(query)
     statistic = compiled.lines[0].statistic
     column = None if statistic.column is None else statistic.column.column
-    if statistic.kind == "distinct" and column != compiled.plan.units[asked.unit].id:
+    if statistic.kind == "distinct" and column != compiled.plan.units[request.unit].id:
         yield "which values count for one person depends on others", _ONE
     if statistic.kind not in {"rows", "total", "distinct"}:
         yield "it is read from a tree of counts", _ONE
 
 
 def _of_unit(query: QueryFile) -> Iterator[tuple[str, str]]:
-    asked, compiled = query.asked, query.compiled
-    unit, table = compiled.plan.units[asked.unit], asked.query.tables[0]
-    column = asked.tables.by_name[table].columns.get(unit.id)
+    request, compiled = query.request, query.compiled
+    unit, table = compiled.plan.units[request.unit], request.query.tables[0]
+    column = request.tables.by_name[table].columns.get(unit.id)
     if unit.period is not None:
         yield (
             f"its loss is per `{unit.name}`, and the indicators compare people",

@@ -68,10 +68,10 @@ def sql_query(
     """
     compiled = _compiled(policy)
     vocabulary = compiled.policy.vocabulary
-    asked = {key: value for key, value in fields.items() if key in QUERY_KEYS}
+    fields_of_query = {key: value for key, value in fields.items() if key in QUERY_KEYS}
     heading = {key: value for key, value in fields.items() if key not in QUERY_KEYS}
     place = {"tables": str(tables)} if isinstance(tables, str | Path) else {}
-    query = {**place, "sql": sql, **asked}
+    query = {**place, "sql": sql, **fields_of_query}
     node = from_python({"release": release, **heading, "query": query})
     declared = _declared(tables, vocabulary)
     return read_query_file(node, declared, vocabulary, compiled.policy.digest)

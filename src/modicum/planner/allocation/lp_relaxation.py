@@ -72,8 +72,8 @@ class Knapsacks:
         """Return the same with some of the requests, and the rows that bind them."""
         entries = kept[self.column]
         rows = len(self.capacity)
-        asked = np.bincount(self.row[entries], self.share[entries], rows)
-        binds = asked > 1
+        demands = np.bincount(self.row[entries], self.share[entries], rows)
+        binds = demands > 1
         entries &= binds[self.row]
         return Knapsacks(
             requests=self.requests[kept],
@@ -189,5 +189,5 @@ def _held(
     coordinate = favored[np.searchsorted(pairs, wanted)]
     open_ = np.take_along_axis(found.left, coordinate[:, None], axis=1)[:, 0] > 0
     # In each coordinate of a binding row, demand exceeds the remainder.
-    room = np.where(found.left > 0, found.left / np.maximum(found.asked, 1), -1)
+    room = np.where(found.left > 0, found.left / np.maximum(found.demands, 1), -1)
     return np.where(open_, coordinate, room.argmax(axis=1))

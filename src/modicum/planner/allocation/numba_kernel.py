@@ -104,10 +104,10 @@ class NumbaEngine:
 
         So requests cannot be chosen for how their marks cancel out.
         """
-        asked = hashlib.sha256()
+        digest = hashlib.sha256()
         for one in (*self._runs, alive):
-            asked.update(one.tobytes())
-        return np.uint64(int.from_bytes(asked.digest()[:8], "little"))
+            digest.update(one.tobytes())
+        return np.uint64(int.from_bytes(digest.digest()[:8], "little"))
 
     def _moves(self, counts: Booleans) -> Moves:
         first, start, stop = self._runs

@@ -71,8 +71,8 @@ class NumpyEngine:
         )[1]
         asked_for = np.asarray(there.any(axis=1))
         segment, place = segments(signature.reshape(-1), asked_for)
-        asked = there @ self._costs[alive]
-        passing = asked[self._place_of_row] <= problem.left
+        demand = there @ self._costs[alive]
+        passing = demand[self._place_of_row] <= problem.left
         contested_row = ~np.asarray(passing.any(axis=1))
         at = segment[self._place_of_row]
         rows = np.flatnonzero(at >= 0)

@@ -30,7 +30,7 @@ class Narrowed:
         row: (k,) which rows of the problem, ascending.
         place: (k,) the places of these rows.
         left: (k, a) the remainder; -1 where nothing passes.
-        asked: (k, a) the total cost of all requests there.
+        demands: (k, a) the total cost of all requests there.
         stretch: (k,) on which stretch each row lies, ascending.
         starts: (runs,) the first stretch of each run of a request.
         stops: (runs,) the stretch after the last.
@@ -42,7 +42,7 @@ class Narrowed:
     row: Integers
     place: Integers
     left: Integers
-    asked: Integers
+    demands: Integers
     stretch: Integers
     starts: Integers
     stops: Integers
@@ -55,7 +55,7 @@ class Narrowed:
             row=self.row[kept],
             place=self.place[kept],
             left=self.left[kept],
-            asked=self.asked[kept],
+            demands=self.demands[kept],
             stretch=self.stretch[kept],
         )
 
@@ -76,10 +76,10 @@ def narrowed(problem: Problem, alive: Booleans) -> Narrowed:
     costs = problem.clamped()
     owner = np.repeat(np.arange(problem.requests), np.diff(problem.run_first))
     runs = alive[owner]
-    asked = _summed(problem, costs[owner], runs)
+    demands = _summed(problem, costs[owner], runs)
     anybody = _summed(problem, np.ones((len(owner), 1), np.int64), runs)[:, 0] > 0
     place = np.repeat(np.arange(problem.places), np.diff(problem.row_first))
-    fails = (asked[place] > problem.left).all(axis=1)
+    fails = (demands[place] > problem.left).all(axis=1)
     row = np.flatnonzero(fails & anybody[place])
     place = place[row]
     competing = _competing(problem, owner, runs, place)
@@ -94,7 +94,7 @@ def narrowed(problem: Problem, alive: Booleans) -> Narrowed:
         row=row,
         place=place,
         left=np.maximum(problem.left[row], -1),
-        asked=asked[place],
+        demands=demands[place],
         stretch=stretch[place],
         starts=stretch[starts],
         stops=stretch[stops],

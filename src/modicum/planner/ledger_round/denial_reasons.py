@@ -65,16 +65,16 @@ def obstacles(
         raise _not_rejected(request)
     accepted = np.isin(numbers, planned.accepted)
     found = explaining.why_not(planned.problem, accepted, own, most=most)
-    return tuple(_told(planned, one) for one in found)
+    return tuple(_obstacle(planned, one) for one in found)
 
 
-def _told(planned: RoundPlan, one: explaining.Obstacle) -> Obstacle:
+def _obstacle(planned: RoundPlan, one: explaining.Obstacle) -> Obstacle:
     found, compiled = planned.round, planned.round.compiled
     a = _decisive(one)
     _, index = found.coordinates[a]
     return Obstacle(
         rule=compiled.rules.rule_id(one.line),
-        cell=found.cell_words(one.place),
+        cell=found.cell_text(one.place),
         coordinate=coordinate_name(index),
         before=one.before[a],
         left=one.left[a],

@@ -93,12 +93,12 @@ def plan_round(
     batch = found.numbers[chosen].tolist()
     # Each once: a repeated attempt fits no better.
     tried = dict.fromkeys([*batch, *order])
-    told = _told(tried, means.on_step)
-    accepted = _accepted(balances.copied(dumped), requests, told, day)
+    numbers = _with_progress(tried, means.on_step)
+    accepted = _accepted(balances.copied(dumped), requests, numbers, day)
     return RoundPlan(tuple(requests), tuple(accepted), found)
 
 
-def _told(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:
+def _with_progress(numbers: Collection[int], on_step: OnStep) -> Iterator[int]:
     """Yield the requests to decide, reporting progress before each."""
     for done, number in enumerate(numbers):
         on_step(_CHOSEN + (1 - _CHOSEN) * done / len(numbers))

@@ -72,50 +72,52 @@ class RuleRows:
 
 
 def limiting_rows(
-    balances: Balances, asked: UnitDemands, requests: int
+    balances: Balances, demands: UnitDemands, requests: int
 ) -> Iterator[RuleRows]:
     """Yield the rows of every rule of a unit that has some.
 
     Args:
         balances: The charges, with the segments of the requests cut.
-        asked: The demands of the requests.
+        demands: The demands of the requests.
         requests: The number of requests.
 
     Raises:
         InputError: If a limit is so large that sums are no 64-bit integers.
     """
-    cells = _Cells(balances, asked, requests)
-    for asks, rules in asked.by_rules():
-        yield from cells.rows(asks, rules)
+    cells = _Cells(balances, demands, requests)
+    for rule_demands, rules in demands.by_rules():
+        yield from cells.rows(rule_demands, rules)
 
 
 class _Cells:
     """The cells of one unit that requests cover."""
 
-    def __init__(self, balances: Balances, asked: UnitDemands, requests: int) -> None:
+    def __init__(self, balances: Balances, demands: UnitDemands, requests: int) -> None:
         self._balances = balances
-        self._asked = asked
+        self._demands = demands
         #: Costs and limits above this are cut down to just above it, and to it.
         self._room = (SUM_MAX - 1) // (requests + 1) - 1
-        self._demand = asked.demand()
-        self._order = _order(asked)
-        family, then = asked.family, asked.then
+        self._demand = demands.demand()
+        self._order = _order(demands)
+        family, then = demands.family, demands.then
         everybody = ReleaseCosts(family.segments.everywhere(1), ())
         self._shares = balances.unlocked.pieces(
             family.space, everybody, then, np.arange(family.segments.count)
         )
 
-    def rows(self, asks: list[RuleDemand], rules: list[int]) -> Iterator[RuleRows]:
+    def rows(
+        self, rule_demands: list[RuleDemand], rules: list[int]
+    ) -> Iterator[RuleRows]:
         """Yield the rows of rules with identical demands."""
-        count = self._asked.family.segments.count
-        together = np.zeros((count, len(self._asked.coordinates)), np.int64)
-        meets = np.zeros((len(asks), count), np.bool_)
-        for line, ask in enumerate(asks):
-            together[ask.segments] += np.minimum(ask.costs, self._room + 1)
-            meets[line, ask.segments] = True
+        count = self._demands.family.segments.count
+        together = np.zeros((count, len(self._demands.coordinates)), np.int64)
+        meets = np.zeros((len(rule_demands), count), np.bool_)
+        for line, demand in enumerate(rule_demands):
+            together[demand.segments] += np.minimum(demand.costs, self._room + 1)
+            meets[line, demand.segments] = True
         touched = np.flatnonzero(meets.any(axis=0))
         segments = self._order[np.isin(self._order, touched)]
-        owner = np.array([ask.request for ask in asks])
+        owner = np.array([demand.request for demand in rule_demands])
         for rule in rules:
             caps = self._caps(rule, segments)
             left = self._left(caps, self._spent(rule, segments))
@@ -142,7 +144,7 @@ class _Cells:
         own = filter_of(self._balances.compiled, rule)
         by_share = np.array(
             [
-                _clauses(own.unlocked(share), self._asked.coordinates)
+                _clauses(own.unlocked(share), self._demands.coordinates)
                 for share in self._shares.shares
             ],
             dtype=np.int64,
@@ -153,7 +155,7 @@ class _Cells:
 
     def _spent(self, rule: int, segments: Integers) -> Spent:
         """Return the charges of a rule's cells."""
-        family = self._asked.family
+        family = self._demands.family
         one = (rule,)
         charge = Charge(one, family.rows(one), segments, nothing(0), everywhere=False)
         overlay = family.segments.everywhere(1)
@@ -161,7 +163,7 @@ class _Cells:
 
     def _left(self, caps: Integers, spent: Spent) -> Integers:
         """Return the remainder, by cell, clause and coordinate."""
-        coordinates, sums = self._asked.coordinates, spent.sums
+        coordinates, sums = self._demands.coordinates, spent.sums
         left: Integers = (
             caps - sums.units(spent.lines[0][:, None], coordinates)[:, None]
         )
@@ -177,9 +179,9 @@ class _Cells:
         return np.minimum(left, self._room)
 
 
-def _fail(asked: Integers, left: Integers) -> Booleans:
+def _fail(demands: Integers, left: Integers) -> Booleans:
     """Return, by cell and clause, whether every coordinate has less than requested."""
-    return np.asarray((asked > left).all(axis=2))
+    return np.asarray((demands > left).all(axis=2))
 
 
 def _clauses(own: Filter, coordinates: Integers) -> list[list[int]]:
@@ -193,12 +195,12 @@ def _clauses(own: Filter, coordinates: Integers) -> list[list[int]]:
     ]
 
 
-def _order(asked: UnitDemands) -> Integers:
+def _order(demands: UnitDemands) -> Integers:
     """Return the segments such that those whose boxes are close together are close."""
-    then = asked.then
+    then = demands.then
     lows = then.ends[:, :, 0]
     if not lows.shape[1]:
-        return np.arange(asked.family.segments.count)
+        return np.arange(demands.family.segments.count)
     by_place = then.owner[np.lexsort(lows.T[::-1])]
     _, first = np.unique(by_place, return_index=True)
     return by_place[np.sort(first)]
@@ -231,7 +233,7 @@ class RoundProblem:
             others cost more at some place than they will be charged there, never less.
         coordinates: By coordinate of the problem, its unit and that of the ledger.
         segments: (p,) the segment of each place.
-        asked: The demands of the requests, by unit.
+        demands: The demands of the requests, by unit.
         compiled: The policy.
     """
 
@@ -241,15 +243,15 @@ class RoundProblem:
     exact: Booleans
     coordinates: tuple[tuple[str, int], ...]
     segments: Integers
-    asked: tuple[UnitDemands, ...]
+    demands: tuple[UnitDemands, ...]
     compiled: CompiledPolicy
 
-    def cell_words(self, place: int) -> str:
+    def cell_text(self, place: int) -> str:
         """Return the cell of a place as text; empty if it is everything."""
         unit = self.compiled.rules[int(self.problem.line[place])].unit
-        (asked,) = (one for one in self.asked if one.unit == unit)
-        boxes = asked.then.boxes(int(self.segments[place]))
-        return asked.family.space.words(boxes[0])
+        (demands,) = (one for one in self.demands if one.unit == unit)
+        boxes = demands.then.boxes(int(self.segments[place]))
+        return demands.family.space.text(boxes[0])
 
 
 def problem_of(
@@ -285,7 +287,7 @@ def problem_of(
         exact=made.exact,
         coordinates=made.coordinates,
         segments=made.segments,
-        asked=units,
+        demands=units,
         compiled=balances.compiled,
     )
 
@@ -295,17 +297,17 @@ class UnitPart:
     """The demand of one unit, and the rows that can reject it.
 
     Attributes:
-        asked: The demand.
+        demands: The demand.
         rules: The rows, by rule.
     """
 
-    asked: UnitDemands
+    demands: UnitDemands
     rules: tuple[RuleRows, ...]
 
     @property
     def width(self) -> int:
         """The number of coordinates of the unit."""
-        return len(self.asked.coordinates)
+        return len(self.demands.coordinates)
 
     def bounds(self, requests: int) -> tuple[Integers, Integers]:
         """Return the least and the most that each request costs at a place.
@@ -319,13 +321,15 @@ class UnitPart:
         places = self._places()
         least = np.full((requests, self.width), NEVER)
         most = least.copy()
-        for ask in self.asked.asks:
-            met = [places[rule][ask.segments] for rule in ask.rules if rule in places]
+        for demand in self.demands.demands:
+            met = [
+                places[rule][demand.segments] for rule in demand.rules if rule in places
+            ]
             there = np.logical_or.reduce(met) if met else np.zeros(0, np.bool_)
             if not there.any():
                 continue
-            costs = ask.costs if len(ask.costs) == 1 else ask.costs[there]
-            low, one = costs.min(axis=0), ask.request
+            costs = demand.costs if len(demand.costs) == 1 else demand.costs[there]
+            low, one = costs.min(axis=0), demand.request
             known = least[one, 0] != NEVER
             least[one] = np.minimum(least[one], low) if known else low
             most[one] = np.maximum(most[one], costs.max(axis=0))
@@ -335,7 +339,7 @@ class UnitPart:
         """Return, by rule, which segments are places."""
         found = {}
         for one in self.rules:
-            there = np.zeros(self.asked.family.segments.count, np.bool_)
+            there = np.zeros(self.demands.family.segments.count, np.bool_)
             there[one.segments] = True
             found[one.rule] = there
         return found
@@ -362,14 +366,15 @@ class Assembled:
         most = np.concatenate([nothing, *(high for _, high in bounds)], axis=1)
         before = [0, *accumulate(part.width for part in parts)]
         self._column = {
-            part.asked.unit: column for part, column in zip(parts, before, strict=False)
+            part.demands.unit: column
+            for part, column in zip(parts, before, strict=False)
         }
         left = self._spread(before[-1], [one.left for _, one in self._rows])
         used = _useful(left, most)
         names = [
-            (part.asked.unit, index)
+            (part.demands.unit, index)
             for part in parts
-            for index in part.asked.coordinates.tolist()
+            for index in part.demands.coordinates.tolist()
         ]
         self.coordinates = tuple(names[a] for a in used.tolist()) or (("", EPS),)
         self.exact = read & (least[:, used] == most[:, used]).all(axis=1)
@@ -384,7 +389,7 @@ class Assembled:
         spread = np.full((sum(map(len, found)), width), NEVER, np.int64)
         row = 0
         for (part, _), own in zip(self._rows, found, strict=True):
-            column = self._column[part.asked.unit]
+            column = self._column[part.demands.unit]
             spread[row : row + len(own), column : column + part.width] = own
             row += len(own)
         return spread
@@ -452,13 +457,13 @@ def _parts(
     Raises:
         InputError: If they are; or a limit is too large.
     """
-    width = sum(len(asked.coordinates) for asked in units)
+    width = sum(len(demands.coordinates) for demands in units)
     parts, numbers = [], 0
-    for asked in units:
+    for demands in units:
         kept = []
-        for one in limiting_rows(balances, asked, requests):
+        for one in limiting_rows(balances, demands, requests):
             numbers += 2 * width * len(one.left) + 3 * len(one.owner)
             refuse_too_many(numbers)
             kept.append(one)
-        parts.append(UnitPart(asked, tuple(kept)))
+        parts.append(UnitPart(demands, tuple(kept)))
     return parts

@@ -47,26 +47,26 @@ class UnitDemands:
         then: The segments.
         coordinates: Those of the ledger that some rule of the policy caps, and delta;
             rising.
-        asks: By request, then by rules.
+        demands: By request, then by rules.
     """
 
     unit: str
     family: Family
     then: SegmentsThen
     coordinates: Integers
-    asks: tuple[RuleDemand, ...]
+    demands: tuple[RuleDemand, ...]
 
     def by_rules(self) -> list[tuple[list[RuleDemand], list[int]]]:
         """Return the rules with identical demands, with these."""
-        asked: dict[int, list[int]] = {}
-        for place, ask in enumerate(self.asks):
-            for rule in ask.rules:
-                asked.setdefault(rule, []).append(place)
+        lines: dict[int, list[int]] = {}
+        for place, demand in enumerate(self.demands):
+            for rule in demand.rules:
+                lines.setdefault(rule, []).append(place)
         alike: dict[tuple[int, ...], list[int]] = {}
-        for rule in sorted(asked):
-            alike.setdefault(tuple(asked[rule]), []).append(rule)
+        for rule in sorted(lines):
+            alike.setdefault(tuple(lines[rule]), []).append(rule)
         return [
-            ([self.asks[place] for place in places], rules)
+            ([self.demands[place] for place in places], rules)
             for places, rules in alike.items()
         ]
 
@@ -76,9 +76,9 @@ class UnitDemands:
         Python's integers have no bound.
         """
         most: dict[int, Integers] = {}
-        for ask in self.asks:
-            finite = np.where(ask.costs < INFINITE, ask.costs, 0).max(axis=0)
-            most[ask.request] = np.maximum(most.get(ask.request, 0), finite)
+        for demand in self.demands:
+            finite = np.where(demand.costs < INFINITE, demand.costs, 0).max(axis=0)
+            most[demand.request] = np.maximum(most.get(demand.request, 0), finite)
         columns = zip(*(one.tolist() for one in most.values()), strict=True)
         return [sum(column) for column in columns]
 
@@ -103,7 +103,7 @@ def demands_by_unit(
     found: dict[str, list[RuleDemand]] = {}
     numbers = 0
     for number, request in enumerate(requests):
-        for family, inquiry in balances.asked(request, day):
+        for family, inquiry in balances.charges_of(request, day):
             overlay = inquiry.overlay
             check(not overlay.pieces, "PLAN-4: a request covers whole segments")
             exact[number] &= not overlay.rounded
@@ -111,22 +111,25 @@ def demands_by_unit(
                 rules = kept.among(charge.numbers)
                 if rules and len(charge.places):
                     segments = overlay.segments[charge.places]
-                    ask = RuleDemand(
+                    demand = RuleDemand(
                         number, rules, segments, _costs(charge, coordinates)
                     )
-                    found.setdefault(family.space.unit, []).append(ask)
-                    numbers += ask.segments.size + ask.costs.size
+                    found.setdefault(family.space.unit, []).append(demand)
+                    numbers += demand.segments.size + demand.costs.size
                     refuse_too_many(numbers)
     return tuple(
-        _unit(balances, unit, coordinates, asks) for unit, asks in sorted(found.items())
+        _unit(balances, unit, coordinates, demands)
+        for unit, demands in sorted(found.items())
     ), exact
 
 
 def _unit(
-    balances: Balances, unit: str, coordinates: Integers, asks: list[RuleDemand]
+    balances: Balances, unit: str, coordinates: Integers, demands: list[RuleDemand]
 ) -> UnitDemands:
     family = balances.family(unit)
-    return UnitDemands(unit, family, family.segments.then(), coordinates, tuple(asks))
+    return UnitDemands(
+        unit, family, family.segments.then(), coordinates, tuple(demands)
+    )
 
 
 def _costs(charge: Charge, coordinates: Integers) -> Integers:

@@ -93,17 +93,17 @@ class Charged:
         return found
 
 
-def charged_by(asks: LineDemands, costs: Integers, accepted: Booleans) -> Charged:
+def charged_by(demands: LineDemands, costs: Integers, accepted: Booleans) -> Charged:
     """Return the total charge of accepted requests.
 
     Args:
-        asks: The demands of all requests of a round.
+        demands: The demands of all requests of a round.
         costs: (n, a), each at most one more than a full balance: a larger one never
             fits either, and could overflow.
         accepted: (n,).
     """
     check_adds_up(costs, accepted)
-    kept = asks.chosen(accepted)
+    kept = demands.chosen(accepted)
     cuts, owner = kept.cuts(), kept.owner
     steps = np.zeros((len(cuts), costs.shape[1]), np.int64)
     np.add.at(steps, np.searchsorted(cuts, kept.start), costs[owner])

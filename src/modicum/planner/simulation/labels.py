@@ -119,10 +119,12 @@ def _facts(policy: CompiledPolicy, labels: Labels, request: int) -> Facts:
     if not read <= vocabulary.attributes:
         unknown = min(read - vocabulary.attributes)
         raise _refused(f"the policy has no attribute `{unknown}`, which is read")
-    said = {name: label.default for name, label in vocabulary.labels.items()}
-    if bool(labels.black_box[request]) and CONTEXT in said:
-        said[CONTEXT] = BLACK_BOX
-    values = {(scope, name): value for scope in Scope for name, value in said.items()}
+    defaults = {name: label.default for name, label in vocabulary.labels.items()}
+    if bool(labels.black_box[request]) and CONTEXT in defaults:
+        defaults[CONTEXT] = BLACK_BOX
+    values = {
+        (scope, name): value for scope in Scope for name, value in defaults.items()
+    }
     return Facts(read, values, {})
 
 

@@ -28,13 +28,13 @@ class Count:
     """The numbers of requests made and accepted.
 
     Attributes:
-        asked: The number of requests.
+        requested: The number of requests.
         accepted: How many of them were accepted.
         utility_asked: Their total utility.
         utility: The total utility of the accepted ones.
     """
 
-    asked: int
+    requested: int
     accepted: int
     utility_asked: int
     utility: int
@@ -42,7 +42,7 @@ class Count:
     @property
     def requests_fraction(self) -> Fraction:
         """The part of the requests that was accepted; 0 if there was none."""
-        return Fraction(self.accepted, max(self.asked, 1))
+        return Fraction(self.accepted, max(self.requested, 1))
 
     @property
     def utility_fraction(self) -> Fraction:

@@ -215,9 +215,9 @@ class _WantedByAll:
     def contests(self, alive: Booleans) -> Contests:
         """Return the contests if every request wants everything."""
         problem = self._problem
-        asked = problem.clamped()[alive].sum(axis=0, dtype=np.int64)
+        demand = problem.clamped()[alive].sum(axis=0, dtype=np.int64)
         places = np.arange(problem.places)
-        contested = np.flatnonzero(~(asked <= problem.left).any(axis=1))
+        contested = np.flatnonzero(~(demand <= problem.left).any(axis=1))
         return Contests(
             segment=places,
             place=places,

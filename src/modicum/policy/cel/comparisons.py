@@ -25,7 +25,7 @@ from modicum.policy.cel.fields import (
     Operand,
     SizeOf,
     TextField,
-    field_meant,
+    field_suggestion,
     unknown,
 )
 from modicum.policy.cel.tree import (
@@ -265,10 +265,10 @@ class Comparisons:
     ) -> CelError:
         """Return the error for a question about a part of a label's value."""
         values = self._vocabulary.labels[name].values
-        meant = ", ".join(f'"{one}"' for one in values if test.passes(one, part))
+        choices = ", ".join(f'"{one}"' for one in values if test.passes(one, part))
         reason = "the values of a label are known: list them"
         error = outside(whole.part.at, reason)
-        return error.mended_by(Rewrite("", f"{path(whole.part)} in [{meant}]"))
+        return error.mended_by(Rewrite("", f"{path(whole.part)} in [{choices}]"))
 
     def has(self, field: Field) -> Predicate:
         """Return the meaning of ``has(release.purpose)``.
@@ -276,7 +276,7 @@ class Comparisons:
         Raises:
             CelError: If the field cannot be absent.
         """
-        match field_meant(field, self._vocabulary):
+        match field_suggestion(field, self._vocabulary):
             case TextField(scope=Scope.RELEASE as scope, name=name) if name != "id":
                 return negation(TextIn(scope, name, frozenset({""})))
             case LabelField():

@@ -16,7 +16,7 @@ from modicum.core.reader import text
 from modicum.policy.cel import tree as cel
 from modicum.policy.cel.comparisons import Comparisons, Side
 from modicum.policy.cel.diagnostics import (
-    entry_meant,
+    entry_suggestion,
     is_fraction,
     membership_test,
     needs_number,
@@ -31,7 +31,7 @@ from modicum.policy.cel.fields import (
     Operand,
     SizeOf,
     TextField,
-    field_meant,
+    field_suggestion,
 )
 from modicum.policy.cel.parser import NESTING_MAX, read_cel
 from modicum.policy.cel.tree import CelError, Part, Rewrite, outside
@@ -128,10 +128,10 @@ class _Lowering:
                 return All(lowered) if operator == "&&" else Any(lowered)
             case cel.Choice(condition=condition, yes=yes, no=no):
                 before = self._parts
-                asked = self.boolean(condition, variables)
+                condition_value = self.boolean(condition, variables)
                 self._count(self._parts - before)  # It is there twice.
-                then = All((asked, self.boolean(yes, variables)))
-                other = All((Not(asked), self.boolean(no, variables)))
+                then = All((condition_value, self.boolean(yes, variables)))
+                other = All((Not(condition_value), self.boolean(no, variables)))
                 return Any((then, other))
             case cel.Comparison():
                 return self._comparison(part, variables)
@@ -206,10 +206,12 @@ class _Lowering:
         other = part.right if null is part.left else part.left
         error = needs_text(null)
         error.help = "remove the comparison: it always has a value"
-        meant = self._operand(other, variables)
-        if isinstance(meant, TextField) and meant.name in METADATA:
-            asked = f"has({path(other)})"
-            error.rewrite = Rewrite("", asked if part.operator == "!=" else f"!{asked}")
+        intended = self._operand(other, variables)
+        if isinstance(intended, TextField) and intended.name in METADATA:
+            condition_value = f"has({path(other)})"
+            error.rewrite = Rewrite(
+                "", condition_value if part.operator == "!=" else f"!{condition_value}"
+            )
         return error
 
     def _side(self, part: Part, variables: _Variables) -> Side:
@@ -301,7 +303,7 @@ class _Lowering:
             case cel.Name():
                 return self._variable(part, variables)
             case cel.Field():
-                return field_meant(part, self._vocabulary)
+                return field_suggestion(part, self._vocabulary)
             case cel.Item():
                 return self._item(part, variables)
             case cel.Call():
@@ -324,7 +326,7 @@ class _Lowering:
         owner = None if _is_scope(part.owner) else self._operand(part.owner, variables)
         if owner != Bounds():
             error = outside(part.at, "only m.contribution_bound has entries")
-            raise error.mended_by(entry_meant(part))
+            raise error.mended_by(entry_suggestion(part))
         return Bound(self._comparisons.unit(self._side(part.key, variables)))
 
     def _size(self, part: cel.Call, variables: _Variables) -> Operand:

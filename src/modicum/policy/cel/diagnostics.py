@@ -61,7 +61,7 @@ def membership_test(word: str, where: Part) -> Rewrite:
     return Rewrite("", f'"{word}" in {path(where)}')
 
 
-def entry_meant(part: Item) -> Rewrite | None:
+def entry_suggestion(part: Item) -> Rewrite | None:
     """Return the rewrite of ``m["ml"]`` and ``m.attributes["age"]``."""
     if not (isinstance(part.key, Literal) and isinstance(part.key.value, str)):
         return None
@@ -111,10 +111,10 @@ def _remedy(error: CelError, node: Scalar) -> str:
     around = _quote_around(node)
     if around in new and _OTHER_QUOTE.get(around, around) not in new:
         new = new.replace(around, _OTHER_QUOTE.get(around, around))
-    said = f"write  {new}" + (f"  instead of  {old}" if old else "")
+    text = f"write  {new}" + (f"  instead of  {old}" if old else "")
     if not around and error.at == (1, 1) and new[:1] in _NO_PLAIN_BEGINNING:
-        return f"{said} , and the whole text in single quotes"
-    return said
+        return f"{text} , and the whole text in single quotes"
+    return text
 
 
 def _quote_around(node: Scalar) -> str:

@@ -90,7 +90,7 @@ Operand: TypeAlias = (
 )
 
 
-def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
+def field_suggestion(field: Field, vocabulary: Vocabulary) -> Operand:
     """Return the meaning of ``m.x`` or ``release.x``.
 
     Args:
@@ -102,7 +102,7 @@ def field_meant(field: Field, vocabulary: Vocabulary) -> Operand:
     """
     owner = field.owner
     if isinstance(owner, Field):
-        field_meant(owner, vocabulary)  # `m.cost.rho` is refused for `m.cost`.
+        field_suggestion(owner, vocabulary)  # `m.cost.rho` is refused for `m.cost`.
         raise _field_of_field(field, owner, vocabulary)
     if not isinstance(owner, Name):
         raise outside(owner.at)

@@ -358,32 +358,32 @@ def bare_word(
         compared: Whether it is compared with a field, and so most likely a text.
     """
     variables = sorted({"m", "release", *known})
-    meant = _meant(name.name, vocabulary, compared=compared)
+    suggestion = _suggestion(name.name, vocabulary, compared=compared)
     error = CelError(
         Code.CEL_TYPE,
         f'unknown variable "{name.name[:60]}" in the predicate',
         name.at,
-        label="" if meant else nearest(name.name, variables),
+        label="" if suggestion else nearest(name.name, variables),
         help="known: " + ", ".join(variables),
     )
-    return error.mended_by(Rewrite(name.name, meant) if meant else None)
+    return error.mended_by(Rewrite(name.name, suggestion) if suggestion else None)
 
 
-def _meant(word: str, vocabulary: Vocabulary, *, compared: bool) -> str:
+def _suggestion(word: str, vocabulary: Vocabulary, *, compared: bool) -> str:
     """Return the rewrite of a bare word; empty if it cannot be guessed."""
-    said = word in known_words(vocabulary)
-    if word.lower() in {"true", "false"} and not said:
+    is_known = word in known_names(vocabulary)
+    if word.lower() in {"true", "false"} and not is_known:
         return "" if compared else word.lower()
-    if compared and said:
+    if compared and is_known:
         return f'"{word}"'
     if word in vocabulary.labels or word in MECHANISM_FIELDS:
         return f"m.{word}"
     if word in RELEASE_FIELDS:
         return f"release.{word}"
-    return f'"{word}"' if said or compared else ""
+    return f'"{word}"' if is_known or compared else ""
 
 
-def known_words(vocabulary: Vocabulary) -> frozenset[str]:
+def known_names(vocabulary: Vocabulary) -> frozenset[str]:
     """Return every quoted word of a closed kind that a predicate may contain."""
     values = (value for label in vocabulary.labels.values() for value in label.values)
     return frozenset(
@@ -396,7 +396,7 @@ def word_with_dashes(source: str, vocabulary: Vocabulary) -> CelError | None:
 
     CEL reads ``black-box`` as a subtraction, which the subset does not have.
     """
-    tokens, known = Tokens(source), known_words(vocabulary)
+    tokens, known = Tokens(source), known_names(vocabulary)
     for index, token in enumerate(tokens.all):
         last = _dashed(tokens, index)
         word = tokens.cut(index, last)
@@ -434,11 +434,11 @@ def unknown_function(function: str, at: tuple[int, int]) -> CelError | None:
     """Return the error for a function that is called otherwise in CEL."""
     if function in _KNOWN_FUNCTIONS or function in _LEFT_OUT:
         return None
-    meant = _FUNCTIONS.get(function.lower())
-    if meant is None:
+    suggestion = _FUNCTIONS.get(function.lower())
+    if suggestion is None:
         near = nearest(function, _KNOWN_FUNCTIONS)
-        meant = near.split('"')[1] if near else None
+        suggestion = near.split('"')[1] if near else None
     error = outside(at, f"unknown function `{function[:60]}`")
-    if meant is not None:
-        error.rewrite = Rewrite(f"{function}(", f"{meant}(")
+    if suggestion is not None:
+        error.rewrite = Rewrite(f"{function}(", f"{suggestion}(")
     return error

@@ -19,7 +19,7 @@ from modicum.policy.model import (
     Retired,
     RotationRule,
 )
-from modicum.policy.predicates import words
+from modicum.policy.predicates import predicate_text
 from modicum.release import Label, Partition, Unit, Vocabulary
 from modicum.release.parts import Values, merged
 
@@ -54,8 +54,8 @@ def shown(value: object) -> str:
 
 def listed(names: Iterable[object]) -> str:
     """Return names as text: a list in its order, others sorted."""
-    words = [str(one) for one in names]
-    kept = words if isinstance(names, list | tuple) else sorted(words)
+    texts = [str(one) for one in names]
+    kept = texts if isinstance(names, list | tuple) else sorted(texts)
     return ", ".join(kept[:10]) + (", …" if len(kept) > 10 else "") or "nothing"
 
 
@@ -75,11 +75,11 @@ def _guards(old: Policy, new: Policy) -> Iterator[Declared]:
     after = {guard.name: guard for guard in new.guards}
     for name, guard in after.items():
         if name not in before:
-            text = f"`{name}` is new: requires {words(guard.unless)}"
+            text = f"`{name}` is new: requires {predicate_text(guard.unless)}"
             yield Declared(Verdict.TIGHTER, "guard", text)
         elif before[name].unless != guard.unless:
             verdict = _guard_verdict(before[name], guard, vocabulary)
-            text = f"`{name}` requires {words(guard.unless)}"
+            text = f"`{name}` requires {predicate_text(guard.unless)}"
             yield Declared(verdict, "guard", text)
         elif before[name].message != guard.message:
             yield Declared(Verdict.SAME, "guard", f"`{name}` has another message")
@@ -139,10 +139,10 @@ def _activation(old: Policy, new: Policy) -> Iterator[Declared]:
     was, now = old.activation, new.activation
     vocabulary = joined_vocabulary(old.vocabulary, new.vocabulary)
     if now is not None and (was is None or not _no_looser(was, now, vocabulary)):
-        text = f"needed for the next policy: {_people_words(now)}"
+        text = f"needed for the next policy: {_people_text(now)}"
         yield Declared(Verdict.TIGHTER, "activation", text)
     if was is not None and (now is None or not _no_looser(now, was, vocabulary)):
-        text = f"no longer needed for the next policy: {_people_words(was)}"
+        text = f"no longer needed for the next policy: {_people_text(was)}"
         yield Declared(Verdict.LOOSER, "activation", text)
 
 
@@ -155,11 +155,11 @@ def _approvals(old: Policy, new: Policy) -> Iterator[Declared]:
 
     for approval in new.approvals:
         if not included(approval, old.approvals):
-            text = f"needed now: {_approval_words(approval)}"
+            text = f"needed now: {_approval_text(approval)}"
             yield Declared(Verdict.TIGHTER, "approval", text)
     for approval in old.approvals:
         if not included(approval, new.approvals):
-            text = f"no longer needed: {_approval_words(approval)}"
+            text = f"no longer needed: {_approval_text(approval)}"
             yield Declared(Verdict.LOOSER, "approval", text)
 
 
@@ -173,11 +173,11 @@ def _no_looser(one: Approval, other: Approval, vocabulary: Vocabulary) -> bool:
     )
 
 
-def _approval_words(approval: Approval) -> str:
-    return f"{_people_words(approval)}, when {words(approval.when)}"
+def _approval_text(approval: Approval) -> str:
+    return f"{_people_text(approval)}, when {predicate_text(approval.when)}"
 
 
-def _people_words(approval: Approval) -> str:
+def _people_text(approval: Approval) -> str:
     own = "" if approval.requester_may_approve else ", not the requester"
     return f"{approval.need} of {' or '.join(approval.roles)}{own}"
 
@@ -206,7 +206,7 @@ def turn_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     """
     was, now = old.rotation, new.rotation
     if was is None and now is not None:
-        text = f"is new: {_words(now)}"
+        text = f"is new: {_rotation_text(now)}"
         yield Declared(Verdict.TIGHTER, _SUBJECT, text)
     elif was is not None and now is None:
         text = "is removed: everything is unlocked at once"
@@ -287,7 +287,7 @@ def _ages(ages: list[int]) -> str:
     return f"age{'' if len(ages) == 1 else 's'} {', '.join(spans)}"
 
 
-def _words(rotation: RotationRule) -> str:
+def _rotation_text(rotation: RotationRule) -> str:
     schedule, openers = rotation.schedule, rotation.opened_by
     by = "" if openers is None else f", rounds opened by {' or '.join(openers)}"
     return (

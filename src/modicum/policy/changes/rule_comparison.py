@@ -234,15 +234,15 @@ class _Covers:
 
     def _wider(self, narrow: Predicate) -> set[int]:
         new, implied = self._comparison.new, self._comparison.implied
-        asked: Iterable[int] = self._asked
+        numbers: Iterable[int] = self._asked
         found = set(self._always)
         if isinstance(narrow, ReadsAny) and narrow.attributes:
             nothing: set[int] = set()
             sets = (self._readers.get(one, nothing) for one in narrow.attributes)
             found |= set.intersection(*sets)
         else:
-            asked = range(len(new.bases))
-        found.update(p for p in asked if implied((narrow,), new.bases[p].predicate))
+            numbers = range(len(new.bases))
+        found.update(p for p in numbers if implied((narrow,), new.bases[p].predicate))
         return found
 
     def _contexts(self, old_context: int) -> list[int]:

@@ -96,15 +96,15 @@ def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribut
 
 def _refuse_other_shapes(own_name: str, node: Node) -> None:
     """Refuse ``{risk: low}``, ``[low, member]`` and ``[low, static]``."""
-    meant = ""
+    suggestion = ""
     match node:
         case Entries(entries=entries):
             risks = [flow_text(value) for key, value in entries if "risk" in key.text]
-            meant = risks[0] if risks else ""
+            suggestion = risks[0] if risks else ""
         case Items(items=(risk, Scalar(text="static"))):
-            meant = f"[{flow_text(risk)}, {{}}, static]"
+            suggestion = f"[{flow_text(risk)}, {{}}, static]"
         case Items(items=(risk, Scalar(text=category))):
-            meant = f"[{flow_text(risk)}, {{{category}: {Level.MEMBER.value}}}]"
+            suggestion = f"[{flow_text(risk)}, {{{category}: {Level.MEMBER.value}}}]"
         case _:
             return
     written = flow_text(node)
@@ -112,7 +112,7 @@ def _refuse_other_shapes(own_name: str, node: Node) -> None:
         Code.WRONG_TYPE,
         f"attribute `{own_name}` must be [risk level, {{category: membership}}]",
         node,
-        help=f"write  {meant}  instead of  {written}" if meant else "",
+        help=f"write  {suggestion}  instead of  {written}" if suggestion else "",
     )
 
 
@@ -126,8 +126,8 @@ def read_level(node: Node) -> Level:
     Raises:
         InputError: If it is not one.
     """
-    words = [level.value for level in Level]
-    return Level(choice(node, "membership level", words, Code.UNKNOWN_CHOICE))
+    levels = [level.value for level in Level]
+    return Level(choice(node, "membership level", levels, Code.UNKNOWN_CHOICE))
 
 
 #: `accountant` is the former key of the filter; the meaning of each value.
@@ -224,15 +224,15 @@ def _filter(fields: Fields) -> str:
     if accountant is None:
         return "combined-v1"
     known = (*_ACCOUNTANTS, "pld", "gdp")
-    word = choice(accountant, "accountant", known, Code.UNKNOWN_CHOICE)
-    if word not in _ACCOUNTANTS:
+    value = choice(accountant, "accountant", known, Code.UNKNOWN_CHOICE)
+    if value not in _ACCOUNTANTS:
         raise fail(
             Code.NOT_SUPPORTED,
-            f"`accountant: {word}` is not supported by this version",
+            f"`accountant: {value}` is not supported by this version",
             accountant,
             help="supported: " + ", ".join(_ACCOUNTANTS),
         )
-    return _ACCOUNTANTS[word]
+    return _ACCOUNTANTS[value]
 
 
 def _bare_budget(

@@ -34,7 +34,7 @@ Roles: TypeAlias = "Mapping[str, tuple[str, ...]] | None"
 
 
 @lru_cache(maxsize=1024)  # The ledger calls it for each decision.
-def meant_by(name: str) -> str:
+def person_key(name: str) -> str:
     """Return the normalized name of a person.
 
     Case and blanks are ignored wherever people are compared.

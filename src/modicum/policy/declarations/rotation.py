@@ -59,8 +59,8 @@ def _slack(node: Node) -> Fraction:
 
 
 def _retired(node: Node) -> Retired:
-    words = [one.value for one in Retired]
-    return Retired(choice(node, "word of `retired`", words, Code.UNKNOWN_CHOICE))
+    values = [one.value for one in Retired]
+    return Retired(choice(node, "word of `retired`", values, Code.UNKNOWN_CHOICE))
 
 
 def _openers(node: Node, roles: Roles) -> tuple[str, ...]:

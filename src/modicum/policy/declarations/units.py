@@ -255,8 +255,8 @@ def _draft(unit: str, key: Scalar, value: Node, neighbors: Relation) -> _Draft:
     with found.guard():
         fields.finish()
     found.raise_any()
-    words = tuple(word for word in within if word is not None)
-    return _Draft(facts, key, words, groups)
+    relations = tuple(word for word in within if word is not None)
+    return _Draft(facts, key, relations, groups)
 
 
 def _timed(facts: Unit, node: Node) -> Unit:

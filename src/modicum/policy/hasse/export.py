@@ -44,9 +44,9 @@ def to_svg(diagram: Hasse) -> str:
     drawn = _drawn(diagram)
     labels = [_lines(node, drawn) for node in diagram.nodes]
     layout = laid_out(diagram, [_size(lines) for lines in labels])
-    told = summary(diagram)
+    summary_of = summary(diagram)
     head = _shown(diagram.title)
-    columns = max(_columns(told), _columns(head) * 3 // 2, _columns(_LEGEND))
+    columns = max(_columns(summary_of), _columns(head) * 3 // 2, _columns(_LEGEND))
     width = max(layout.width, columns * _COLUMN_WIDTH) + 2 * _MARGIN
     height = layout.height + _HEAD_HEIGHT + _FOOT_HEIGHT + 2 * _MARGIN
     shift = (width - layout.width) // 2, _MARGIN + _HEAD_HEIGHT
@@ -55,11 +55,11 @@ def to_svg(diagram: Hasse) -> str:
         f' aria-labelledby="title summary" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}">',
         f'  <title id="title">{escape(head)}</title>',
-        f'  <desc id="summary">{escape(_shown(told))}</desc>',
+        f'  <desc id="summary">{escape(_shown(summary_of))}</desc>',
         f"  <style>\n{_STYLE}\n  </style>",
         f'  <rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'  <text class="head" x="{_MARGIN}" y="{_MARGIN + 12}">{escape(head)}</text>',
-        f'  <text x="{_MARGIN}" y="{_MARGIN + 30}">{escape(_shown(told))}</text>',
+        f'  <text x="{_MARGIN}" y="{_MARGIN + 30}">{escape(_shown(summary_of))}</text>',
         f'  <g transform="translate({shift[0]} {shift[1]})">',
         *_step_parts(diagram, layout),
         *(
@@ -101,7 +101,7 @@ def to_dot(diagram: Hasse) -> str:
             else ""
         )
         label = _quoted([text for text, _ in _lines(node, drawn)])
-        tip = _quoted(_told(node))
+        tip = _quoted(_node_lines(node))
         lines.append(f"  n{place} [label={label}, tooltip={tip}{look}];")
     for edge in diagram.edges:
         look = ' [penwidth=3, color="#1b1b1b"]' if edge in diagram.ways else ""
@@ -142,7 +142,7 @@ def _lines(node: HasseNode, drawn: Collection[str]) -> list[tuple[str, bool]]:
     return [*lines, (_cut(f"per {node.unit}"), False)]
 
 
-def _told(node: HasseNode) -> list[str]:
+def _node_lines(node: HasseNode) -> list[str]:
     """Return the full text of a node, a line for each rule."""
     return [
         f"{rule.id}: {_bare(rule)} per {node.unit}, {_standing(rule)}"
@@ -223,7 +223,7 @@ def _node_parts(
     node: HasseNode, lines: Sequence[tuple[str, bool]], box: Box
 ) -> Iterator[str]:
     yield f'    <g class="node{" redundant" if node.redundant else ""}">'
-    yield f"      <title>{escape(_shown_lines(_told(node)))}</title>"
+    yield f"      <title>{escape(_shown_lines(_node_lines(node)))}</title>"
     yield (
         f'      <rect x="{box.left}" y="{box.top}" width="{box.width}"'
         f' height="{box.height}" rx="4"/>'

@@ -25,7 +25,7 @@ from modicum.policy.predicates import (
     Scope,
     TextIn,
     TextPasses,
-    words,
+    predicate_text,
 )
 
 #: By variable, which of its values are still possible.
@@ -188,9 +188,9 @@ def substituted(
 def _sorted(predicate: Predicate) -> Predicate:
     match predicate:
         case All(parts=parts):
-            return All(tuple(sorted(parts, key=words)))
+            return All(tuple(sorted(parts, key=predicate_text)))
         case Any(parts=parts):
-            return Any(tuple(sorted(parts, key=words)))
+            return Any(tuple(sorted(parts, key=predicate_text)))
         case _:
             return predicate
 

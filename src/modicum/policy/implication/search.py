@@ -95,8 +95,8 @@ def counterexample(
     facts = witness(narrow, wide, vocabulary)
     if facts is None:
         return None
-    looked_at = [atom for one in (narrow, wide) for atom in atoms(one)]
-    return dict(sorted(_in_words(looked_at, facts)))
+    considered = [atom for one in (narrow, wide) for atom in atoms(one)]
+    return dict(sorted(_in_words(considered, facts)))
 
 
 def witness(narrow: Predicate, wide: Predicate, vocabulary: Vocabulary) -> Facts | None:
@@ -250,9 +250,9 @@ def _variables(formula: Formula) -> Iterator[Hashable]:
             yield from _variables(part)
 
 
-def _in_words(looked_at: Iterable[Atom], facts: Facts) -> Iterator[tuple[str, str]]:
+def _in_words(considered: Iterable[Atom], facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield path and value of the atoms' subjects, as texts."""
-    for atom in looked_at:
+    for atom in considered:
         match atom:
             case LabelIn(scope=scope, label=name):
                 yield f"{scope.value}.{name}", facts.labels[scope, name]

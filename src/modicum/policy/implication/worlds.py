@@ -78,8 +78,8 @@ def another_text(
     parts = {test: [one.part for one in must if one.test is test] for test in TextTest}
     start = max(parts[TextTest.STARTS_WITH], key=len, default="")
     end = max(parts[TextTest.ENDS_WITH], key=len, default="")
-    strange = _strange([*mentioned, *(one.part for one in (*must, *may_not))])
-    barest = strange.join([start, *parts[TextTest.CONTAINS], end])
+    unmodeled = _strange([*mentioned, *(one.part for one in (*must, *may_not))])
+    barest = unmodeled.join([start, *parts[TextTest.CONTAINS], end])
     for text in (_READABLE, barest):
         fits = all(one.test.passes(text, one.part) for one in must)
         if (
@@ -138,17 +138,17 @@ class Worlds:
 
     def __init__(self, predicates: Iterable[Predicate], vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        looked_at = list(
+        considered = list(
             dict.fromkeys(atom for one in predicates for atom in atoms(one))
         )
         self._values: dict[Hashable, tuple[object, ...]] = {}
         self._passing: dict[_Text, list[TextPasses]] = defaultdict(list)
         self._groups: dict[frozenset[str], list[_Group]] = {}
         self._rest: tuple[str, ...] = ()
-        self._label_values(looked_at)
-        self._text_values(looked_at)
-        self._bound_values(looked_at)
-        self._attribute_values(looked_at)
+        self._label_values(considered)
+        self._text_values(considered)
+        self._bound_values(considered)
+        self._attribute_values(considered)
         self.full: Domains = {
             variable: (1 << len(values)) - 1
             for variable, values in self._values.items()
@@ -156,15 +156,15 @@ class Worlds:
 
     # --- variables and their values ---
 
-    def _label_values(self, looked_at: list[Atom]) -> None:
-        for atom in looked_at:
+    def _label_values(self, considered: list[Atom]) -> None:
+        for atom in considered:
             if isinstance(atom, LabelIn):
                 key = _Label(atom.scope, atom.label)
                 self._values[key] = self._vocabulary.labels[atom.label].values
 
-    def _text_values(self, looked_at: list[Atom]) -> None:
+    def _text_values(self, considered: list[Atom]) -> None:
         mentioned: dict[_Text, set[str]] = defaultdict(set)
-        for atom in looked_at:
+        for atom in considered:
             if isinstance(atom, TextIn):
                 mentioned[_Text(atom.scope, atom.field)] |= atom.values
             elif isinstance(atom, TextPasses):
@@ -176,17 +176,17 @@ class Worlds:
             closed = key == _Text(Scope.MECHANISM, "mechanism")
             self._values[key] = MECHANISM_KINDS if closed else (*sorted(texts), None)
 
-    def _bound_values(self, looked_at: list[Atom]) -> None:
+    def _bound_values(self, considered: list[Atom]) -> None:
         limits: dict[str, set[int]] = defaultdict(set)
-        for atom in looked_at:
+        for atom in considered:
             if isinstance(atom, BoundAtMost):
                 limits[atom.unit] |= {max(atom.limit or 0, 0)}
         for unit, numbers in limits.items():
             ends = sorted({*numbers, max(numbers) + 1} - {0})
             self._values[_Bound(unit)] = (*ends, None)
 
-    def _attribute_values(self, looked_at: list[Atom]) -> None:
-        sets = [atom.attributes for atom in looked_at if isinstance(atom, ReadsAny)]
+    def _attribute_values(self, considered: list[Atom]) -> None:
+        sets = [atom.attributes for atom in considered if isinstance(atom, ReadsAny)]
         signatures: dict[str, list[int]] = defaultdict(list)
         for number, attributes in enumerate(sets):
             for attribute in attributes:
@@ -201,7 +201,7 @@ class Worlds:
             for number in signed:
                 self._groups[sets[number]].append(group)
         self._rest = tuple(sorted(self._vocabulary.attributes - signatures.keys()))
-        counts = {atom.count for atom in looked_at if isinstance(atom, ReadsAtLeast)}
+        counts = {atom.count for atom in considered if isinstance(atom, ReadsAtLeast)}
         if counts:
             begins = sorted({0, *(count for count in counts if count > 0)})
             self._values[_Size()] = tuple(begins)
@@ -223,8 +223,8 @@ class Worlds:
                 both = isinstance(predicate, All) == positive
                 return both_of(inner) if both else either_of(inner)
             case atom:
-                meant = self._atom(atom)
-                return meant if positive else self._denied(meant)
+                atom_value = self._atom(atom)
+                return atom_value if positive else self._denied(atom_value)
 
     def _atom(self, atom: Atom) -> Formula:
         match atom:

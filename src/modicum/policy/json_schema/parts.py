@@ -52,7 +52,7 @@ def person() -> Schema:
     return release_id("a person")
 
 
-def words(known: Iterable[str], description: str) -> Schema:
+def choices(known: Iterable[str], description: str) -> Schema:
     """Return the schema of one of a closed set of words."""
     return {"enum": list(known), "description": description}
 
@@ -180,9 +180,9 @@ def _budget_map() -> Schema:
     table = closed(
         {
             "map": numbered(positive("to"), "from: to"),
-            "between": words(("linear", "floor", "error"), "between two keys"),
-            "below": words(("proportional", "error"), "below the first key"),
-            "above": words(("last", "unlimited", "error"), "above the last key"),
+            "between": choices(("linear", "floor", "error"), "between two keys"),
+            "below": choices(("proportional", "error"), "below the first key"),
+            "above": choices(("last", "unlimited", "error"), "above the last key"),
         },
         ["map"],
         "looked up in a table",

@@ -14,6 +14,7 @@ from modicum.policy.json_schema.parts import (
     DIALECT,
     LEVELS,
     Schema,
+    choices,
     closed,
     definitions,
     identifiers,
@@ -25,7 +26,6 @@ from modicum.policy.json_schema.parts import (
     person,
     ref,
     whole,
-    words,
 )
 from modicum.policy.model import RESERVATION_DAYS_MAX, Retired
 from modicum.policy.parser import FORMAT
@@ -120,12 +120,12 @@ def _dp() -> Schema:
     approximate = closed(
         {"type": {"const": "approx-dp"}, "delta": delta}, ["type", "delta"]
     )
-    others = closed({"type": words(kinds, "its measure")}, ["type"])
+    others = closed({"type": choices(kinds, "its measure")}, ["type"])
     schema = closed(
         {
-            "neighbors": words(RELATIONS, "the neighboring relation"),
-            "filter": words(FILTERS, "the privacy filter"),
-            "accountant": words(_ACCOUNTANTS, "the former name of `filter`"),
+            "neighbors": choices(RELATIONS, "the neighboring relation"),
+            "filter": choices(FILTERS, "the privacy filter"),
+            "accountant": choices(_ACCOUNTANTS, "the former name of `filter`"),
             "bare_budget": {
                 "description": "the measure of a budget that is only a number",
                 "oneOf": [approximate, others],
@@ -151,7 +151,7 @@ def _unit() -> Schema:
     time = closed(
         {
             "column": line("the time column"),
-            "period": words(PERIODS, "the period of one instance"),
+            "period": choices(PERIODS, "the period of one instance"),
         },
         ["column", "period"],
         "the period of time of one instance; without it, all of time",
@@ -168,7 +168,7 @@ def _unit() -> Schema:
             "groups": named(
                 count, "by larger unit: how many of this one it has at most"
             ),
-            "neighbors": words(RELATIONS, "the neighboring relation"),
+            "neighbors": choices(RELATIONS, "the neighboring relation"),
         },
         ["id"],
         "a privacy unit",
@@ -191,7 +191,7 @@ def _label() -> Schema:
 
 def _attribute() -> Schema:
     risk = name("a risk level")
-    memberships = named(words(LEVELS, "the membership level"), "by category")
+    memberships = named(choices(LEVELS, "the membership level"), "by category")
     return {
         "description": "a risk level, or [risk level, {category: membership}, static]",
         "anyOf": [
@@ -259,7 +259,7 @@ def _rotation() -> Schema:
                 1, ROUNDS_MAX, "the number of rounds that a group is active"
             ),
             "slack": slack,
-            "retired": words(fates, "the use of the budget left in retired groups"),
+            "retired": choices(fates, "the use of the budget left in retired groups"),
             "opened_by": listed(
                 name("a role"), "the roles whose people may open rounds", at_least=1
             ),

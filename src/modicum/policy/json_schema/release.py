@@ -9,6 +9,7 @@ from modicum.accounting.mechanisms.kind import WHOLE_MAX, Kind, Parameter
 from modicum.policy.json_schema.parts import (
     DIALECT,
     Schema,
+    choices,
     closed,
     line,
     listed,
@@ -20,7 +21,6 @@ from modicum.policy.json_schema.parts import (
     ref,
     release_id,
     whole,
-    words,
 )
 from modicum.release import Partition, Vocabulary
 from modicum.release.parser import (
@@ -50,7 +50,7 @@ def sampling(units: Iterable[str] | None) -> Schema:
     Args:
         units: The privacy units of a policy; None if there is none.
     """
-    unit = name("a privacy unit") if units is None else words(units, "a privacy unit")
+    unit = name("a privacy unit") if units is None else choices(units, "a privacy unit")
     properties: dict[str, Schema] = {
         "unit": unit,
         "rate": probability("the probability of each instance"),
@@ -91,7 +91,7 @@ def _box(vocabulary: Vocabulary | None) -> Schema:
 
 def _values(partition: Partition) -> Schema:
     if partition.values is not None:
-        one = words(partition.values, "a value")
+        one = choices(partition.values, "a value")
         return _several(one, LISTED_MAX, f"values of {partition.name}")
     number = whole(partition.low, partition.high, "a number")
     return _spans(number, f"numbers of {partition.name}")
@@ -181,7 +181,7 @@ def _labels(vocabulary: Vocabulary | None) -> dict[str, Schema]:
     if vocabulary is None:
         return {}
     return {
-        label: words(declared.values, f"by default {declared.default}")
+        label: choices(declared.values, f"by default {declared.default}")
         for label, declared in vocabulary.labels.items()
     }
 
@@ -191,7 +191,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     attribute = (
         line("an attribute")
         if vocabulary is None
-        else words(sorted(vocabulary.attributes), "an attribute")
+        else choices(sorted(vocabulary.attributes), "an attribute")
     )
     bound = whole(1, CONTRIBUTIONS_MAX, "the number of rows used per instance")
     properties: dict[str, Schema] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modicum.accounting import Unlimited
 from modicum.core.errors import Code, Problem
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.policy.model import Policy
 from modicum.policy.rules import RuleSet
 from modicum.policy.user_groups import grouped_through
@@ -90,14 +90,14 @@ def idle_divisions(policy: Policy) -> Iterator[Problem]:
 
 def unassigned_approvals(policy: Policy) -> Iterator[Problem]:
     """Yield a warning if approvals are required and no one has a role."""
-    asked = (*policy.approvals, *filter(None, [policy.activation]))
-    if asked and policy.roles is None:
+    approvals = (*policy.approvals, *filter(None, [policy.activation]))
+    if approvals and policy.roles is None:
         yield Problem(
             Code.NEEDS_APPROVAL,
             "approval is required, and nobody has its roles",
-            asked[0].mark,
+            approvals[0].mark,
             notes=("nothing that needs approval can be reserved or activated",),
-            help="add them:  roles: {" + asked[0].roles[0] + ": [PERSON]}",
+            help="add them:  roles: {" + approvals[0].roles[0] + ": [PERSON]}",
         )
 
 
@@ -110,7 +110,7 @@ def written_twice(policy: Policy) -> Iterator[Problem]:
     first: dict[str, tuple[str, str]] = {}
     for role, people in (policy.roles or {}).items():
         for person in people:
-            known, known_role = first.setdefault(meant_by(person), (person, role))
+            known, known_role = first.setdefault(person_key(person), (person, role))
             if known != person:
                 yield Problem(
                     Code.DUPLICATE_NAME,

@@ -54,8 +54,8 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
 
 def _nothing_adds_up(policy: Policy) -> Iterator[Problem]:
     """Yield that history has no limit, unless every release needs approval."""
-    asked = Any(tuple(approval.when for approval in policy.approvals))
-    if implies(All(()), asked, policy.vocabulary):
+    conditions = Any(tuple(approval.when for approval in policy.approvals))
+    if implies(All(()), conditions, policy.vocabulary):
         return
     first = next(iter(policy.per_release), None)
     yield Problem(
@@ -217,11 +217,11 @@ def _lonely_categories(policy: Policy) -> Iterator[Problem]:
 
 def _untold_attributes(policy: Policy) -> Iterator[Problem]:
     """Yield attributes without a category assignment."""
-    asked = policy.categories and any(
+    conditions = policy.categories and any(
         isinstance(base, CategoryPolicy)
         for base in (*policy.base_policies, *policy.per_release)
     )
-    for attribute in policy.attributes.values() if asked else ():
+    for attribute in policy.attributes.values() if conditions else ():
         if attribute.memberships is None:
             yield Problem(
                 Code.UNKNOWN_CATEGORY,

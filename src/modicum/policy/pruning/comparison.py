@@ -74,10 +74,10 @@ class Readers:
         """
         if self._logic.implies(given, wide):
             return list(self._numbers)
-        looked_at = self._logic.looks(wide).attributes
+        considered = self._logic.looks(wide).attributes
         found: list[int] = []
         for shared, numbers in self._alike((wide,)):
-            inside = [n for n in numbers if self._sets[n] <= looked_at]
+            inside = [n for n in numbers if self._sets[n] <= considered]
             if inside and self._logic.implies((ReadsAny(shared), *given), wide):
                 found += inside
         return sorted(found)
@@ -89,19 +89,19 @@ class Readers:
         that are only counted are interchangeable, so their number decides.
         """
         looks = [self._logic.looks(part) for part in parts]
-        looked_at = frozenset[str]().union(*(one.attributes for one in looks))
+        considered = frozenset[str]().union(*(one.attributes for one in looks))
         named = frozenset[str]().union(*(one.named for one in looks))
         together = 0
-        for attribute in looked_at:
+        for attribute in considered:
             together |= self._holding.get(attribute, 0)
         groups: dict[tuple[frozenset[str], int], list[int]] = {}
         for place in _places(together):
             number = self._numbers[place]
-            shared = self._sets[number] & looked_at
+            shared = self._sets[number] & considered
             key = shared & named, len(shared - named)
             groups.setdefault(key, []).append(number)
         for numbers in groups.values():
-            yield self._sets[numbers[0]] & looked_at, numbers
+            yield self._sets[numbers[0]] & considered, numbers
 
 
 def _places(bits: int) -> list[int]:
@@ -192,19 +192,19 @@ class _Comparison:
 
     def _tied_kinds(self) -> frozenset[int]:
         """Return the predicates that look at something that a context looks at."""
-        looked_at = frozenset[Hashable]().union(
+        considered = frozenset[Hashable]().union(
             *(
                 self._logic.looks(one).variables
                 for settings in self._settings
                 for one in settings
             )
         )
-        if not looked_at:
+        if not considered:
             return frozenset()
         tied = frozenset(
             kind
             for kind, predicate in enumerate(self._predicates)
-            if not looked_at.isdisjoint(self._looked_at(predicate))
+            if not considered.isdisjoint(self._looked_at(predicate))
         )
         return tied if len(tied) * len(self._contexts) <= TIED_MAX else frozenset()
 

@@ -74,12 +74,12 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
     if part.periods is not None:
         found = clocks(names)
         if not found:
-            raise _untold("the time of its rows", "periods")
+            raise _unreadable("the time of its rows", "periods")
         for clock in found:
             yield sql.any_of(on_days(clock, span, names) for span in part.periods)
     if part.groups is not None:
         if not names.groups():
-            raise _untold("the user group of its rows", "groups")
+            raise _unreadable("the user group of its rows", "groups")
         for group in names.groups():
             yield _has(group, part.groups, names)
     if part.where is not None:
@@ -102,7 +102,7 @@ def _in_box(box: Box, names: Names, tables: list[Table]) -> exp.Expression:
     for attribute, values in box:
         columns = names.holding(attribute)
         if not columns:
-            raise _untold(f"the `{attribute}` of its rows", "where")
+            raise _unreadable(f"the `{attribute}` of its rows", "where")
         parts.extend(
             _has(column, values, names)
             for column in columns
@@ -132,7 +132,7 @@ def _has(reference: ColumnRef, values: Values, names: Names) -> exp.Expression:
     )
 
 
-def _untold(what: str, word: str) -> InputError:
+def _unreadable(what: str, word: str) -> InputError:
     return refused(
         Code.DOES_NOT_FIT,
         f"no table of the query has {what}, so its `{word}` cannot be enforced",

@@ -98,11 +98,11 @@ def statements(plan: ExactPlan, secrets: Secrets, *, apart: bool = False) -> Sta
     return Statements(
         {table.name: names.relation(table.name) for table in names.tables},
         {table.name: tuple(names.needed(table)) for table in names.tables},
-        _Kept(names, secrets, apart=apart).statements(),
+        _CappedRows(names, secrets, apart=apart).statements(),
     )
 
 
-class _Kept:
+class _CappedRows:
     """The rows that caps keep, with what is needed of them."""
 
     def __init__(self, names: Names, secrets: Secrets, *, apart: bool) -> None:
@@ -160,13 +160,13 @@ class _Kept:
             for key in self._plan.query.keys
         ]
         types += ["integer"] * (len(keys) - len(types))
-        told = [
+        parts = [
             exp.cast(key.copy(), "text")
             if kind in {"date", "timestamp"}
             else key.copy()
             for key, kind in zip(keys, types, strict=True)
         ]
-        columns = [exp.alias_(one, f"k{n}", quoted=True) for n, one in enumerate(told)]
+        columns = [exp.alias_(one, f"k{n}", quoted=True) for n, one in enumerate(parts)]
         columns.append(exp.alias_(exp.Count(this=exp.Star()), ROWS, quoted=True))
         columns += [
             exp.alias_(one, f"s{n}", quoted=True) for n, one in enumerate(numbers)

@@ -130,14 +130,16 @@ def save(figure: Figure, path: str | Path) -> None:
 def drawn(figure: Figure, kind: str) -> bytes:
     """Return the file of a figure: for the same figure the same bytes."""
     contents = io.BytesIO()
-    words = str(figure.get_label())
-    told = {"Title": words} if words else {}
+    title = str(figure.get_label())
+    metadata = {"Title": title} if title else {}
     with styled(), warnings.catch_warnings():
         # Glyphs missing in the font are empty boxes in PNG; the viewer's fonts may have
         # them.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(contents, format=kind[1:], metadata={**_METADATA[kind], **told})
+        figure.savefig(
+            contents, format=kind[1:], metadata={**_METADATA[kind], **metadata}
+        )
     found = contents.getvalue()
-    if kind == ".svg" and words:  # Only a graphic that is one image is read by title.
+    if kind == ".svg" and title:  # Only a graphic that is one image is read by title.
         return found.replace(b"<svg ", b'<svg role="img" ', 1)
     return found

@@ -24,10 +24,10 @@ _SLOTS_MIN = 4
 _NAME_MAX = 34
 
 
-def begin(figure: Figure, study: Study, words: str) -> None:
+def begin(figure: Figure, study: Study, description: str) -> None:
     """Add the notice to a figure, and set its text alternative."""
     notice = study.notice
-    figure.set_label(printable(f"{notice}. {words}" if notice else words))
+    figure.set_label(printable(f"{notice}. {description}" if notice else description))
     if notice:
         figure.suptitle(notice, color=_RED, fontsize=10, fontweight="bold")
 
@@ -51,7 +51,7 @@ def mark_chosen(axes: Axes, study: Study, candidates: Sequence[Candidate]) -> No
             axes.axvspan(place - 0.5, place + 0.5, color="#e3e3e3", zorder=0.1, lw=0)
 
 
-def chosen_words(study: Study) -> str:
+def chosen_text(study: Study) -> str:
     """Return the choice, as text."""
     epsilon = study.choice.epsilon
     if epsilon is None:
@@ -72,9 +72,9 @@ def logarithmic(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def draw_note(axes: Axes, words: str) -> None:
+def draw_note(axes: Axes, description: str) -> None:
     """Explain why a panel is empty."""
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", color=GRAY)
+    axes.text(0.5, 0.5, description, transform=axes.transAxes, ha="center", color=GRAY)
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -10,7 +10,7 @@ from modicum.core.rationals import brief
 from modicum.reports.charts.canvas import COLORS, label, panels, styled
 from modicum.risk.charts.axes import (
     begin,
-    chosen_words,
+    chosen_text,
     draw_note,
     epsilons_across,
     mark_chosen,
@@ -57,8 +57,8 @@ def risk_groups(study: Study) -> Figure:
     shown = shown_candidates(study)
     with styled():
         figure, (axes,) = panels(4.2)
-        begin(figure, study, groups_words(study))
-        title = f"RDR of groups of people; {chosen_words(study)}"
+        begin(figure, study, groups_text(study))
+        title = f"RDR of groups of people; {chosen_text(study)}"
         label(axes, title, _across(study, shown), "RDR, share of the largest of all")
         axes.set_ylim(0, 1.06)
         if any(one.rdr is not None for one in shown):
@@ -78,11 +78,11 @@ def shown_candidates(study: Study) -> list[Candidate]:
     return [study.candidates[place] for place in sorted(places)]
 
 
-def groups_words(study: Study) -> str:
+def groups_text(study: Study) -> str:
     """Return the text alternative of the figure."""
     names = ", ".join(group.name for group in study.groups)
-    words = f"Range plot that compares these groups of people: {names}; "
-    return f"{words}{chosen_words(study)}. See the table for all numbers."
+    description = f"Range plot that compares these groups of people: {names}; "
+    return f"{description}{chosen_text(study)}. See the table for all numbers."
 
 
 def _across(study: Study, shown: Sequence[Candidate]) -> str:

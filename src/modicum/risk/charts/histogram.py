@@ -10,7 +10,7 @@ from modicum.risk.charts.axes import begin, draw_note
 from modicum.risk.study.histograms import Bin, Histogram
 from modicum.risk.study.rounding import at_most, near
 from modicum.risk.study.study import Study
-from modicum.risk.study.tables import quantity_words
+from modicum.risk.study.tables import quantity_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def risk_histogram(study: Study, shown: Histogram) -> Figure:
     """Return a figure of how many people have which number, counts by factors."""
-    what = quantity_words(study, shown)
+    what = quantity_text(study, shown)
     with styled():
         figure, (axes,) = panels(3.2)
-        begin(figure, study, histogram_words(study, shown))
+        begin(figure, study, histogram_text(study, shown))
         label(axes, f"People at epsilon {brief(shown.epsilon)}", what, "people")
         if not shown.bins:
             draw_note(axes, "the table has no people")
@@ -36,24 +36,24 @@ def risk_histogram(study: Study, shown: Histogram) -> Figure:
     return figure
 
 
-def histogram_words(study: Study, shown: Histogram) -> str:
+def histogram_text(study: Study, shown: Histogram) -> str:
     """Return the text alternative of the figure."""
-    what = quantity_words(study, shown)
-    words = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
+    what = quantity_text(study, shown)
+    description = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
     if not shown.bins:
-        return f"{words}: the table has no people."
-    told = near if shown.quantity == "rdr" else at_most
-    low, high = told(shown.bins[0].low), told(shown.bins[-1].high)
-    return f"{words}, from {low} to {high}. See the table for all numbers."
+        return f"{description}: the table has no people."
+    text = near if shown.quantity == "rdr" else at_most
+    low, high = text(shown.bins[0].low), text(shown.bins[-1].high)
+    return f"{description}, from {low} to {high}. See the table for all numbers."
 
 
 def _draw_each(axes: Axes, shown: Histogram) -> None:
     """Draw a bar for each number, with the count of people above it."""
-    told = near if shown.quantity == "rdr" else at_most
+    text = near if shown.quantity == "rdr" else at_most
     people = [one.people for one in shown.bins]
     bars = axes.bar(range(len(people)), people, 0.7, log=True, **_LOOK)
     axes.bar_label(bars, [f"{n:,}" for n in people], padding=1, fontsize="small")
-    axes.set_xticks(range(len(people)), [told(one.low) for one in shown.bins])
+    axes.set_xticks(range(len(people)), [text(one.low) for one in shown.bins])
     axes.set_xlim(-0.8, len(people) - 0.2)
     axes.grid(visible=False, axis="x")
 

@@ -8,7 +8,7 @@ from modicum.core.rationals import brief
 from modicum.reports.charts.canvas import COLORS, label, panels, styled
 from modicum.risk.charts.axes import (
     begin,
-    chosen_words,
+    chosen_text,
     draw_note,
     epsilons_across,
     logarithmic,
@@ -36,9 +36,9 @@ def risk_ranges(study: Study) -> Figure:
     """
     with styled():
         figure, (alike, error) = panels(3.4, 2.3)
-        begin(figure, study, ranges_words(study))
+        begin(figure, study, ranges_text(study))
         people = "people are" if study.seen else "people are at least, in any table"
-        title = f"Similarity of {people}; {chosen_words(study)}"
+        title = f"Similarity of {people}; {chosen_text(study)}"
         label(alike, title, "epsilon", "RDR, share of the largest")
         title = f"Error of the answer{_of(study)}"
         label(error, title, "epsilon", _unit(study))
@@ -51,22 +51,28 @@ def risk_ranges(study: Study) -> Figure:
     return figure
 
 
-def ranges_words(study: Study) -> str:
+def ranges_text(study: Study) -> str:
     """Return the text alternative of the figure."""
     if not study.candidates:
         return "Range plot without candidates."
     first, last = (brief(study.candidates[end].epsilon) for end in (0, -1))
-    words = f"Range plot of {len(study.candidates)} epsilons from {first} to {last}; "
-    words += f"{chosen_words(study)}."
+    description = (
+        f"Range plot of {len(study.candidates)} epsilons from {first} to {last}; "
+    )
+    description += f"{chosen_text(study)}."
     chosen = study.chosen
     if chosen is not None:
-        words += f" There, half of the 95 % interval is {at_most(chosen.half_width)}"
-        words += f" {study.asked.unit}"
+        description += (
+            f" There, half of the 95 % interval is {at_most(chosen.half_width)}"
+        )
+        description += f" {study.query.unit}"
         if chosen.rdr is not None:
-            words += f", and the smallest indicator is {at_least(chosen.rdr.ratio)}"
-            words += " of the largest"
-        words += "."
-    return f"{words} See the table for all numbers."
+            description += (
+                f", and the smallest indicator is {at_least(chosen.rdr.ratio)}"
+            )
+            description += " of the largest"
+        description += "."
+    return f"{description} See the table for all numbers."
 
 
 def _draw_ranges(axes: Axes, study: Study) -> None:
@@ -95,8 +101,8 @@ def _draw_ranges(axes: Axes, study: Study) -> None:
     _mark_people(axes, there)
     if study.wanted is not None and study.wanted.statistic is None:
         tau = float(study.wanted.tau)
-        words = f"target: at least {brief(study.wanted.tau)}"
-        axes.axhline(tau, color="black", ls="--", lw=1.5, label=words, zorder=3)
+        description = f"target: at least {brief(study.wanted.tau)}"
+        axes.axhline(tau, color="black", ls="--", lw=1.5, label=description, zorder=3)
     _legend_below(axes)
 
 
@@ -124,11 +130,11 @@ def _legend_below(axes: Axes) -> None:
 
 
 def _of(study: Study) -> str:
-    return f", compared to {short(study.reference.words)}" if study.reference else ""
+    return f", compared to {short(study.reference.source)}" if study.reference else ""
 
 
 def _unit(study: Study) -> str:
-    unit = "%" if study.reference else short(study.asked.unit)
+    unit = "%" if study.reference else short(study.query.unit)
     return f"95 % half width, {unit}"
 
 

@@ -97,11 +97,11 @@ def everybody(
         own = [f"{_quoted(row_column(columns[table]))} AS who"]
         own += [f"{_quoted(one)} AS c{n}" for n, one in enumerate(used)]
         own += [f"{flag} AS g{n}" for n, flag in enumerate(flags)]
-        told = "".join(f", g{n}" for n in range(len(flags)))
+        outputs = "".join(f", g{n}" for n in range(len(flags)))
         alike = [*(f"c{n}" for n in range(len(used)))]
         alike += [f"g{n}" for n in range(len(flags))]
         text = (
-            f"SELECT MIN(who) AS who, COUNT(*) AS people{told}"
+            f"SELECT MIN(who) AS who, COUNT(*) AS people{outputs}"
             f" FROM (SELECT {', '.join(own)} FROM {_quoted(relations[table])})"
             " AS every_row" + (f" GROUP BY {', '.join(alike)}" if alike else "")
         )
@@ -115,13 +115,13 @@ def everybody(
             )
             relation = _quoted(relations[table])
             selects.append(f"SELECT {unit} AS who{named} FROM {relation}")
-        told = "".join(
+        outputs = "".join(
             f", MAX(CASE WHEN g{n} THEN 1 ELSE 0 END) = 1 AS g{n}"
             for n in range(len(flags))
         )
         every = " UNION ALL ".join(selects)
         text = (
-            f"SELECT who, 1 AS people{told} FROM ({every}) AS every_row"
+            f"SELECT who, 1 AS people{outputs} FROM ({every}) AS every_row"
             " WHERE who IS NOT NULL GROUP BY who"
         )
     number = "ROW_NUMBER() OVER (ORDER BY 1) AS number"
@@ -135,8 +135,8 @@ def numbers_of_all(groups: int) -> str:
     Args:
         groups: The number of groups of people.
     """
-    told = ", ".join(["number", "people", *(f"g{n}" for n in range(groups))])
-    return f"SELECT {told} FROM {PERSONS} ORDER BY number"
+    outputs = ", ".join(["number", "people", *(f"g{n}" for n in range(groups))])
+    return f"SELECT {outputs} FROM {PERSONS} ORDER BY number"
 
 
 def _used(question: Question, columns: Sequence[str]) -> list[str]:

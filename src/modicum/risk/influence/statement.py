@@ -255,11 +255,11 @@ def _known_of_all(
         totals = f"SELECT {shape.listed(*whole, present)} FROM parts{shape.grouped()}"
         made.append(("totals", totals))
     if second:
-        looked = (
+        query = (
             f"SELECT {shape.listed(*second, present, of='p')} FROM parts AS p"
             f" JOIN totals AS t ON {shape.same('p', 't')}{shape.grouped(of='p')}"
         )
-        made.append(("second_look", looked))
+        made.append(("second_look", query))
     return made
 
 
@@ -320,13 +320,13 @@ def _of_rows(question: Question, groups: Sequence[PeopleGroup]) -> str:
     moved = ", ".join(f"d{n}" for n in numbers)
     still = ", ".join(f"0.0 AS d{n}" for n in numbers)
     flags = [f"g{n}" for n in range(len(groups))]
-    weighed = "".join(f", SUM(CASE WHEN {g} THEN w ELSE 0 END) AS {g}" for g in flags)
+    weighted = "".join(f", SUM(CASE WHEN {g} THEN w ELSE 0 END) AS {g}" for g in flags)
     rest = "".join(f", a.{g} - COALESCE(c.{g}, 0) AS {g}" for g in flags)
     return (
-        f"SELECT {moved}, SUM(w) AS people{weighed}, {_size(question)} FROM moves"
+        f"SELECT {moved}, SUM(w) AS people{weighted}, {_size(question)} FROM moves"
         f" GROUP BY {moved}\nUNION ALL\n"
         f"SELECT {still}, a.w - COALESCE(c.w, 0) AS people{rest}, {_size(question)}"
-        f" FROM all_rows AS a, (SELECT SUM(w) AS w{weighed} FROM counted) AS c"
+        f" FROM all_rows AS a, (SELECT SUM(w) AS w{weighted} FROM counted) AS c"
         " WHERE a.w > COALESCE(c.w, 0)"
     )
 

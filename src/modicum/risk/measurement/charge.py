@@ -59,8 +59,8 @@ def uncharged(choice: Choice) -> Choice:
         "Nothing was charged. `modicum risk choose --release ID --charge UNIT` charges"
         " such a choice before it is made; it may then be disclosed."
     )
-    told = _with_caveat(choice, caveat)
-    return replace(told, claim=Claim.ADVICE, charge=None)
+    choice_with_caveat = _with_caveat(choice, caveat)
+    return replace(choice_with_caveat, claim=Claim.ADVICE, charge=None)
 
 
 def _with_caveat(choice: Choice, caveat: str) -> Choice:
@@ -118,7 +118,7 @@ def charged(
     workspace: Workspace,
     draft: ReleaseDraft,
     choose: Callable[[], Choice],
-    begun: Callable[[], None] = lambda: None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> tuple[Decision, Choice | None]:
     """Make a choice under a reservation.
 
@@ -128,7 +128,7 @@ def charged(
     if not decision.allowed:
         return decision, None
     with workspace.use(draft.release):
-        begun()
+        on_start()
         caveat = (
             f"The choice itself is charged, as `{draft.release}`; a release at its"
             " epsilon is charged on top, when it is submitted."

@@ -105,7 +105,7 @@ class Preference:
         return frozenset(name for name, one in values.items() if one is not None)
 
 
-def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
+def chosen(risk: Risky, method: str, preference: Preference) -> Choice:
     """Return the choice of a method."""
     if method not in _METHODS:
         raise mistake(
@@ -115,7 +115,7 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
             near=nearest(str(method), _METHODS),
         )
     way = _METHODS[method]
-    missing = way.needs - asked.given()
+    missing = way.needs - preference.given()
     if missing:
         raise mistake(
             f"`{method}` needs {', '.join(map(argument, sorted(missing)))}",
@@ -123,16 +123,16 @@ def chosen(risk: Risky, method: str, asked: Preference) -> Choice:
             Code.MISSING_KEY,
         )
     # Other methods may have the parameters of a private choice, too.
-    strange = asked.given() - way.needs - way.knows - _OF_PRIVATE
-    if strange:
+    unexpected = preference.given() - way.needs - way.knows - _OF_PRIVATE
+    if unexpected:
         raise mistake(
-            f"`{method}` does not take {', '.join(map(argument, sorted(strange)))}",
+            f"`{method}` does not take {', '.join(map(argument, sorted(unexpected)))}",
             f"use as-published as {argument('choice')}, or leave it out",
             Code.KEYS_CONFLICT,
         )
     if way.public:
         _must_be_public(risk, method)
-    return way.make(risk, asked)
+    return way.make(risk, preference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +149,14 @@ _OF_PRIVATE: Final = frozenset({"allowance", "people", "eps_select"})
 
 
 def _meant(names: Set[str]) -> str:
-    words: Mapping[str, str] = {
+    texts: Mapping[str, str] = {
         "tau": "the ratio",
         "max_variance": "the largest variance",
         "allowance": "the number of people may be exposed more",
         "people": "the public number of people",
         "eps_select": "the loss of the choice",
     }
-    return " and ".join(f"{words[one]} ({argument(one)})" for one in sorted(names))
+    return " and ".join(f"{texts[one]} ({argument(one)})" for one in sorted(names))
 
 
 def _must_be_public(risk: Risky, method: str) -> None:
@@ -182,24 +182,26 @@ def _must_be_public(risk: Risky, method: str) -> None:
 # --- methods --------------------------------------------------------------------------
 
 
-def _data_independent(risk: Risky, asked: Preference) -> Choice:
-    assert asked.tau is not None
+def _data_independent(risk: Risky, preference: Preference) -> Choice:
+    assert preference.tau is not None
     return data_independent(
         risk.indicator.noise,
-        tau=asked.tau,
+        tau=preference.tau,
         candidates=risk.candidates,
         form=risk.indicator.form,
     )
 
 
-def _as_published(risk: Risky, asked: Preference) -> Choice:
+def _as_published(risk: Risky, preference: Preference) -> Choice:
     wanted: list[Threshold] = []
-    if asked.tau is not None and asked.between:
-        wanted.append(GroupsAlike.of(asked.tau, asked.between, asked.statistic))
-    elif asked.tau is not None:
-        wanted.append(RatioAtLeast.of(asked.tau))
-    if asked.max_variance is not None:
-        wanted.append(VarianceAtMost.of(asked.max_variance))
+    if preference.tau is not None and preference.between:
+        wanted.append(
+            GroupsAlike.of(preference.tau, preference.between, preference.statistic)
+        )
+    elif preference.tau is not None:
+        wanted.append(RatioAtLeast.of(preference.tau))
+    if preference.max_variance is not None:
+        wanted.append(VarianceAtMost.of(preference.max_variance))
     if not wanted:
         raise mistake(
             "no target is given",
@@ -209,47 +211,47 @@ def _as_published(risk: Risky, asked: Preference) -> Choice:
     return find_from_rdr(risk.indicator, wanted, candidates=risk.candidates)
 
 
-def _private_selection(risk: Risky, asked: Preference) -> Choice:
-    assert asked.tau is not None
-    assert asked.allowance is not None
+def _private_selection(risk: Risky, preference: Preference) -> Choice:
+    assert preference.tau is not None
+    assert preference.allowance is not None
     return private_selection(
         risk.indicator.influence,
         risk.indicator.noise,
-        tau=asked.tau,
-        allowance=asked.allowance,
-        search=_search(risk, asked),
+        tau=preference.tau,
+        allowance=preference.allowance,
+        search=_search(risk, preference),
         own_rows_only=risk.question.own_rows_only,
     )
 
 
-def _find_and_release(risk: Risky, asked: Preference) -> Choice:
+def _find_and_release(risk: Risky, preference: Preference) -> Choice:
     return find_and_release(
         risk.indicator.influence,
         risk.indicator.noise,
-        _spread(asked),
-        search=_search(risk, asked),
+        _spread(preference),
+        search=_search(risk, preference),
         own_rows_only=risk.question.own_rows_only,
     )
 
 
-def _find_and_release_published(risk: Risky, asked: Preference) -> Choice:
+def _find_and_release_published(risk: Risky, preference: Preference) -> Choice:
     return find_and_release_published(
-        risk.indicator, _spread(asked), search=_search(risk, asked)
+        risk.indicator, _spread(preference), search=_search(risk, preference)
     )
 
 
-def _spread(asked: Preference) -> Spread:
-    assert asked.max_variance is not None
-    assert asked.people is not None
-    return Spread.of(asked.max_variance, asked.people)
+def _spread(preference: Preference) -> Spread:
+    assert preference.max_variance is not None
+    assert preference.people is not None
+    return Spread.of(preference.max_variance, preference.people)
 
 
-def _search(risk: Risky, asked: Preference) -> PrivateSearch:
+def _search(risk: Risky, preference: Preference) -> PrivateSearch:
     from modicum.risk.measurement.noise import OpenDpDraws
 
-    assert asked.eps_select is not None
-    draws = asked.draws or OpenDpDraws()
-    return PrivateSearch.of(draws, asked.eps_select, risk.candidates)
+    assert preference.eps_select is not None
+    draws = preference.draws or OpenDpDraws()
+    return PrivateSearch.of(draws, preference.eps_select, risk.candidates)
 
 
 _OF_SPREAD: Final = frozenset({"max_variance", "people", "eps_select"})

@@ -23,11 +23,11 @@ def risk_to_dict(risk: Risk, choice: Choice | None) -> dict[str, Any]:
 
 def choice_to_dict(choice: Choice) -> dict[str, Any]:
     """Return the documented JSON form of a choice."""
-    told = choice.to_dict()
+    document = choice.to_dict()
     return {
-        "epsilon": told["epsilon"],
-        "claim": told["claim"],
-        "choice": told,
+        "epsilon": document["epsilon"],
+        "claim": document["claim"],
+        "choice": document,
     }
 
 

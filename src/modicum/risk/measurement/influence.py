@@ -66,8 +66,8 @@ def measure_again(
     dialect = engine.dialect
 
     def answer(who: int | None) -> leave_one_out.Answer:
-        asked = leave_one_out.query_without(question, relations, columns, who, dialect)
-        return leave_one_out.read_answer(question, _rows(engine.fetch(asked)))
+        query = leave_one_out.query_without(question, relations, columns, who, dialect)
+        return leave_one_out.read_answer(question, _rows(engine.fetch(query)))
 
     engine.keep(
         leave_one_out.PERSONS,

@@ -44,7 +44,7 @@ def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
         return ()
     select = question.select
     found = [one for node in select.walk() for one in _meeting(node)]
-    told = [one for one in found if not _fits(engine, question, *one)]
+    problems = [one for one in found if not _fits(engine, question, *one)]
     unit = (question.unit or "").lower()
     using = (
         one.name
@@ -52,7 +52,8 @@ def conversions(engine: SqlEngine, question: Question) -> tuple[str, ...]:
         for one in join.args.get("using") or ()
     )
     texts = [
-        " and ".join(f"`{one.sql('duckdb')[:60]}`" for one in each) for each, _ in told
+        " and ".join(f"`{one.sql('duckdb')[:60]}`" for one in each)
+        for each, _ in problems
     ]
     texts += [f"`USING ({one[:60]})`" for one in using if one.lower() != unit]
     return tuple(
@@ -98,9 +99,11 @@ def _fits(
     operands: list[exp.Expr],
     truth: bool,  # noqa: FBT001
 ) -> bool:
-    told = [one.unnest() for one in operands if not isinstance(one.unnest(), exp.Null)]
-    texts = [one.name for one in told if one.is_string]
-    others = [one for one in told if not one.is_string]
+    problems = [
+        one.unnest() for one in operands if not isinstance(one.unnest(), exp.Null)
+    ]
+    texts = [one.name for one in problems if one.is_string]
+    others = [one for one in problems if not one.is_string]
     if not others:
         return not truth
     try:
@@ -157,10 +160,10 @@ def must_bind(
 
     relations = engine.relations()
     types = {table: engine.types(table) for table in {*question.tables, *_read(groups)}}
-    asked = [query_without(question, relations, engine.columns(), None)]
+    statements = [query_without(question, relations, engine.columns(), None)]
     if not question.obstacle:
-        asked.append(statement(question, relations, groups).sql)
-    asked += [
+        statements.append(statement(question, relations, groups).sql)
+    statements += [
         exp.select("1").from_(relations[one.table]).where(one.condition).sql("duckdb")
         for one in groups
     ]
@@ -168,7 +171,7 @@ def must_bind(
         connection.execute("SET TimeZone = 'UTC'")
         for table, columns in types.items():
             connection.execute(_empty(relations[table], columns))
-        for text in asked:
+        for text in statements:
             try:
                 connection.execute(f"EXPLAIN {text}")
             except duckdb.Error as error:
@@ -189,9 +192,9 @@ def _empty(relation: str, columns: Mapping[str, str]) -> str:
     return f"CREATE TABLE {relation} ({listed})"
 
 
-def _misunderstood(said: str, question: Question) -> InputError:
-    first = said.partition("\n")[0].partition(": ")[2][:400]
-    if found := _NAMELESS.search(said):
+def _misunderstood(message: str, question: Question) -> InputError:
+    first = message.partition("\n")[0].partition(": ")[2][:400]
+    if found := _NAMELESS.search(message):
         what, name = found[1], found[2]
         known = question.columns if what == "column" else _called(question)
         return _mistake(
@@ -200,13 +203,13 @@ def _misunderstood(said: str, question: Question) -> InputError:
             "known: " + (", ".join(sorted(known))[:400] or "none"),
             nearest(name, known),
         )
-    if found := _SEVERAL.search(said):
+    if found := _SEVERAL.search(message):
         return _mistake(
             Code.UNKNOWN_NAME,
             f"`{found[1][:60]}` may mean several columns",
             "prefix it with the table name",
         )
-    if found := _NO_FUNCTION.search(said):
+    if found := _NO_FUNCTION.search(message):
         return _mistake(
             Code.NOT_IN_SUBSET,
             f"DuckDB has no function `{found[1][:60]}`",
@@ -252,7 +255,7 @@ def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
     """
     if question.unit is None or len(question.persons) < 2:
         return
-    told = []
+    problems = []
     kinds = set()
     for table in question.persons:
         forms = engine.forms()[table]
@@ -264,14 +267,14 @@ def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
         form = forms[name]
         kinds.add(form if form in _EXACT else described)
         shown = ENUM.sub("ENUM", described)[:60]
-        told.append(f"`{table[:60]}.{name[:60]}` is {shown}")
+        problems.append(f"`{table[:60]}.{name[:60]}` is {shown}")
     if len(kinds) == 1:
         return
     raise InputError(
         Problem(
             Code.DOES_NOT_FIT,
             "the person ids of the tables have different types",
-            notes=tuple(told),
+            notes=tuple(problems),
             help="give them one type in all tables: otherwise ids may match in a join"
             " and differ in a table",
         )
@@ -279,7 +282,7 @@ def _must_have_the_same_ids(engine: SqlEngine, question: Question) -> None:
 
 
 def _must_be_numbers(engine: SqlEngine, question: Question) -> None:
-    select, called = _told(engine, question)
+    select, called = _query_and_outputs(engine, question)
     if not any(called):
         return
     types = engine.types_of(select)
@@ -288,7 +291,7 @@ def _must_be_numbers(engine: SqlEngine, question: Question) -> None:
             raise no_number(one, "a date or time")
 
 
-def _told(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
+def _query_and_outputs(engine: SqlEngine, question: Question) -> tuple[str, list[str]]:
     """Return a query, and which outputs must be numbers: by output, a name or none."""
     if question.obstacle:
         relations, columns = engine.relations(), engine.columns()

@@ -206,7 +206,7 @@ class Risk:
         Raises:
             InputError: If something is missing, out of range, or contradictory.
         """
-        asked = Preference(
+        preference = Preference(
             tau=tau,
             max_variance=max_variance,
             between=between,
@@ -216,7 +216,7 @@ class Risk:
             eps_select=eps_select,
             draws=draws,
         )
-        return chosen(self, choice, asked)
+        return chosen(self, choice, preference)
 
     def study(
         self,

@@ -126,7 +126,7 @@ PEOPLE_BESIDE = (
 )
 
 
-def noise_words(noise: Noise) -> str:
+def noise_text(noise: Noise) -> str:
     """Return the noise of a release, as text."""
     many = noise.dimensions
     on = "the answer" if many == 1 else f"each of {many} numbers"
@@ -157,11 +157,11 @@ def charged(choice: Choice) -> list[tuple[str, str]]:
     found = []
     if choice.charge.selection is not None:
         selection = choice.charge.selection
-        told = f"{_mechanism(selection.described())} (epsilon {brief(selection.eps)})"
-        found.append(("The choice itself, whatever its result", told))
+        text = f"{_mechanism(selection.described())} (epsilon {brief(selection.eps)})"
+        found.append(("The choice itself, whatever its result", text))
     if choice.charge.release is not None:
-        told = _mechanism(choice.charge.release)
-        found.append(("A release at the chosen epsilon", told))
+        text = _mechanism(choice.charge.release)
+        found.append(("A release at the chosen epsilon", text))
     return found
 
 
@@ -190,8 +190,8 @@ def risk_report(study: Study) -> str:
 
 def _banner(study: Study, place: str) -> Iterator[Markup]:
     if study.notice is not None:
-        said = element("p", study.notice)
-        yield element("div", said, class_=f"{place} banner", role="note")
+        notice = element("p", study.notice)
+        yield element("div", notice, class_=f"{place} banner", role="note")
 
 
 def _all(study: Study) -> Iterator[Markup]:
@@ -207,14 +207,14 @@ def _all(study: Study) -> Iterator[Markup]:
 
 
 def _question(study: Study) -> Iterator[Markup]:
-    asked = study.asked
-    yield element("pre", element("code", asked.question))
+    query = study.query
+    yield element("pre", element("code", query.question))
     form = {"published": "the published upper bound", "exact": "the exact expectation"}
     facts: list[tuple[str, Child]] = [
-        ("One person", asked.person),
-        ("Counted in", asked.unit),
-        ("Noise", noise_words(asked.noise)),
-        ("Form of the indicator", form[asked.form]),
+        ("One person", query.person),
+        ("Counted in", query.unit),
+        ("Noise", noise_text(query.noise)),
+        ("Form of the indicator", form[query.form]),
     ]
     if study.seen is not None:
         facts.append(("People in the table", f"{study.seen.people:,}"))
@@ -224,8 +224,8 @@ def _question(study: Study) -> Iterator[Markup]:
 def _choice(study: Study) -> Iterator[Markup]:
     choice = study.choice
     chosen = choice.epsilon
-    told = "No epsilon was chosen" if chosen is None else f"Epsilon {brief(chosen)}"
-    yield element("p", told, class_="chosen")
+    text = "No epsilon was chosen" if chosen is None else f"Epsilon {brief(chosen)}"
+    yield element("p", text, class_="chosen")
     yield element("p", f"{choice.why[:1].upper()}{choice.why[1:]}.")
     promise = element("p", CLAIMS[choice.claim])
     boxed = choice.claim is not Claim.DP
@@ -278,7 +278,7 @@ def _histograms(study: Study) -> Iterator[Markup]:
 
 def _units(study: Study) -> Iterator[Markup]:
     if study.seen is not None:
-        yield element("p", OWN_LOSS.format(loss=study.asked.loss_name))
+        yield element("p", OWN_LOSS.format(loss=study.query.loss_name))
     yield _numbers(units_table(study))
 
 

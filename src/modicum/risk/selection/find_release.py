@@ -113,12 +113,12 @@ def passed_at(
     # Three times the scale of the noise, 2/eps_queries in units of the sensitivity.
     by_chance = spread.tau * spread.people * spent.eps_queries < 6
     if place is None:
-        why = f"at no candidate did the noisy test show that {spread.words}"
+        why = f"at no candidate did the noisy test show that {spread.condition}"
         return SearchResult(None, why, passed, by_chance)
     chosen = offered[place]
     why = (
         f"{brief(chosen)} is the first candidate, from the largest on, at which the"
-        f" noisy test showed that {spread.words}"
+        f" noisy test showed that {spread.condition}"
     )
     return SearchResult(chosen, why, passed | {chosen: True}, by_chance)
 

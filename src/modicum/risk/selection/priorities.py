@@ -33,12 +33,12 @@ class Priority:
         return cls(above_zero("the weight", weight), noise)
 
 
-def by_priority(cap: Number, wishes: Mapping[str, Priority]) -> dict[str, Choice]:
+def by_priority(cap: Number, priorities: Mapping[str, Priority]) -> dict[str, Choice]:
     """Return epsilons in proportion to weights, within a total cap.
 
     Args:
         cap: The epsilon of all questions together; public; > 0.
-        wishes: The questions by name; one or more.
+        priorities: The questions by name; one or more.
 
     Returns:
         For each question a choice that may be released: it reads no row. Its epsilon is
@@ -65,11 +65,11 @@ def by_priority(cap: Number, wishes: Mapping[str, Priority]) -> dict[str, Choice
         (<Choice priorities: epsilon 0.75>, <Choice priorities: epsilon 0.25>)
     """
     whole = above_zero("the cap", cap)
-    count("the number of questions", len(wishes), least=1)
-    weights = sum(wish.weight for wish in wishes.values())
+    count("the number of questions", len(priorities), least=1)
+    weights = sum(priority.weight for priority in priorities.values())
     return {
-        name: _choice(_share(whole, wish.weight / weights), wish.noise, whole)
-        for name, wish in wishes.items()
+        name: _choice(_share(whole, priority.weight / weights), priority.noise, whole)
+        for name, priority in priorities.items()
     }
 
 

@@ -80,23 +80,27 @@ def find_from_rdr(
     )
     found = [epsilon for epsilon, passed in passing.items() if passed]
     chosen = max(found, default=None)
-    words = " and ".join(one.words for one in thresholds)
+    condition = " and ".join(one.condition for one in thresholds)
     return Choice(
         epsilon=chosen,
         claim=Claim.ADVICE,
         method=RDR_METHOD,
-        why=_why(chosen, words, len(offered), somebody=somebody),
+        why=_why(chosen, condition, len(offered), somebody=somebody),
         rows=rows,
         caveats=advice(indicator.noise),
     )
 
 
-def _why(chosen: Fraction | None, words: str, offered: int, *, somebody: bool) -> str:
+def _why(
+    chosen: Fraction | None, condition: str, offered: int, *, somebody: bool
+) -> str:
     if not somebody:
         return "the table has no people whose risk could be compared"
     if chosen is None:
-        return f"at none of {offered} candidates, {words}"
-    return f"{brief(chosen)} is the largest of {offered} candidates at which {words}"
+        return f"at none of {offered} candidates, {condition}"
+    return (
+        f"{brief(chosen)} is the largest of {offered} candidates at which {condition}"
+    )
 
 
 def advice(noise: Noise) -> tuple[str, ...]:
@@ -268,8 +272,8 @@ def find_from_pri(
         row = _row(noise, epsilon, found, wanted)
         rows.append(row)
         if row.passes:
-            told = f"the output at {brief(epsilon)} is the first accepted one"
-            return _choice(noise, epsilon, told, rows), output
+            reason = f"the output at {brief(epsilon)} is the first accepted one"
+            return _choice(noise, epsilon, reason, rows), output
     return _choice(noise, None, "no output was accepted", rows), None
 
 

@@ -46,7 +46,7 @@ class Spread:
         return math.floor(self.tau * self.people * STEPS)
 
     @property
-    def words(self) -> str:
+    def condition(self) -> str:
         """Return the condition as text."""
         return (
             f"the sum of squares that {self.people} people have at variance"

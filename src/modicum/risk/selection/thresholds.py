@@ -30,7 +30,7 @@ class Threshold(Protocol):
     """A condition on the indicators of everybody at one epsilon."""
 
     @property
-    def words(self) -> str:
+    def condition(self) -> str:
         """Return the condition as text."""
 
     def holds(self, indicator: Indicator, epsilon: Fraction) -> bool:
@@ -53,7 +53,7 @@ class RatioAtLeast:
         return cls(proportion("tau", tau, by="tau"))
 
     @property
-    def words(self) -> str:
+    def condition(self) -> str:
         """Return the condition as text."""
         return f"the smallest indicator is at least {brief(self.tau)} of the largest"
 
@@ -116,7 +116,7 @@ class GroupsAlike:
         return cls(proportion("tau", tau, by="tau"), tuple(groups), statistic)
 
     @property
-    def words(self) -> str:
+    def condition(self) -> str:
         """Return the condition as text."""
         names = ", ".join(f"`{name}`" for name in self.groups)
         return (
@@ -171,7 +171,7 @@ class VarianceAtMost:
         return cls(at_least_zero("the largest variance", tau, by="max_variance"))
 
     @property
-    def words(self) -> str:
+    def condition(self) -> str:
         """Return the condition as text."""
         return (
             "the variance of the indicators, each divided by the largest,"

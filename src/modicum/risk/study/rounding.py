@@ -29,7 +29,7 @@ def near(value: float) -> str:
         >>> near(1234567.0), near(0.25), near(float("inf")), near(1e-7)
         ('1,235,000', '0.25', 'infinite', '1e-7')
     """
-    return _told(value, ROUND_HALF_EVEN)
+    return _rounded_text(value, ROUND_HALF_EVEN)
 
 
 def at_most(value: float) -> str:
@@ -51,7 +51,7 @@ def at_most(value: float) -> str:
         >>> at_most(1.00001), at_most(0.0), at_most(1.0)
         ('1.001', '0', '1')
     """
-    return _told(value, ROUND_CEILING)
+    return _rounded_text(value, ROUND_CEILING)
 
 
 def at_least(value: float) -> str:
@@ -73,10 +73,10 @@ def at_least(value: float) -> str:
         >>> at_least(0.949999), at_least(1.0)
         ('0.9499', '1')
     """
-    return _told(value, ROUND_FLOOR)
+    return _rounded_text(value, ROUND_FLOOR)
 
 
-def _told(value: float, rounding: str) -> str:
+def _rounded_text(value: float, rounding: str) -> str:
     if isinf(value):
         return "infinite"
     # A float means its shortest decimal, so that 0.1 stays 0.1.

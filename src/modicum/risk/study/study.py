@@ -157,11 +157,11 @@ class Reference:
 
     Attributes:
         value: The answer; not 0.
-        words: Its source, such as ``the noisy answer of 2025``.
+        source: Its source, such as ``the noisy answer of 2025``.
     """
 
     value: float
-    words: str
+    source: str
 
     def __post_init__(self) -> None:
         if not isfinite(self.value) or self.value == 0:
@@ -177,7 +177,7 @@ class Study:
     """All data of a chart, a table or a report of a choice.
 
     Attributes:
-        asked: The question.
+        query: The question.
         choice: The epsilon that was chosen, or why there is none.
         candidates: Epsilons, ascending; without duplicates.
         seen: Counts in the table; None if the candidates hold for every table.
@@ -185,7 +185,7 @@ class Study:
         reference: The answer that half widths are relative to; None for units.
     """
 
-    asked: QuestionText
+    query: QuestionText
     choice: Choice
     candidates: tuple[Candidate, ...]
     seen: Observed | None = None

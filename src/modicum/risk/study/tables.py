@@ -34,8 +34,8 @@ class Table:
 
     def text(self) -> str:
         """Return the table for a terminal or a file, with a line for each row."""
-        told = (self.titles, *self.rows)
-        every = [tuple(map(printable, row)) for row in told]
+        text = (self.titles, *self.rows)
+        every = [tuple(map(printable, row)) for row in text]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in every]
         head = [self.notice] if self.notice else []
@@ -66,15 +66,15 @@ def ranges_table(study: Study) -> Table:
         >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
         >>> choice = data_independent(noise, tau=0.5)
-        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
-        >>> ranges_table(Study(asked, choice, of_any_table(choice))).rows
+        >>> query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> ranges_table(Study(query, choice, of_any_table(choice))).rows
         (('1 (chosen)', '2.996', '2', '0.5', 'yes'),)
     """
     counted = study.seen is not None
     reference = study.reference
-    titles = ["Epsilon", f"95 % half width, {study.asked.unit}"]
-    titles += [f"Also in % of {reference.words}"] if reference else []
-    titles += [f"Largest RDR, {study.asked.unit}", "Smallest, share of largest"]
+    titles = ["Epsilon", f"95 % half width, {study.query.unit}"]
+    titles += [f"Also in % of {reference.source}"] if reference else []
+    titles += [f"Largest RDR, {study.query.unit}", "Smallest, share of largest"]
     titles += ["Median, share", "99 %, share"] if counted else []
     titles += ["Meets the target"]
     return Table(
@@ -108,11 +108,11 @@ def units_table(study: Study) -> Table:
         >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
         >>> choice = data_independent(noise, tau=0.5)
-        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
-        >>> units_table(Study(asked, choice, of_any_table(choice))).rows
+        >>> query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> units_table(Study(query, choice, of_any_table(choice))).rows
         (('1', '1', '2'),)
     """
-    unit, loss = study.asked.unit, study.asked.loss_name
+    unit, loss = study.query.unit, study.query.loss_name
     titles = ["Epsilon", f"Smallest RDR, {unit}"]
     caption = "Indicators in units of the answer"
     if study.seen is not None:
@@ -147,8 +147,8 @@ def groups_table(study: Study) -> Table:
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
-        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
-        >>> groups_table(Study(asked, data_independent(noise, tau=0.5), ())).rows
+        >>> query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> groups_table(Study(query, data_independent(noise, tau=0.5), ())).rows
         ()
     """
     names = ["Least", "Median", "99 %", "Greatest"]
@@ -189,16 +189,16 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
         >>> from modicum.risk.study.study import QuestionText, Observed
         >>> noise = LaplaceNoise(Fraction(1))
         >>> counted = Histogram(Fraction(1), "rdr", (Bin(1.0, 2.0, 9),))
-        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
         >>> seen = Observed(9, histograms=(counted,))
-        >>> study = Study(asked, data_independent(noise, tau=0.5), (), seen)
+        >>> study = Study(query, data_independent(noise, tau=0.5), (), seen)
         >>> histogram_table(study, counted).rows
         (('1', '2', '9'),)
     """
-    told = near if shown.quantity == "rdr" else at_most
-    rows = ((told(b.low), told(b.high), f"{b.people:,}") for b in shown.bins)
+    text = near if shown.quantity == "rdr" else at_most
+    rows = ((text(b.low), text(b.high), f"{b.people:,}") for b in shown.bins)
     return Table(
-        f"Number of people by {quantity_words(study, shown)}"
+        f"Number of people by {quantity_text(study, shown)}"
         f", at epsilon {brief(shown.epsilon)}",
         ("From", "To", "People"),
         tuple(rows),
@@ -206,7 +206,7 @@ def histogram_table(study: Study, shown: Histogram) -> Table:
     )
 
 
-def quantity_words(study: Study, shown: Histogram) -> str:
+def quantity_text(study: Study, shown: Histogram) -> str:
     """Return the counted quantity of a histogram, with its unit.
 
     Args:
@@ -228,14 +228,14 @@ def quantity_words(study: Study, shown: Histogram) -> str:
         >>> from modicum.risk.noise import LaplaceNoise
         >>> from modicum.risk.study.study import QuestionText
         >>> noise = LaplaceNoise(Fraction(1))
-        >>> asked = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
-        >>> study = Study(asked, data_independent(noise, tau=0.5), ())
-        >>> quantity_words(study, Histogram(Fraction(1), "own-loss", ()))
+        >>> query = QuestionText("SELECT COUNT(*) FROM t", "one row", "people", noise)
+        >>> study = Study(query, data_independent(noise, tau=0.5), ())
+        >>> quantity_text(study, Histogram(Fraction(1), "own-loss", ()))
         'own epsilon'
     """
     if shown.quantity == "rdr":
-        return f"RDR, in {study.asked.unit}"
-    return f"own {study.asked.loss_name}"
+        return f"RDR, in {study.query.unit}"
+    return f"own {study.query.loss_name}"
 
 
 def _range_cells(study: Study, one: Candidate) -> Iterator[str]:
@@ -276,5 +276,5 @@ def _known(spread: Spread) -> list[float]:
 
 
 def _passes(study: Study, one: Candidate) -> str:
-    told = {row.epsilon: row.passes for row in study.choice.rows}
-    return {True: "yes", False: "no", None: "not evaluated"}[told.get(one.epsilon)]
+    text = {row.epsilon: row.passes for row in study.choice.rows}
+    return {True: "yes", False: "no", None: "not evaluated"}[text.get(one.epsilon)]

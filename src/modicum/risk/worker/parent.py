@@ -39,7 +39,7 @@ _CHUNK: Final = 1 << 16
 
 def analyzed(
     tables: Mapping[str, str],
-    asked: AnalysisRequest,
+    analysis_request: AnalysisRequest,
     bounds: Bounds,
     report: Callable[[float], None],
 ) -> bytes:
@@ -49,7 +49,9 @@ def analyzed(
     """
     # The process has its own working directory.
     places = {name: str(Path(place).absolute()) for name, place in tables.items()}
-    request = msgspec.json.encode(Analysis(places, asked, bounds.rows)) + b"\n"
+    request = (
+        msgspec.json.encode(Analysis(places, analysis_request, bounds.rows)) + b"\n"
+    )
     scratch = new_folder()
     environ = os.environ  # noqa: TID251 - a few of them are handed on
     variables = {name: environ[name] for name in _INHERITED if name in environ}
@@ -64,12 +66,12 @@ def analyzed(
         start_new_session=True,
     )
     try:
-        return _heard(process, request, bounds.seconds, report)
+        return _output(process, request, bounds.seconds, report)
     finally:
         ended(process, scratch, os.getpid())
 
 
-def _heard(
+def _output(
     process: subprocess.Popen[bytes],
     request: bytes,
     seconds: float,
@@ -111,23 +113,23 @@ class _Lines:
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
-        self._heard = b""
+        self._output = b""
 
     def next(self, seconds: float) -> bytes | None:
         """Return the next line; None after the timeout in seconds."""
-        if b"\n" not in self._heard:
+        if b"\n" not in self._output:
             with DefaultSelector() as selector:
                 selector.register(self._pipe, EVENT_READ)
                 if not selector.select(seconds):
                     return None
             more = os.read(self._pipe, _CHUNK)
-            if not more or len(self._heard) > LINE_MAX:
+            if not more or len(self._output) > LINE_MAX:
                 raise _gone()
-            self._heard += more
-        line, found, rest = self._heard.partition(b"\n")
+            self._output += more
+        line, found, rest = self._output.partition(b"\n")
         if not found:
             return None
-        self._heard = rest
+        self._output = rest
         return line
 
 

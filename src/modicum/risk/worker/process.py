@@ -52,23 +52,23 @@ def main() -> None:
 
 def answer(line: bytes, tell: Callable[[Line], None]) -> Line:
     """Return the final message."""
-    told = 0.0
+    sent_at = 0.0
 
     def progress(done: int, of: int) -> None:
-        nonlocal told
+        nonlocal sent_at
         part = done / max(of, 1)
-        if part >= told + 0.01:
-            told = part
+        if part >= sent_at + 0.01:
+            sent_at = part
             tell(Progress(part))
 
     places: Collection[str] = ()
     try:
         from modicum.risk.worker.result import analysis_result
 
-        asked = msgspec.json.decode(line, type=Analysis)
-        places = asked.tables.values()
+        analysis = msgspec.json.decode(line, type=Analysis)
+        places = analysis.tables.values()
         return AnalysisResult(
-            msgspec.Raw(msgspec.json.encode(analysis_result(asked, progress)))
+            msgspec.Raw(msgspec.json.encode(analysis_result(analysis, progress)))
         )
     except ModicumError as error:
         return failed(error, tuple(_in_words(one, places) for one in error.problems))
@@ -98,16 +98,16 @@ def _in_words(problem: Problem, places: Collection[str]) -> Problem:
     def key(found: re.Match[str]) -> str:
         return f"`{_OTHERWISE.get(found[1], found[1])}`"
 
-    def told(text: str) -> str:
+    def sent_at(text: str) -> str:
         for place in places:
             text = text.replace(place, Path(place).name)
         return _ARGUMENT.sub(key, text)
 
     return replace(
         problem,
-        message=told(problem.message),
-        notes=tuple(map(told, problem.notes)),
-        help=told(problem.help),
+        message=sent_at(problem.message),
+        notes=tuple(map(sent_at, problem.notes)),
+        help=sent_at(problem.help),
     )
 
 

@@ -28,40 +28,40 @@ def analysis_result(
 
     It is that of `modicum risk rdr`; with groups, of `modicum risk compare-groups`.
     """
-    asked = analysis.asked
+    request = analysis.asked
     with ControllerData(_places(analysis.tables), options=_OPTIONS) as data:
         _refuse_many_rows(data, analysis.rows)
         risk = rdr(
             data,
-            asked.query,
-            unit=asked.unit or None,
-            mechanism=asked.mechanism,
-            epsilons=PUBLISHED if asked.epsilons is UNSET else asked.epsilons,
-            delta=asked.delta or None,
-            sensitivity=asked.sensitivity or None,
-            bounds=asked.bounds or None,
-            rows_max=asked.rows_max or None,
-            dimensions=asked.dimensions or None,
-            groups=asked.groups,
-            form=asked.indicator,
-            calibration=asked.calibration or "exact",
+            request.query,
+            unit=request.unit or None,
+            mechanism=request.mechanism,
+            epsilons=PUBLISHED if request.epsilons is UNSET else request.epsilons,
+            delta=request.delta or None,
+            sensitivity=request.sensitivity or None,
+            bounds=request.bounds or None,
+            rows_max=request.rows_max or None,
+            dimensions=request.dimensions or None,
+            groups=request.groups,
+            form=request.indicator,
+            calibration=request.calibration or "exact",
             progress=progress,
         )
-    choice = _chosen(risk, asked)
-    if asked.groups:
-        return groups_to_dict(risk, asked.statistic or "p99", choice)
+    choice = _chosen(risk, request)
+    if request.groups:
+        return groups_to_dict(risk, request.statistic or "p99", choice)
     return risk_to_dict(risk, choice)
 
 
-def _chosen(risk: Risk, asked: AnalysisRequest) -> Choice | None:
-    if not asked.chooses:
+def _chosen(risk: Risk, request: AnalysisRequest) -> Choice | None:
+    if not request.chooses:
         return None
     return risk.choose(
-        asked.tau or None,
-        choice=asked.choice or "data-independent",
-        max_variance=asked.max_variance or None,
-        between=asked.groups if asked.choice == "as-published" else (),
-        statistic=asked.statistic or "p99",
+        request.tau or None,
+        choice=request.choice or "data-independent",
+        max_variance=request.max_variance or None,
+        between=request.groups if request.choice == "as-published" else (),
+        statistic=request.statistic or "p99",
     )
 
 

@@ -128,8 +128,8 @@ class Authenticators:
 
     async def identify(self, request: Request) -> Identity | None:
         """Return the caller; None if the request has no credentials."""
-        brought = credentials_of(request, self._cookie)
-        if brought == Credentials():
+        credentials = credentials_of(request, self._cookie)
+        if credentials == Credentials():
             return None
         for one in self._authenticators:
             identity = await one.identify(request)

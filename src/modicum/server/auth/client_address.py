@@ -92,8 +92,8 @@ def client_path(
         if name == "x-forwarded-for"
         for one in value.split(",")
     ]
-    told = _first_stranger(hops, trusted)
-    return ClientPath(told, is_https, is_https)
+    stranger = _first_stranger(hops, trusted)
+    return ClientPath(stranger, is_https, is_https)
 
 
 def _first_stranger(hops: Sequence[str], trusted: Sequence[Network]) -> Address | None:

@@ -88,7 +88,7 @@ class AuthMiddleware:
         except ModicumError as error:
             await self._refuse(error)(scope, receive, send)
             return
-        _tell(scope, came)
+        _note_client(scope, came)
         await self._app(scope, receive, send)
 
     def _check(self, headers: Sequence[tuple[str, str]], came: ClientPath) -> None:
@@ -129,7 +129,7 @@ class AuthMiddleware:
         return with_headers
 
 
-def _tell(scope: Scope, came: ClientPath) -> None:
+def _note_client(scope: Scope, came: ClientPath) -> None:
     """Set the path of a request, and remove what proxies reported.
 
     The request itself is changed: its route is recorded there, and logged by the outer

@@ -7,7 +7,7 @@ import unicodedata
 from typing import Final
 
 from modicum.core.errors import Code, InputError, Problem, printable
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.server.auth.problems import forbidden
 
 #: The prefix of every program's name, and of no other.
@@ -88,5 +88,5 @@ def is_plain(name: str) -> bool:
     return (
         _NAME.fullmatch(name) is not None
         and unicodedata.is_normalized("NFKC", name)
-        and meant_by(name) == name
+        and person_key(name) == name
     )

@@ -56,13 +56,13 @@ class Metadata:
     takes_basic: bool
 
 
-class _Kept(Generic[_T]):
+class _Cached(Generic[_T]):
     """A cached value, fetched once by the first reader."""
 
     def __init__(
-        self, ask: Callable[[], Awaitable[_T]], monotonic: Callable[[], float]
+        self, fetch: Callable[[], Awaitable[_T]], monotonic: Callable[[], float]
     ) -> None:
-        self._ask = ask
+        self._ask = fetch
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._value: _T | None = None
@@ -91,8 +91,8 @@ class _Kept(Generic[_T]):
         return self._value is not None and fresh and wanted
 
     def _may_ask(self) -> bool:
-        asked = self._asked_at
-        return asked is None or self._monotonic() - asked >= ASK_EVERY_S
+        requested_at = self._asked_at
+        return requested_at is None or self._monotonic() - requested_at >= ASK_EVERY_S
 
     async def _renew(self) -> None:
         self._asked_at = self._monotonic()
@@ -131,8 +131,8 @@ class Provider:
     ) -> None:
         self.issuer = issuer
         self._fetch = fetch
-        self._metadata = _Kept(self._ask_metadata, monotonic)
-        self._keys = _Kept(self._ask_keys, monotonic)
+        self._metadata = _Cached(self._ask_metadata, monotonic)
+        self._keys = _Cached(self._ask_keys, monotonic)
 
     async def metadata(self) -> Metadata:
         """Return the provider's addresses."""
@@ -152,29 +152,29 @@ class Provider:
 
     async def _ask_metadata(self) -> Metadata:
         url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
-        status, told = await self._fetch(url)
-        if status != 200 or told.get("issuer") != self.issuer:
+        status, document = await self._fetch(url)
+        if status != 200 or document.get("issuer") != self.issuer:
             raise provider_failed("does not match the issuer in `oidc`")
-        methods = told.get("token_endpoint_auth_methods_supported")
+        methods = document.get("token_endpoint_auth_methods_supported")
         return Metadata(
             self.issuer,
-            _address(told, "authorization_endpoint"),
-            _address(told, "token_endpoint"),
-            _address(told, "jwks_uri"),
-            told.get("authorization_response_iss_parameter_supported") is True,
+            _address(document, "authorization_endpoint"),
+            _address(document, "token_endpoint"),
+            _address(document, "jwks_uri"),
+            document.get("authorization_response_iss_parameter_supported") is True,
             not isinstance(methods, list) or "client_secret_basic" in methods,
         )
 
     async def _ask_keys(self) -> tuple[Key, ...]:
-        status, told = await self._fetch((await self.metadata()).jwks_uri)
-        listed = told.get("keys")
+        status, document = await self._fetch((await self.metadata()).jwks_uri)
+        listed = document.get("keys")
         if status != 200 or not isinstance(listed, list):
             raise provider_failed("has no keys")
         return tuple(_usable(listed[:_KEYS_MAX]))
 
 
-def _address(told: Mapping[str, Any], key: str) -> str:
-    return trusted_address(told.get(key), key)
+def _address(document: Mapping[str, Any], key: str) -> str:
+    return trusted_address(document.get(key), key)
 
 
 def _usable(listed: list[object]) -> list[Key]:

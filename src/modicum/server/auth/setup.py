@@ -174,12 +174,12 @@ def _version_of(settings: Settings, oidc: Oidc) -> str:
     between signs in again, with the present grants.
     """
     claims = oidc.claims
-    said: dict[str, Plain] = {
+    payload: dict[str, Plain] = {
         "groups": _plain(settings.grants),
         "people": _plain(settings.people),
         "claims": [claims.name, claims.groups, claims.fold_case],
     }
-    return digest(encode(said))[:8]
+    return digest(encode(payload))[:8]
 
 
 def _plain(grants: GrantsByName) -> Plain:

@@ -135,21 +135,21 @@ class SignIn:
     async def finish(self, query: str, sealed: str | None) -> tuple[SignedIn, str]:
         """Return who is back from the provider, and the page that they wanted."""
         attempt = self._opened(sealed)
-        told = _once(query)
+        fields = _once(query)
         if not hmac.compare_digest(
-            told.get("state", "").encode(), attempt.state.encode()
+            fields.get("state", "").encode(), attempt.state.encode()
         ):
             raise unusable("this sign-in was not started in this browser", _AGAIN)
-        await self._refuse_another_provider(told)
-        if "error" in told or not told.get("code"):
+        await self._refuse_another_provider(fields)
+        if "error" in fields or not fields.get("code"):
             raise unusable("the provider rejected the sign-in", _AGAIN)
-        claims = await self._exchanged(told["code"], attempt)
+        claims = await self._exchanged(fields["code"], attempt)
         return self._somebody(claims), attempt.next
 
-    async def _refuse_another_provider(self, told: Mapping[str, str]) -> None:
+    async def _refuse_another_provider(self, fields: Mapping[str, str]) -> None:
         """Refuse a response of another provider (RFC 9207)."""
         metadata = await self._provider.metadata()
-        given = told.get("iss")
+        given = fields.get("iss")
         if given is None and not metadata.sends_issuer:
             return
         if given != metadata.issuer:
@@ -166,11 +166,11 @@ class SignIn:
         name, secret = self._oidc.client_id, self._secret.reveal()
         if metadata.takes_basic:  # RFC 6749, 2.3.1, has both encoded before.
             auth = quote_plus(name), quote_plus(secret)
-            status, told = await self._fetch(metadata.token_endpoint, form, auth)
+            status, fields = await self._fetch(metadata.token_endpoint, form, auth)
         else:
             form |= {"client_id": name, "client_secret": secret}
-            status, told = await self._fetch(metadata.token_endpoint, form)
-        token = told.get("id_token")
+            status, fields = await self._fetch(metadata.token_endpoint, form)
+        token = fields.get("id_token")
         if status != 200 or not isinstance(token, str):
             raise not_accepted()
         claims = (await read_token(self._provider, token)).claims
@@ -219,8 +219,8 @@ class SignIn:
     def _opened(self, sealed: str | None) -> _Attempt:
         now = seconds(self._clock.now())
         try:
-            kept = (sealed or "").encode()
-            opened = self._seal.decrypt_at_time(kept, LOGIN_SECONDS, now)
+            cookie = (sealed or "").encode()
+            opened = self._seal.decrypt_at_time(cookie, LOGIN_SECONDS, now)
         except InvalidToken:
             raise unusable(
                 "this sign-in was not started in this browser, or took too long", _AGAIN
@@ -234,7 +234,7 @@ def _once(query: str) -> dict[str, str]:
         pairs = parse_qsl(query, max_num_fields=20)
     except ValueError:
         raise unusable("the redirect from the provider is invalid", _AGAIN) from None
-    told = dict(pairs)
-    if len(told) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise unusable("the redirect from the provider is invalid", _AGAIN)
-    return told
+    return fields

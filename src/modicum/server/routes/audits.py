@@ -13,7 +13,7 @@ from modicum.api.local.handlers.pagination import after_of
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.responses import json_response
-from modicum.server.routes.jobs import begun
+from modicum.server.routes.jobs import job_response
 from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 
 router = APIRouter(tags=["ledger"])
@@ -85,7 +85,7 @@ async def verify(who: Who, verbs: Verbs, head: Hash = "") -> Response:
     The result has the form of `modicum ledger verify`; `noted` is the number of the
     entry with the hash `head`.
     """
-    return begun(await verbs.audits.verify(who, head))
+    return job_response(await verbs.audits.verify(who, head))
 
 
 def _names(given: str, tag: str) -> bool:

@@ -32,10 +32,10 @@ from modicum.server.idempotency import OnlyOnce
 from modicum.server.inputs.body import body_of
 from modicum.server.inputs.contract import read_contract
 from modicum.server.responses import Answer, answer_of, json_response
-from modicum.server.routes.jobs import begun
+from modicum.server.routes.jobs import job_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
-from modicum.server.routes.votes import reason_of, word_of
+from modicum.server.routes.votes import ballot_of, reason_of
 from modicum.server.service.votes import TAKEN_BACK
 
 router = APIRouter(tags=["escrow"], route_class=LiteralEnd)
@@ -57,12 +57,14 @@ async def contracts(who: Who, verbs: Verbs, recorded: Recorded = False) -> Respo
 
 
 @serve(router, operations.PROPOSE_CONTRACT)
-async def ask(request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce) -> Response:
+async def propose(
+    request: Request, who: Who, verbs: Verbs, keyed: OnlyOnce
+) -> Response:
     """Propose a contract. Nothing flows before the owners of the data approve it."""
     body = await body_of(request, who, Action.ASK_CONTRACT)
     sent = read_contract(await verbs.threads.form(who.name, body))
     once = await keyed.once(_flow)
-    return _flow(await verbs.escrow_asking.ask(who, sent, once)).response()
+    return _flow(await verbs.escrow_asking.propose(who, sent, once)).response()
 
 
 @serve(router, operations.CONTRACT_STATEMENT)
@@ -77,23 +79,23 @@ async def statement(
     approves: bool = True,
 ) -> Response:
     """Return the statement to be signed by an owner who votes with their own key."""
-    word = Ballot(approves, reason)
-    said, head = await verbs.escrow_contracts.statement(who, name, word, key)
-    return json_response(Statement(statement=said, head=head))
+    ballot = Ballot(approves, reason)
+    text, head = await verbs.escrow_contracts.statement(who, name, ballot, key)
+    return json_response(Statement(statement=text, head=head))
 
 
 @serve(router, operations.CONTRACT_APPROVALS)
-async def words(name: ContractId, who: Who, verbs: Verbs) -> Response:
+async def votes(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return the consents of the owners, and their votes."""
-    looked, said = await verbs.escrow_contracts.words(who, name)
+    review, votes = await verbs.escrow_contracts.votes(who, name)
     return json_response(
-        ContractVotes(consent=consents_view(looked.consents), words=votes_view(said)),
-        etag=looked.flow.contract.digest,
+        ContractVotes(consent=consents_view(review.consents), words=votes_view(votes)),
+        etag=review.flow.contract.digest,
     )
 
 
 @serve(router, operations.APPROVE_CONTRACT)
-async def say(
+async def cast_vote(
     request: Request,
     name: ContractId,
     who: Who,
@@ -105,16 +107,16 @@ async def say(
 
     `If-Match` is the ETag of the contract: the digest of what was reviewed.
     """
-    word = await word_of(
+    ballot = await ballot_of(
         request,
         tag_given(if_match, _CONTENT),
         who,
         Action.APPROVE_CONTRACT,
         Action.TAKE_PART,
     )
-    once = await keyed.once(_said)
-    found = await verbs.escrow_acts.say(who, name, word, once)
-    return _said(found).response()
+    once = await keyed.once(_receipt)
+    found = await verbs.escrow_acts.vote(who, name, ballot, once)
+    return _receipt(found).response()
 
 
 @serve(router, operations.UNAPPROVE_CONTRACT)
@@ -127,10 +129,10 @@ async def take_back(
 ) -> Response:
     """Take one's agreement back: it blocks, until one agrees again."""
     tag = tag_given(if_match, _CONTENT)
-    word = Ballot(approves=False, reason=TAKEN_BACK, content=tag)
-    once = await keyed.once(_said)
-    found = await verbs.escrow_acts.say(who, name, word, once)
-    return _said(found).response()
+    ballot = Ballot(approves=False, reason=TAKEN_BACK, content=tag)
+    once = await keyed.once(_receipt)
+    found = await verbs.escrow_acts.vote(who, name, ballot, once)
+    return _receipt(found).response()
 
 
 @serve(router, operations.WITHDRAW_CONTRACT)
@@ -152,7 +154,7 @@ async def run(name: ContractId, who: Who, verbs: Verbs) -> Response:
     decision as `denied`. Once started, the run is counted and its charge is spent,
     whatever its outcome; cancelling the job does not end it.
     """
-    return begun(await verbs.escrow_acts.run(who, name))
+    return job_response(await verbs.escrow_acts.run(who, name))
 
 
 @serve(router, operations.RECEIVE)
@@ -170,7 +172,7 @@ async def one(
 ) -> Response:
     """Return a contract as its owners read it before they agree."""
     shown = await verbs.escrow_contracts.one(who, name)
-    told = await verbs.threads.compute(
+    document = await verbs.threads.compute(
         lambda: details_view(
             shown.found,
             shown.program,
@@ -179,7 +181,7 @@ async def one(
             recorded=recorded,
         )
     )
-    return json_response(told, etag=shown.found.looked.flow.contract.digest)
+    return json_response(document, etag=shown.found.review.flow.contract.digest)
 
 
 # --- inside ---------------------------------------------------------------------------
@@ -189,5 +191,5 @@ def _flow(flow: Flow) -> Answer:
     return answer_of(contract_view(flow), etag=flow.contract.digest)
 
 
-def _said(said: RecordedContractVote) -> Answer:
-    return answer_of(receipt_view(said))
+def _receipt(vote: RecordedContractVote) -> Answer:
+    return answer_of(receipt_view(vote))

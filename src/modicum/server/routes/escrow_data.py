@@ -28,7 +28,7 @@ from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
-from modicum.server.routes.votes import reason_of, word_of
+from modicum.server.routes.votes import ballot_of, reason_of
 from modicum.server.service.escrow_datasets import SentDataset
 
 router = APIRouter(tags=["escrow"])
@@ -61,7 +61,7 @@ async def register(
 
 
 @serve(router, operations.APPROVE_DATA)
-async def say(
+async def cast_vote(
     request: Request,
     name: DataName,
     n: Number,
@@ -75,10 +75,10 @@ async def say(
     `If-Match` is the `digest` of the version that was looked at.
     """
     content = tag_given(if_match, "the version")
-    word = await word_of(request, content, who, Action.APPROVE_CONTRACT)
-    once = await keyed.once(_said)
-    found = await verbs.escrow_data.say(who, Version(name, n), word, once)
-    return _said(found).response()
+    ballot = await ballot_of(request, content, who, Action.APPROVE_CONTRACT)
+    once = await keyed.once(_receipt)
+    found = await verbs.escrow_data.vote(who, Version(name, n), ballot, once)
+    return _receipt(found).response()
 
 
 @serve(router, operations.SHRED_DATA)
@@ -101,8 +101,8 @@ async def one(name: DataName, who: Who, verbs: Verbs) -> Response:
     return json_response(data_set_view(name, await verbs.escrow_data.one(who, name)))
 
 
-def _said(said: RecordedVersionVote) -> Answer:
-    return answer_of(version_receipt_view(said))
+def _receipt(vote: RecordedVersionVote) -> Answer:
+    return answer_of(version_receipt_view(vote))
 
 
 def _version(version: Version) -> Answer:
@@ -126,24 +126,24 @@ async def _sent(request: Request) -> SentDataset:
         raise InputError(
             Problem(
                 Code.BAD_REQUEST,
-                f"the request is not a version of a data set: {_told(error)}",
+                f"the request is not a version of a data set: {_message(error)}",
                 help="see /api/v1/openapi.json",
             )
         ) from None
     return SentDataset(found.rows, Declared(found.table, found.media), _owned(found))
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return the error message, without the input."""
-    said = str(error)
+    message = str(error)
     # These two quote a value or a key, which may be part of a row.
-    if said.startswith("Invalid enum value"):
+    if message.startswith("Invalid enum value"):
         return "`media` is `csv` or `parquet`"
-    if said.startswith("Object contains unknown field"):
+    if message.startswith("Object contains unknown field"):
         return f"it has a key other than {', '.join(DatasetInput.__struct_fields__)}"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
-    return said
+    return message
 
 
 def _owned(found: DatasetInput) -> Ownership | None:

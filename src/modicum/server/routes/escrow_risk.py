@@ -24,5 +24,5 @@ async def risk(request: Request, who: Who, verbs: Verbs) -> Response:
 
     The result does not depend on the vault, so analysts may see it.
     """
-    asked = await input_of(request, who, RiskInput, Action.READ_DATA)
-    return json_response(await verbs.escrow_contracts.risk(who, asked))
+    body = await input_of(request, who, RiskInput, Action.READ_DATA)
+    return json_response(await verbs.escrow_contracts.risk(who, body))

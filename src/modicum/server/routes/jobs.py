@@ -54,7 +54,7 @@ _STREAM: Responses = {
 }
 
 
-def begun(job: Job) -> Response:
+def job_response(job: Job) -> Response:
     """Return the answer to a request that began a job."""
     answer = json_response(_item(job), 202)
     answer.headers["Location"] = operations.PREFIX + operations.JOB.address(job=job.id)
@@ -92,8 +92,8 @@ async def watch(
 ) -> Response:
     """Stream the progress of a job, until it is over."""
     parts.service.jobs.one(who, job)
-    hears = _Listener(parts, who, Standing(request, who))
-    events = _job_events(hears, job, _seen(last_seen) or 0)
+    listener = _Listener(parts, who, Standing(request, who))
+    events = _job_events(listener, job, _seen(last_seen) or 0)
     return parts.streams.response(who.name, events)
 
 
@@ -112,8 +112,8 @@ async def happenings(
     head = await parts.service.events.head(who)
     seen = _seen(last_seen)
     after = head if seen is None else min(seen, head)
-    hears = _Listener(parts, who, Standing(request, who))
-    return parts.streams.response(who.name, _happenings(hears, after))
+    listener = _Listener(parts, who, Standing(request, who))
+    return parts.streams.response(who.name, _happenings(listener, after))
 
 
 class _Listener:
@@ -132,22 +132,22 @@ class _Listener:
         self._standing = standing
         self._ends = time.monotonic() + STREAM_SECONDS
 
-    async def may_hear_more(self) -> bool:
+    async def may_continue(self) -> bool:
         """Return whether the stream continues for them."""
         over = self._parts.is_leaving or time.monotonic() >= self._ends
         return not over and await self._standing.holds()
 
 
-async def _job_events(hears: _Listener, job: str, seen: int) -> AsyncIterator[bytes]:
+async def _job_events(listener: _Listener, job: str, seen: int) -> AsyncIterator[bytes]:
     quiet = _Quiet()
-    while await hears.may_hear_more():
+    while await listener.may_continue():
         try:
-            found = hears.service.jobs.one(hears.who, job)
+            found = listener.service.jobs.one(listener.who, job)
         except InputError:  # It was deleted before the client received the last event.
             return
         if found.version > seen:
             seen = found.version
-            quiet.heard()
+            quiet.reset()
             yield event_text("job", _item(found), seen)
         if found.is_over:
             return
@@ -156,22 +156,22 @@ async def _job_events(hears: _Listener, job: str, seen: int) -> AsyncIterator[by
         await asyncio.sleep(_JOB_SECONDS)
 
 
-async def _happenings(hears: _Listener, after: int) -> AsyncIterator[bytes]:
-    quiet, who, service = _Quiet(), hears.who, hears.service
+async def _happenings(listener: _Listener, after: int) -> AsyncIterator[bytes]:
+    quiet, who, service = _Quiet(), listener.who, listener.service
     versions = {one.id: one.version for one in service.jobs.of(who)}
     yield HEARTBEAT  # From this heartbeat on, no entry is missed.
-    while await hears.may_hear_more():
+    while await listener.may_continue():
         news = await service.events.since(who, after)
         after = news.seen
         for entry in news.entries:
-            quiet.heard()
-            told = {"seq": entry.seq, "head": entry.head, "kind": entry.kind}
+            quiet.reset()
+            data = {"seq": entry.seq, "head": entry.head, "kind": entry.kind}
             own = {"release": entry.release} if entry.release else {}
-            yield event_text("entry", {**told, **own}, entry.seq)
+            yield event_text("entry", {**data, **own}, entry.seq)
         jobs = service.jobs.of(who)
         for job in jobs:
             if job.version != versions.get(job.id):
-                quiet.heard()
+                quiet.reset()
                 yield event_text("job", _item(job))
         versions = {one.id: one.version for one in jobs}
         if quiet.is_long():
@@ -186,7 +186,7 @@ class _Quiet:
     def __init__(self) -> None:
         self._since = time.monotonic()
 
-    def heard(self) -> None:
+    def reset(self) -> None:
         """Note that something is sent."""
         self._since = time.monotonic()
 
@@ -194,7 +194,7 @@ class _Quiet:
         """Return whether a heartbeat is due; then it counts as sent."""
         if time.monotonic() - self._since < HEARTBEAT_SECONDS:
             return False
-        self.heard()
+        self.reset()
         return True
 
 

@@ -75,12 +75,12 @@ async def annotate(
     """Add a remark for those who read the log later. It changes nothing."""
     sent = await input_of(request, who, RemarkInput, Action.REMARK)
 
-    def told(entry: int) -> Answer:
+    def reply(entry: int) -> Answer:
         return answer_of(Remark(entry=entry, about=sent.about or None))
 
-    once = await keyed.once(told)
+    once = await keyed.once(reply)
     entry = await verbs.remarks.annotate(who, sent.remark, sent.about, once)
-    return told(entry).response()
+    return reply(entry).response()
 
 
 @serve(router, operations.DISCLOSE)

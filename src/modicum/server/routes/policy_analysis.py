@@ -22,7 +22,7 @@ from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import json_response
-from modicum.server.routes.jobs import begun
+from modicum.server.routes.jobs import job_response
 from modicum.server.routes.openapi_parts import Cursor, Limit, serve
 
 router = APIRouter(tags=["policies"])
@@ -65,21 +65,21 @@ async def diff(
     """
     body = await body_of(request, who, Action.COMPILE_POLICY)
     found = await verbs.policy_work.compare(who, body, against)
-    weighed = found.weighed
+    preview = found.preview
     conflicts = problems = None
-    if weighed is not None:
+    if preview is not None:
         conflicts = tuple(
-            DiffConflict(**asdict(conflict_view(one)), made=one.rule.id in weighed.made)
-            for one in weighed.conflicts
+            DiffConflict(**asdict(conflict_view(one)), made=one.rule.id in preview.made)
+            for one in preview.conflicts
         )
-        problems = problems_view(weighed.problems)
+        problems = problems_view(preview.problems)
     shown = Differences(
         **asdict(differences_view(found.old, found.new, found.found)),
         conflicts=conflicts,
         problems=problems,
     )
     return json_response(
-        await verbs.threads.look(lambda view: masked(view, who, shown))
+        await verbs.threads.read_view(lambda view: masked(view, who, shown))
     )
 
 
@@ -87,4 +87,4 @@ async def diff(
 async def simulate(request: Request, who: Who, verbs: Verbs) -> Response:
     """Start a simulation of a policy's decisions, release by release."""
     body = await body_of(request, who, Action.SIMULATE_POLICY)
-    return begun(await verbs.policy_work.simulate(who, body))
+    return job_response(await verbs.policy_work.simulate(who, body))

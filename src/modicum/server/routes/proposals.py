@@ -29,7 +29,7 @@ from modicum.server.idempotency import OnlyOnce
 from modicum.server.inputs.body import body_of, input_of
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
-from modicum.server.routes.votes import word_of
+from modicum.server.routes.votes import ballot_of
 from modicum.server.service.proposals import Change
 from modicum.server.service.votes import TAKEN_BACK
 
@@ -75,25 +75,25 @@ async def proposal(digest: Digest, who: Who, verbs: Verbs) -> Response:
 @serve(router, operations.PROPOSAL_APPROVALS)
 async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     """Return the approval of a proposal, and the votes."""
-    found, spoken = await verbs.proposals.one(who, digest)
+    found, votes = await verbs.proposals.one(who, digest)
     since = found.proposal.seq
     return json_response(
         schema.Approvals(
-            approvals=approvals_view(found.hearings),
-            spoken=tuple(vote_view(one, current=one.seq > since) for one in spoken),
+            approvals=approvals_view(found.approval_states),
+            spoken=tuple(vote_view(one, current=one.seq > since) for one in votes),
         ),
         etag=digest,
     )
 
 
 @serve(router, operations.APPROVE_POLICY)
-async def say(
+async def cast_vote(
     request: Request, digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Approve or refuse a proposal. Its digest identifies what was reviewed."""
-    word = await word_of(request, digest, who, Action.APPROVE_POLICY)
-    once = await keyed.once(_said)
-    return _said(await verbs.proposals.say(who, digest, word, once)).response()
+    ballot = await ballot_of(request, digest, who, Action.APPROVE_POLICY)
+    once = await keyed.once(_receipt)
+    return _receipt(await verbs.proposals.vote(who, digest, ballot, once)).response()
 
 
 @serve(router, operations.UNAPPROVE_POLICY)
@@ -101,13 +101,13 @@ async def take_back(
     digest: Digest, who: Who, verbs: Verbs, keyed: OnlyOnce
 ) -> Response:
     """Take one's approval back: it blocks, until one agrees again."""
-    word = Ballot(approves=False, reason=TAKEN_BACK, content=digest)
-    once = await keyed.once(_said)
-    return _said(await verbs.proposals.say(who, digest, word, once)).response()
+    ballot = Ballot(approves=False, reason=TAKEN_BACK, content=digest)
+    once = await keyed.once(_receipt)
+    return _receipt(await verbs.proposals.vote(who, digest, ballot, once)).response()
 
 
-@serve(router, operations.WEIGH_POLICY)
-async def weigh(
+@serve(router, operations.PREVIEW_ACTIVATION)
+async def preview_activation(
     request: Request,
     who: Who,
     verbs: Verbs,
@@ -118,8 +118,12 @@ async def weigh(
     This requires permission to read all releases.
     """
     policy = await body_of(request, who, Action.COMPILE_POLICY)
-    told = activation_view(await verbs.proposals.weigh(who, policy, accept))
-    return json_response(await verbs.threads.look(lambda view: masked(view, who, told)))
+    preview = activation_view(
+        await verbs.proposals.preview_activation(who, policy, accept)
+    )
+    return json_response(
+        await verbs.threads.read_view(lambda view: masked(view, who, preview))
+    )
 
 
 @serve(router, operations.ACTIVATE_POLICY)
@@ -164,11 +168,11 @@ def _proposed(found: Proposed) -> Answer:
     return answer_of(proposal_view(found))
 
 
-def _said(said: RecordedVote) -> Answer:
-    return answer_of(receipt_view(said))
+def _receipt(vote: RecordedVote) -> Answer:
+    return answer_of(receipt_view(vote))
 
 
 def _activated(done: Activation) -> Answer:
     return answer_of(
-        activation_view(done.weighed, done), etag=done.weighed.successor.policy.digest
+        activation_view(done.preview, done), etag=done.preview.successor.policy.digest
     )

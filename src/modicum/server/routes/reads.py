@@ -36,7 +36,7 @@ def _endpoint(read: Read[Any]) -> Callable[..., Any]:
 
     async def endpoint(who: Identity, verbs: Any, **given: Any) -> Response:
         read.must(who)
-        run = verbs.threads.study if read.slow else verbs.threads.look
+        run = verbs.threads.study if read.slow else verbs.threads.read_view
         found = await run(lambda view: read.answer(view, who, **given))
         return json_response(found, etag=read.tag(found))
 

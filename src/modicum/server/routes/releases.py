@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from modicum.api import operations
 from modicum.api.local import Decision
-from modicum.api.local.decision import LossesTold
+from modicum.api.local.decision import LossesShown
 from modicum.api.local.governance.requests import Requested
 from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.api.local.views.approvals import request_view
@@ -49,7 +49,7 @@ async def check(
     who: Who,
     verbs: Verbs,
     losses: Annotated[
-        LossesTold,
+        LossesShown,
         Query(description="the rules to include; more of them take longer"),
     ] = "none",
     explain: Annotated[
@@ -61,17 +61,17 @@ async def check(
     body = await body_of(request, who, Action.CHECK_RELEASE)
     if explain:
         decision, found = await verbs.releases.explained(who, body)
-        told = await verbs.threads.compute(
+        view = await verbs.threads.compute(
             lambda: decision_view(decision, found, words=words, losses=losses)
         )
-        return json_response(told, etag=decision.head)
+        return json_response(view, etag=decision.head)
     decision = await verbs.releases.check(who, body)
     if losses == "none" and not words:
         return _brief(decision).response()
-    told = await verbs.threads.compute(
+    view = await verbs.threads.compute(
         lambda: decision_view(decision, words=words, losses=losses)
     )
-    return json_response(told, etag=decision.head)
+    return json_response(view, etag=decision.head)
 
 
 @serve(router, operations.FIT_RELEASE)
@@ -143,7 +143,7 @@ async def submit(
             raise
     # Nothing was written, so the key is still free.
     once = await keyed.once(_requested)
-    return _requested(await verbs.requests.ask(who, body, reason, once)).response()
+    return _requested(await verbs.requests.submit(who, body, reason, once)).response()
 
 
 def _requested(found: Requested) -> Answer:
@@ -222,8 +222,8 @@ def _brief(decision: Decision) -> Answer:
 async def _decided(decision: Decision, verbs: Service, *, words: bool) -> Response:
     if not words:
         return _brief(decision).response()
-    told = await verbs.threads.compute(lambda: decision_view(decision, words=True))
-    return json_response(told, etag=decision.head)
+    view = await verbs.threads.compute(lambda: decision_view(decision, words=True))
+    return json_response(view, etag=decision.head)
 
 
 def _standing(standing: Standing) -> Answer:

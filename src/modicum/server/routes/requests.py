@@ -33,7 +33,7 @@ from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, ReleaseId, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
 from modicum.server.routes.releases import Words
-from modicum.server.routes.votes import reason_of, word_of
+from modicum.server.routes.votes import ballot_of, reason_of
 from modicum.server.service.requests import VisibleRequest
 from modicum.server.service.votes import TAKEN_BACK
 
@@ -55,7 +55,7 @@ async def requests(
 
 
 @serve(router, operations.REQUEST_RELEASE)
-async def ask(
+async def request_release(
     request: Request,
     who: Who,
     verbs: Verbs,
@@ -68,18 +68,19 @@ async def ask(
     """Request approval of a release; it is not submitted, and spends nothing."""
     body = await body_of(request, who, Action.SUBMIT_RELEASE)
     once = await keyed.once(_requested)
-    return _requested(await verbs.requests.ask(who, body, reason, once)).response()
+    return _requested(await verbs.requests.submit(who, body, reason, once)).response()
 
 
 @serve(router, operations.REQUEST_APPROVALS)
 async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     """Return the state of each approval, and the votes."""
-    asked = await verbs.requests.one(who, release)
+    request_found = await verbs.requests.one(who, release)
     return json_response(
         schema.Approvals(
-            approvals=approvals_view(asked.pending.hearings), spoken=_spoken(asked)
+            approvals=approvals_view(request_found.pending.approval_states),
+            spoken=_vote_views(request_found),
         ),
-        etag=asked.pending.request.content,
+        etag=request_found.pending.request.content,
     )
 
 
@@ -95,13 +96,13 @@ async def statement(
     approves: bool = True,
 ) -> Response:
     """Return the statement to be signed by a voter with their own key."""
-    word = Ballot(approves, reason)
-    said, head = await verbs.requests.statement(who, release, word, key)
-    return json_response(schema.Statement(statement=said, head=head))
+    ballot = Ballot(approves, reason)
+    text, head = await verbs.requests.statement(who, release, ballot, key)
+    return json_response(schema.Statement(statement=text, head=head))
 
 
 @serve(router, operations.APPROVE_RELEASE)
-async def say(
+async def cast_vote(
     request: Request,
     release: ReleaseId,
     who: Who,
@@ -114,9 +115,9 @@ async def say(
     `If-Match` is the ETag of the request: the content that was looked at.
     """
     content = tag_given(if_match, _CONTENT)
-    word = await word_of(request, content, who, Action.APPROVE_RELEASE)
-    once = await keyed.once(_said)
-    return _said(await verbs.requests.say(who, release, word, once)).response()
+    ballot = await ballot_of(request, content, who, Action.APPROVE_RELEASE)
+    once = await keyed.once(_receipt)
+    return _receipt(await verbs.requests.vote(who, release, ballot, once)).response()
 
 
 @serve(router, operations.UNAPPROVE_RELEASE)
@@ -128,11 +129,11 @@ async def take_back(
     if_match: IfMatch = None,
 ) -> Response:
     """Take one's approval back: it blocks, until one agrees again."""
-    word = Ballot(
+    ballot = Ballot(
         approves=False, reason=TAKEN_BACK, content=tag_given(if_match, _CONTENT)
     )
-    once = await keyed.once(_said)
-    return _said(await verbs.requests.say(who, release, word, once)).response()
+    once = await keyed.once(_receipt)
+    return _receipt(await verbs.requests.vote(who, release, ballot, once)).response()
 
 
 @serve(router, operations.WITHDRAW_REQUEST)
@@ -151,18 +152,18 @@ async def one(
     release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
 ) -> Response:
     """Return a request: its content, its effect, and its votes."""
-    asked = await verbs.requests.one(who, release)
+    request_found = await verbs.requests.one(who, release)
     decision = await verbs.threads.compute(
-        lambda: decision_view(asked.decision, words=words, losses="none")
+        lambda: decision_view(request_found.decision, words=words, losses="none")
     )
     return json_response(
         schema.RequestDetails(
-            **asdict(pending_view(asked.pending)),
-            body=release_to_plain(asked.pending.release),
+            **asdict(pending_view(request_found.pending)),
+            body=release_to_plain(request_found.pending.release),
             decision=decision,
-            spoken=_spoken(asked),
+            spoken=_vote_views(request_found),
         ),
-        etag=asked.pending.request.content,
+        etag=request_found.pending.request.content,
     )
 
 
@@ -175,10 +176,12 @@ def _requested(found: Requested) -> Answer:
     return answer_of(request_view(found))
 
 
-def _said(said: RecordedVote) -> Answer:
-    return answer_of(receipt_view(said))
+def _receipt(vote: RecordedVote) -> Answer:
+    return answer_of(receipt_view(vote))
 
 
-def _spoken(asked: VisibleRequest) -> tuple[schema.Vote, ...]:
-    content = asked.pending.request.content
-    return tuple(vote_view(one, current=one.content == content) for one in asked.spoken)
+def _vote_views(request_found: VisibleRequest) -> tuple[schema.Vote, ...]:
+    content = request_found.pending.request.content
+    return tuple(
+        vote_view(one, current=one.content == content) for one in request_found.votes
+    )

@@ -12,7 +12,7 @@ from modicum.api.schema.risk import AnalysisInput
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import input_of
-from modicum.server.routes.jobs import begun
+from modicum.server.routes.jobs import job_response
 from modicum.server.routes.openapi_parts import serve
 
 router = APIRouter(tags=["risk"])
@@ -27,4 +27,4 @@ async def analyze(request: Request, who: Who, verbs: Verbs) -> Response:
     risk rdr --json`; with `groups`, of `modicum risk compare-groups`.
     """
     sent = await input_of(request, who, AnalysisInput, Action.ANALYZE_RISK)
-    return begun(verbs.risk.begin(who, sent.dataset, sent))
+    return job_response(verbs.risk.begin(who, sent.dataset, sent))

@@ -20,7 +20,7 @@ from modicum.server.components import Verbs
 from modicum.server.idempotency import OnlyOnce
 from modicum.server.inputs.body import body_of, input_of
 from modicum.server.responses import Answer, answer_of
-from modicum.server.routes.jobs import begun
+from modicum.server.routes.jobs import job_response
 from modicum.server.routes.openapi_parts import IfMatch, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
 from modicum.server.service.rounds import RequestsSent
@@ -72,7 +72,7 @@ async def plan_round(
     else:
         text = (await body_of(request, who, Action.PLAN_ROUND)).small()
     sent = RequestsSent(text, by_line, solver)
-    return begun(await verbs.rounds.make_plan(who, round_id, sent))
+    return job_response(await verbs.rounds.make_plan(who, round_id, sent))
 
 
 @serve(router, operations.COMMIT_PLAN)

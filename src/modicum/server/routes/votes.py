@@ -30,7 +30,7 @@ class Signature:
         return self.value
 
 
-async def word_of(
+async def ballot_of(
     request: Request, content: str, who: Identity, *actions: Action
 ) -> Ballot:
     """Return the vote that was sent, on contents that were looked at."""

@@ -33,7 +33,7 @@ class Remarks:
             office = self._decider.governance(who.name, once=once)
             return office.annotate(remark, about=about)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     async def disclose(
         self, who: Identity, disclosure: Node, once: IdempotencyKey
@@ -45,4 +45,4 @@ class Remarks:
             office = self._decider.governance(who.name, once=once)
             return office.disclose(disclosure)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)

@@ -91,10 +91,10 @@ class Audits:
         """Return the ETag of a bundle of the present ledger."""
         who.must(Action.EXPORT_AUDIT)
 
-        def look(view: LedgerView) -> str:
+        def read_view(view: LedgerView) -> str:
             return _tag(view.state().head, stored_checkpoints(self._decider.log()))
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
     async def bundle(self, who: Identity) -> Bundle:
         """Return an audit bundle of the ledger as it is."""
@@ -104,7 +104,7 @@ class Audits:
     def _bundle(self) -> Bundle:
         log = self._decider.log()
         stored = stored_checkpoints(log)
-        last = self._decider.look(lambda view: view.state().seq)
+        last = self._decider.read_view(lambda view: view.state().seq)
         with tempfile.TemporaryDirectory(prefix="modicum-bundle-") as folder:
             path = Path(folder) / "audit.bundle"
             manifest = export_bundle(
@@ -126,8 +126,8 @@ class Audits:
         """Return a proof that the current ledger extends a noted head."""
         who.must(Action.READ_LEDGER)
 
-        def look(view: LedgerView) -> Proof:
-            book, read, _ = view.look()
+        def read_view(view: LedgerView) -> Proof:
+            book, read, _ = view.current()
             state = book.state
             first = view.record(1)
             noted = view.record(seq) if 1 <= seq <= state.seq else None
@@ -146,7 +146,7 @@ class Audits:
                 ledger=Head(seq=state.seq, head=state.head),
             )
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
     async def verify(self, who: Identity, noted: str = "") -> Job:
         """Begin to check all of the ledger: chain, signatures and every decision."""
@@ -156,7 +156,7 @@ class Audits:
         )
 
     def _verified(self, noted: str, report: Report) -> object:
-        total = max(self._decider.look(lambda view: view.state().seq), 1)
+        total = max(self._decider.read_view(lambda view: view.state().seq), 1)
         found = verify_store(
             self._decider.log(),
             Trust(),
@@ -240,7 +240,7 @@ class Receipts:
 
     def _checkpoint(self, signing: Signing) -> Signed:
         """Return the checkpoint of the head; it is signed once."""
-        head = self._decider.look(lambda view: view.state().head)
+        head = self._decider.read_view(lambda view: view.state().head)
         if self._last is None or self._last[0] != head:
             self._last = head, sign_checkpoint(self._decider.log(), signing)
         return self._last[1]

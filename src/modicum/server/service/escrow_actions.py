@@ -79,17 +79,17 @@ class EscrowActions:
             office = self._decider.escrow(self._tools, who.name, once=once)
             return office.withdraw(name, reason=reason)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
-    async def say(
-        self, who: Identity, name: str, word: Ballot, once: IdempotencyKey
+    async def vote(
+        self, who: Identity, name: str, ballot: Ballot, once: IdempotencyKey
     ) -> RecordedContractVote:
         """Approve or refuse a contract, as an owner of its data.
 
         Args:
             who: The caller.
             name: The contract.
-            word: The vote.
+            ballot: The vote.
             once: The idempotency key.
 
         Raises:
@@ -103,15 +103,15 @@ class EscrowActions:
         def work() -> RecordedContractVote:
             refuse_repeated(self._decider, who, once)
 
-            def look(view: LedgerView) -> None:
+            def read_view(view: LedgerView) -> None:
                 escrow = view.state().escrow
                 must_be_owner(who, visible_contract(escrow, who, name), escrow.data)
 
-            self._decider.glance(look)
+            self._decider.glance(read_view)
             office = self._decider.escrow(self._tools, who.name, once=once)
-            return office.vote(name, word)
+            return office.vote(name, ballot)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     # --- flowing ---
 
@@ -145,7 +145,7 @@ class EscrowActions:
             denied = None
             if ran.denied is not None:
                 denied = decision_view(ran.denied, words=True)
-            return {"denied": denied, "contract": listed_view(self._looked(name))}
+            return {"denied": denied, "contract": listed_view(self._review(name))}
 
         # A program may wait for others on this machine, which must not block other
         # work.
@@ -175,29 +175,29 @@ class EscrowActions:
             self._must_take_part(who, name)
             return self._decider.escrow(tools, who.name).receive(name)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     # --- inside ---
 
-    def _looked(self, name: str) -> ContractReview:
+    def _review(self, name: str) -> ContractReview:
         return self._decider.glance(lambda view: contract_review(view, name))
 
     def _must_take_part(self, who: Identity, name: str) -> None:
         """Refuse who only looks on."""
 
-        def look(view: LedgerView) -> bool:
+        def read_view(view: LedgerView) -> bool:
             escrow = view.state().escrow
             flow = visible_contract(escrow, who, name)
             return takes_part(who, flow, escrow.data)
 
-        if not self._decider.glance(look):
+        if not self._decider.glance(read_view):
             who.must(Action.TAKE_PART)
             raise _no_part(who, name)
 
     def _must_carry_out(self, who: Identity, name: str) -> Terms:
         """Refuse a caller who neither takes part nor may run contracts of others."""
 
-        def look(view: LedgerView) -> Terms | None:
+        def read_view(view: LedgerView) -> Terms | None:
             escrow = view.state().escrow
             flow = visible_contract(escrow, who, name)
             sets = frozenset[str | None](flow.contract.data_sets)
@@ -205,7 +205,7 @@ class EscrowActions:
             may_run = part or may(who, Action.CARRY_OUT_ANY, sets)
             return flow.contract.terms if may_run else None
 
-        terms = self._decider.glance(look)
+        terms = self._decider.glance(read_view)
         if terms is None:
             who.must(Action.TAKE_PART)
             raise _no_part(who, name)

@@ -76,7 +76,7 @@ class EscrowContracts:
         if not who.may(Action.TAKE_PART):
             who.must_some(Action.READ_CONTRACTS)
 
-        def look(view: LedgerView) -> tuple[ContractReview, ...]:
+        def read_view(view: LedgerView) -> tuple[ContractReview, ...]:
             data = view.state().escrow.data
             return tuple(
                 one
@@ -84,17 +84,17 @@ class EscrowContracts:
                 if may_see_contract(who, one.flow, data)
             )
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
     async def one(self, who: Identity, name: str) -> ShownContract:
         """Return a contract as its owners read it."""
 
-        def look(view: LedgerView) -> ContractRecord:
+        def read_view(view: LedgerView) -> ContractRecord:
             visible_contract(view.state().escrow, who, name)
             return examined(view, name)
 
-        found = _without_hidden(who, await self._threads.study(look))
-        terms = found.looked.flow.contract.terms
+        found = _without_hidden(who, await self._threads.study(read_view))
+        terms = found.review.flow.contract.terms
         if not isinstance(terms, TaskTerms) or self._tools is None:
             return ShownContract(found)
         vault = self._tools.equipment.vault
@@ -105,28 +105,28 @@ class EscrowContracts:
 
         return await self._threads.compute(read)
 
-    async def words(
+    async def votes(
         self, who: Identity, name: str
     ) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
         """Return the consents of a contract's owners, and the votes."""
 
-        def look(view: LedgerView) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
+        def read_view(view: LedgerView) -> tuple[ContractReview, tuple[VoteEntry, ...]]:
             flow = visible_contract(view.state().escrow, who, name)
             return contract_review(view, flow.contract.id), owner_votes(view, name)
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
-    async def risk(self, who: Identity, asked: RiskInput) -> dict[str, object]:
+    async def risk(self, who: Identity, risk_input: RiskInput) -> dict[str, object]:
         """Return the meaning of an epsilon for a query, without reading a row."""
         who.must_some(Action.READ_DATA)
-        facts = facts_of(asked)
+        facts = facts_of(risk_input)
 
-        def look(view: LedgerView) -> dict[str, object]:
+        def read_view(view: LedgerView) -> dict[str, object]:
             from modicum.ops.escrow.epsilon_choice import risk_of, risk_of_file
 
             escrow, compiled = view.state().escrow, view.policy()
-            if asked.contract:
-                flow = visible_contract(escrow, who, asked.contract)
+            if risk_input.contract:
+                flow = visible_contract(escrow, who, risk_input.contract)
                 found = risk_of(flow, escrow.data, compiled, facts)
             else:
                 known = {
@@ -134,17 +134,17 @@ class EscrowContracts:
                     for name, one in escrow.data.items()
                     if may_see_data(who, name, one)
                 }
-                found = risk_of_file(asked.file or "", known, compiled, facts)
-            return found.to_dict(found.choose(asked.tau))
+                found = risk_of_file(risk_input.file or "", known, compiled, facts)
+            return found.to_dict(found.choose(risk_input.tau))
 
-        return await self._threads.study(look)
+        return await self._threads.study(read_view)
 
     async def statement(
-        self, who: Identity, name: str, word: Ballot, key: str
+        self, who: Identity, name: str, ballot: Ballot, key: str
     ) -> tuple[str, str]:
         """Return the statement to sign for a vote on a contract, and its head."""
 
-        def look(view: LedgerView) -> tuple[str, str]:
+        def read_view(view: LedgerView) -> tuple[str, str]:
             state, policy = view.state(), view.policy().policy
             flow = visible_contract(state.escrow, who, name)
             must_be_owner(who, flow, state.escrow.data)
@@ -152,32 +152,34 @@ class EscrowContracts:
                 "contract",
                 name,
                 flow.contract.digest,
-                word.approves,
+                ballot.approves,
                 (OWNER,),
-                word.reason,
+                ballot.reason,
                 head=state.head,
             )
-            said = statement_bytes(body, by=who.name, policy=policy.digest, key=key)
-            return said.decode("utf-8"), state.head
+            statement = statement_bytes(
+                body, by=who.name, policy=policy.digest, key=key
+            )
+            return statement.decode("utf-8"), state.head
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
 
-def facts_of(asked: RiskInput) -> Facts:
+def facts_of(risk_input: RiskInput) -> Facts:
     """Return the given facts about a query besides its contract."""
     with needing_extras():
         from modicum.ops.escrow.epsilon_choice import Facts
-    delta = None if asked.delta is UNSET else asked.delta
-    return Facts(asked.query or None, delta, asked.epsilons or PUBLISHED)
+    delta = None if risk_input.delta is UNSET else risk_input.delta
+    return Facts(risk_input.query or None, delta, risk_input.epsilons or PUBLISHED)
 
 
 def _without_hidden(who: Identity, found: ContractRecord) -> ContractRecord:
     """Return a contract without releases hidden from the caller."""
     if who.may(Action.READ_RELEASES):
         return found
-    said = id_unusable(None).problems[0].message
+    statement = id_unusable(None).problems[0].message
     queries = tuple(
-        replace(one, problem=said) if one.code in OF_ANOTHER else one
+        replace(one, problem=statement) if one.code in OF_ANOTHER else one
         for one in found.queries
     )
     return replace(found, queries=queries)

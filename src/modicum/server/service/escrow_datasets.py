@@ -64,7 +64,7 @@ class EscrowData:
         """Return the visible data sets, by name."""
         who.must_some(Action.READ_DATA)
 
-        def look(view: LedgerView) -> dict[str, DataSet]:
+        def read_view(view: LedgerView) -> dict[str, DataSet]:
             data = view.state().escrow.data
             return {
                 name: _still(one)
@@ -72,11 +72,11 @@ class EscrowData:
                 if may_see_data(who, name, one)
             }
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
     async def one(self, who: Identity, name: str) -> DataSet:
         """Return a data set."""
-        return await self._threads.look(
+        return await self._threads.read_view(
             lambda view: _still(visible_dataset(view.state().escrow, who, name))
         )
 
@@ -105,7 +105,7 @@ class EscrowData:
                 raise no_secret()
             return vault.open(found)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     async def register(
         self, who: Identity, name: str, sent: SentDataset, once: IdempotencyKey
@@ -119,10 +119,10 @@ class EscrowData:
             office = self._decider.escrow(tools, who.name, once=once)
             return office.register(name, sent.content, sent.declared, sent.owned)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
-    async def say(
-        self, who: Identity, version: Version, word: Ballot, once: IdempotencyKey
+    async def vote(
+        self, who: Identity, version: Version, ballot: Ballot, once: IdempotencyKey
     ) -> RecordedVersionVote:
         """Agree to a version that waits for its owners, or refuse it."""
         who.must(Action.APPROVE_CONTRACT, version.id)
@@ -131,9 +131,9 @@ class EscrowData:
         def work() -> RecordedVersionVote:
             refuse_repeated(self._decider, who, once)
             office = self._decider.escrow(self._tools, who.name, once=once)
-            return office.vote_on_data(version, word)
+            return office.vote_on_data(version, ballot)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     async def shred(self, who: Identity, version: Version, reason: str) -> None:
         """Destroy a version, and all withheld results computed from it."""
@@ -145,7 +145,7 @@ class EscrowData:
             office = self._decider.escrow(tools, who.name)
             office.shred(version, reason=reason)
 
-        await self._threads.ask(work)
+        await self._threads.submit(work)
 
 
 def _still(one: DataSet) -> DataSet:

@@ -41,7 +41,7 @@ from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
-_Ask: TypeAlias = Callable[[EscrowActions], Flow]
+_Propose: TypeAlias = Callable[[EscrowActions], Flow]
 
 
 class EscrowProposals:
@@ -58,7 +58,7 @@ class EscrowProposals:
         self._threads = threads
         self._tools = tools
 
-    async def ask(
+    async def propose(
         self, who: Identity, sent: ContractProposal, once: IdempotencyKey
     ) -> Flow:
         """Propose a contract.
@@ -79,12 +79,12 @@ class EscrowProposals:
 
         def work() -> Flow:
             refuse_repeated(self._decider, who, once)
-            ask = self._asking(who, sent)
+            proposal = self._proposal(who, sent)
             among = self._among(who)
             office = self._decider.escrow(tools, who.name, once=once, among=among)
-            return ask(office)
+            return proposal(office)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     # --- inside ---
 
@@ -93,7 +93,7 @@ class EscrowProposals:
         names = self._decider.glance(lambda view: [*view.state().escrow.data])
         return frozenset(one for one in names if who.may(Action.ASK_CONTRACT, one))
 
-    def _asking(self, who: Identity, sent: ContractProposal) -> _Ask:
+    def _proposal(self, who: Identity, sent: ContractProposal) -> _Propose:
         """Return a contract's proposal, after checking permission."""
         purpose = _purpose(sent)
         match sent:
@@ -131,30 +131,30 @@ class EscrowProposals:
     def _must_follow(self, who: Identity, name: str) -> None:
         """Refuse a proposal that builds on a contract hidden from the caller."""
 
-        def look(view: LedgerView) -> None:
+        def read_view(view: LedgerView) -> None:
             escrow = view.state().escrow
             flow = visible_contract(escrow, who, name)
             own = owned_by(who, flow, escrow.data)
             sets = frozenset[str | None](own or flow.contract.data_sets)
             must(who, Action.ASK_CONTRACT, sets)
 
-        self._decider.glance(look)
+        self._decider.glance(read_view)
 
     def _must_submit_again(self, who: Identity, name: str) -> None:
         """Refuse a score of queries that they may not put to its data any more."""
 
-        def look(view: LedgerView) -> tuple[str, ...]:
+        def read_view(view: LedgerView) -> tuple[str, ...]:
             terms = visible_contract(view.state().escrow, who, name).contract.terms
             charges = terms.charges if isinstance(terms, QueryTerms) else ()
             return tuple(one.text for one in charges)
 
-        _must_submit(who, self._decider.glance(look))
+        _must_submit(who, self._decider.glance(read_view))
 
     def _program(self, sent: TaskProposal) -> Program:
         found = cast("Program | TaskFile", sent.program)
         if isinstance(found, Program):
             return found
-        columns = self._decider.look(lambda view: columns_of(view, sent.query))
+        columns = self._decider.read_view(lambda view: columns_of(view, sent.query))
         return made_of(found.task, found.evaluation, installed(), columns)
 
 

@@ -17,7 +17,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger.state.datasets import DataSet
 from modicum.ledger.state.escrow import Escrow
 from modicum.ledger.state.flow import Flow
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 
 def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
@@ -25,7 +25,7 @@ def takes_part(who: Identity, flow: Flow, data: Mapping[str, DataSet]) -> bool:
     contract = flow.contract
     people = {flow.by, contract.analyst, *contract.recipients}
     # In any spelling: its disclosed bits count for them.
-    named = meant_by(who.name) in map(meant_by, people)
+    named = person_key(who.name) in map(person_key, people)
     return who.may(Action.TAKE_PART) and (named or bool(owned_by(who, flow, data)))
 
 

@@ -61,7 +61,7 @@ class Events:
     async def head(self, who: Identity) -> int:
         """Return the number of the last entry."""
         who.must(Action.READ_RULES)
-        return await self._threads.look(lambda view: view.state().seq)
+        return await self._threads.read_view(lambda view: view.state().seq)
 
     async def since(self, who: Identity, after: int) -> NewEntries:
         """Return the visible part of what was added after an entry.
@@ -71,10 +71,10 @@ class Events:
         who.must(Action.READ_RULES)
         reads_all = who.may(Action.READ_LEDGER)
 
-        def look(view: LedgerView) -> NewEntries:
-            book, read, _ = view.look()
+        def read_view(view: LedgerView) -> NewEntries:
+            book, read, _ = view.current()
             state = book.state
-            told: list[LogEvent] = []
+            events: list[LogEvent] = []
             seen = after
             for record in read(after) if after < state.seq else ():
                 if record.seq > state.seq or seen - after == _AT_ONCE:
@@ -84,10 +84,10 @@ class Events:
                 own = _own_release(view, state, event, who)
                 if own or reads_all:
                     kind = event.body.kind
-                    told.append(LogEvent(record.seq, record.hash, kind, own))
-            return NewEntries(tuple(told), seen, seen < state.seq)
+                    events.append(LogEvent(record.seq, record.hash, kind, own))
+            return NewEntries(tuple(events), seen, seen < state.seq)
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
 
 def _own_release(view: LedgerView, state: State, event: Event, who: Identity) -> str:

@@ -153,7 +153,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{24}")
 
 
 @dataclass
-class _Kept:
+class _StoredJob:
     """A job, as the process keeps it. Guarded by the lock of all jobs."""
 
     job: Job
@@ -185,7 +185,7 @@ class Jobs:
         self._seconds = seconds
         self._process = secrets.token_hex(4)
         self._guard = threading.Lock()
-        self._kept: dict[str, _Kept] = {}
+        self._stored: dict[str, _StoredJob] = {}
         self._is_closed = False
         self._threads = ThreadPoolExecutor(self._limits.running, "job")
         self._single = ThreadPoolExecutor(1, "job-single")
@@ -205,7 +205,7 @@ class Jobs:
             self._forget()
             unfinished = [
                 one
-                for one in self._kept.values()
+                for one in self._stored.values()
                 if not one.job.is_over and one.is_single == is_single
             ]
             own = sum(one.owner == who.name for one in unfinished)
@@ -225,8 +225,8 @@ class Jobs:
                 error=None,
                 version=1,
             )
-            kept = _Kept(job, who.name, action, data_set, is_single)
-            self._kept[job.id] = kept
+            kept = _StoredJob(job, who.name, action, data_set, is_single)
+            self._stored[job.id] = kept
             threads = self._single if is_single else self._threads
             threads.submit(self._run, kept, work)
             return job
@@ -240,7 +240,7 @@ class Jobs:
         """Return the jobs of an identity, oldest first."""
         with self._guard:
             self._forget()
-            return tuple(one.job for one in self._kept.values() if _is_for(one, who))
+            return tuple(one.job for one in self._stored.values() if _is_for(one, who))
 
     def cancel(self, who: Identity, identifier: str) -> Job:
         """Give up a job; one that runs ends at its next step."""
@@ -253,7 +253,7 @@ class Jobs:
         """Accept nothing new, and cancel running jobs; waits for nothing."""
         with self._guard:
             self._is_closed = True
-            for kept in self._kept.values():
+            for kept in self._stored.values():
                 self._give_up(kept)
 
     def close(self) -> None:
@@ -264,7 +264,7 @@ class Jobs:
 
     # --- running ---
 
-    def _run(self, kept: _Kept, work: Work) -> None:
+    def _run(self, kept: _StoredJob, work: Work) -> None:
         with self._guard:
             if kept.job.is_over:
                 return
@@ -291,7 +291,7 @@ class Jobs:
 
     def _end(
         self,
-        kept: _Kept,
+        kept: _StoredJob,
         state: JobState,
         result: bytes = b"",
         error: ModicumError | None = None,
@@ -307,14 +307,14 @@ class Jobs:
 
     # --- inside, under the guard ---
 
-    def _give_up(self, kept: _Kept) -> None:
+    def _give_up(self, kept: _StoredJob) -> None:
         if kept.job.is_over:
             return
         kept.is_unwanted = True
         if kept.job.state is JobState.QUEUED:
             self._change(kept, state=JobState.CANCELLED)
 
-    def _change(self, kept: _Kept, **to: Any) -> None:
+    def _change(self, kept: _StoredJob, **to: Any) -> None:
         version = kept.job.version + 1
         kept.job = replace(kept.job, version=version, **to)
         if kept.job.is_over:
@@ -322,9 +322,9 @@ class Jobs:
             ended = self._clock.now()
             kept.job = replace(kept.job, ended_at=ended)
 
-    def _found(self, who: Identity, identifier: str) -> _Kept:
+    def _found(self, who: Identity, identifier: str) -> _StoredJob:
         self._forget()
-        kept = self._kept.get(identifier)
+        kept = self._stored.get(identifier)
         if kept is not None and _is_for(kept, who):
             return kept
         elsewhere = _ID.fullmatch(identifier) and not identifier.startswith(
@@ -337,7 +337,7 @@ class Jobs:
     def _forget(self) -> None:
         """Forget jobs that were over long ago, and the oldest of too many."""
         over = sorted(
-            (one for one in self._kept.values() if one.job.is_over),
+            (one for one in self._stored.values() if one.job.is_over),
             key=lambda one: one.over_at,
         )
         size = sum(len(one.job.result) for one in over)
@@ -347,8 +347,8 @@ class Jobs:
             if not too_many and size <= self._limits.kept_bytes and one.over_at > since:
                 break
             size -= len(one.job.result)
-            del self._kept[one.job.id]
+            del self._stored[one.job.id]
 
 
-def _is_for(kept: _Kept, who: Identity) -> bool:
+def _is_for(kept: _StoredJob, who: Identity) -> bool:
     return kept.owner == who.name and who.may(kept.action, kept.data_set)

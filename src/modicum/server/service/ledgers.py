@@ -42,8 +42,8 @@ class Ledgers:
         """Return entries, oldest first; a page never changes once it is full."""
         who.must(Action.READ_LEDGER)
 
-        def look(view: LedgerView) -> Entries:
-            book, read, _ = view.look()
+        def read_view(view: LedgerView) -> Entries:
+            book, read, _ = view.current()
             state = book.state
             records: list[Record] = []
             for record in read(after):
@@ -52,7 +52,7 @@ class Ledgers:
                 records.append(record)
             last = records[-1].seq if records else after
             more = last if last < state.seq else None
-            told = tuple((one, event_of(one, one.seq)) for one in records)
-            return Entries(told, more, state.seq, state.head)
+            events = tuple((one, event_of(one, one.seq)) for one in records)
+            return Entries(events, more, state.seq, state.head)
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)

@@ -86,14 +86,14 @@ class Compared:
         old: The active or former policy.
         new: The one that would.
         found: Their differences.
-        weighed: The effect of activation; None if the old one is not active, or the
+        preview: The effect of activation; None if the old one is not active, or the
             caller may not read all releases.
     """
 
     old: CompiledPolicy
     new: CompiledPolicy
     found: Differences
-    weighed: ActivationPreview | None
+    preview: ActivationPreview | None
 
 
 class PolicyAnalysis:
@@ -137,17 +137,19 @@ class PolicyAnalysis:
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_POLICY)
-        known, active = await self._threads.look(
+        known, active = await self._threads.read_view(
             lambda view: (policy_of(view, against), policy_of(view, POLICIES_ACTIVE))
         )
 
         def work() -> Compared:
             new = compiled_body(body)
             old = compile_text(known.text.encode(), known.name)
-            weighed = None
+            preview = None
             if known.digest == active.digest and who.may(Action.READ_RELEASES):
-                weighed = self._decider.studied(lambda office: office.weigh(new))
-            return Compared(old, new, differences(old, new), weighed)
+                preview = self._decider.studied(
+                    lambda office: office.preview_activation(new)
+                )
+            return Compared(old, new, differences(old, new), preview)
 
         return await self._threads.compile(who.name, work)
 
@@ -162,8 +164,8 @@ class PolicyAnalysis:
         return self._jobs.begin(who, Action.SIMULATE_POLICY, "simulate-policy", work)
 
     def _simulated(self, compiled: CompiledPolicy, report: Report) -> object:
-        total, now = self._decider.look(_length_and_time)
-        records = _told(self._decider.log().read(0), total, report)
+        total, now = self._decider.read_view(_length_and_time)
+        records = _with_progress(self._decider.log().read(0), total, report)
         history = history_of(records, now)
 
         def on_attempt(done: int, of: int) -> None:
@@ -174,10 +176,12 @@ class PolicyAnalysis:
 
 
 def _length_and_time(view: LedgerView) -> tuple[int, str]:
-    return view.state().seq, view.look()[2]
+    return view.state().seq, view.current()[2]
 
 
-def _told(records: Iterable[Record], total: int, report: Report) -> Iterator[Record]:
+def _with_progress(
+    records: Iterable[Record], total: int, report: Report
+) -> Iterator[Record]:
     for record in records:
         report(_READING * min(record.seq / max(total, 1), 1.0))
         yield record

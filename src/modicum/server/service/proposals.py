@@ -78,16 +78,18 @@ class Proposals:
         """Return a proposal, and its votes."""
         who.must(Action.READ_POLICY)
 
-        def look(office: Governance) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
-            return _proposed(office, digest), office.spoken(digest)
+        def read_view(
+            office: Governance,
+        ) -> tuple[PendingPolicy, tuple[VoteEntry, ...]]:
+            return _proposed(office, digest), office.votes(digest)
 
-        return await self._threads.ponder(lambda: self._decider.studied(look))
+        return await self._threads.ponder(lambda: self._decider.studied(read_view))
 
-    async def say(
+    async def vote(
         self,
         who: Identity,
         digest: str,
-        word: Ballot,
+        ballot: Ballot,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
         """Agree to a proposal, or refuse it."""
@@ -97,11 +99,11 @@ class Proposals:
             refuse_repeated(self._decider, who, once)
             self._decider.governed(lambda one: _proposed(one, digest), quick=True)
             office = self._decider.governance(who.name, once=once)
-            return office.vote_on_policy(digest, word)
+            return office.vote_on_policy(digest, ballot)
 
         return await self._threads.compute(work)
 
-    async def weigh(
+    async def preview_activation(
         self, who: Identity, body: Body, accept: Sequence[str] = ()
     ) -> ActivationPreview:
         """Return the effect of activating a policy now. Writes nothing.
@@ -117,11 +119,11 @@ class Proposals:
 
             # The actor who activates it is a requester, and does not count as an
             # approver.
-            def look(view: LedgerView) -> ActivationPreview:
+            def read_view(view: LedgerView) -> ActivationPreview:
                 office = Governance(ReadOnlyGovernance(view), who.name)
-                return office.weigh(successor, accept=accept)
+                return office.preview_activation(successor, accept=accept)
 
-            return self._decider.study(look)
+            return self._decider.study(read_view)
 
         return await self._threads.compile(who.name, work)
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from modicum.api.local.evaluation import Description
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_recorded, id_of, may, must
-from modicum.api.local.visibility import Told, seen
+from modicum.api.local.visibility import VisibleRelease, seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, InputError, Problem
@@ -39,7 +39,7 @@ class ReleaseSteps:
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Note, durably, that rows are about to be read."""
-        return await self._threads.ask(
+        return await self._threads.submit(
             self._carry_out,
             who,
             release,
@@ -50,7 +50,7 @@ class ReleaseSteps:
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Mark a started release as published."""
-        return await self._threads.ask(
+        return await self._threads.submit(
             self._carry_out,
             who,
             release,
@@ -72,7 +72,7 @@ class ReleaseSteps:
                 release, reason=reason, actor=who.name, once=once
             )
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
     def _carry_out(
         self, who: Identity, release: str, step: Callable[[Decider], T]
@@ -87,15 +87,15 @@ def must_carry_out(
 ) -> None:
     """Refuse a transition of a release that is hidden or another actor's."""
 
-    def look(view: LedgerView) -> tuple[Told, str]:
-        told = seen(view, who, release)
-        record = view.record(told.standing.seq)
+    def read_view(view: LedgerView) -> tuple[VisibleRelease, str]:
+        visible = seen(view, who, release)
+        record = view.record(visible.standing.seq)
         assert record is not None
-        return told, event_of(record, record.seq).actor
+        return visible, event_of(record, record.seq).actor
 
     # A fast read: one waiting for a slow read would block a thread for requests.
-    told, asked_by = decider.glance(look)
-    sets = data_sets_recorded(told.release)
+    visible, asked_by = decider.glance(read_view)
+    sets = data_sets_recorded(visible.release)
     is_own = asked_by == who.name
     if is_own or not cancels:
         must(who, Action.CARRY_OUT_RELEASE, sets)
@@ -121,7 +121,7 @@ def refuse_others(decider: Decider, who: Identity, release: Description) -> None
 
 def _is_under_way(release: str, view: LedgerView) -> bool:
     """Return whether a release is reserved or started."""
-    book, _, now = view.look()
+    book, _, now = view.current()
     standing = book.standing_at(release, now)
     open_ones = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
     return standing is not None and standing.status in open_ones

@@ -73,7 +73,7 @@ class Releases:
             )
 
         return await self._with(
-            who, Action.CHECK_RELEASE, body, work, self._threads.ask
+            who, Action.CHECK_RELEASE, body, work, self._threads.submit
         )
 
     async def consider(
@@ -131,7 +131,7 @@ class Releases:
                 body,
                 join,
                 self._threads,
-                self._threads.ask,
+                self._threads.submit,
             )
             return await self._threads.turn(promise)
 
@@ -149,7 +149,9 @@ class Releases:
             refuse_others(self._decider, who, release)
             return self._decider.backfill(release, actor=who.name, once=once)
 
-        return await self._with(who, Action.RECORD_PAST, body, work, self._threads.ask)
+        return await self._with(
+            who, Action.RECORD_PAST, body, work, self._threads.submit
+        )
 
     # --- inside ---
 

@@ -46,12 +46,12 @@ class VisibleRequest:
     Attributes:
         pending: The request.
         decision: The current decision.
-        spoken: The votes on releases of its id, oldest first.
+        votes: The votes on releases of its id, oldest first.
     """
 
     pending: PendingRequest
     decision: Decision
-    spoken: tuple[VoteEntry, ...]
+    votes: tuple[VoteEntry, ...]
 
 
 class Requests:
@@ -68,7 +68,7 @@ class Requests:
         self._threads = threads
         self._sight = sight
 
-    async def ask(
+    async def submit(
         self, who: Identity, body: Body, reason: str, once: IdempotencyKey | None = None
     ) -> Requested:
         """Request a release that needs approval."""
@@ -77,15 +77,17 @@ class Requests:
             office = self._decider.governance(who.name, once=once)
             return office.request(release, reason=reason)
 
-        asked = with_release(
+        submission = with_release(
             who,
             Action.SUBMIT_RELEASE,
             body,
             work,
             self._threads,
-            self._threads.ask,
+            self._threads.submit,
         )
-        return await self._sight.guard(who, lambda: id_of(body.description()), asked)
+        return await self._sight.guard(
+            who, lambda: id_of(body.description()), submission
+        )
 
     async def pending(self, who: Identity) -> tuple[PendingRequest, ...]:
         """Return the visible requests, oldest first."""
@@ -98,27 +100,27 @@ class Requests:
     async def one(self, who: Identity, release: str) -> VisibleRequest:
         """Return a request, its effect, and its votes."""
 
-        def look(view: LedgerView) -> VisibleRequest:
+        def read_view(view: LedgerView) -> VisibleRequest:
             office = Governance(ReadOnlyGovernance(view), who.name)
             found = _seen(office, who, release)
-            asked = Submission(found.release, view.policy())
-            decision = view.check_prepared(asked, actor=found.request.by)
+            submission = Submission(found.release, view.policy())
+            decision = view.check_prepared(submission, actor=found.request.by)
             # An id may have been used before, for something hidden from the caller.
-            spoken = tuple(
+            votes = tuple(
                 one
-                for one in office.spoken(release)
+                for one in office.votes(release)
                 if one.content == found.request.content or who.may(Action.READ_RELEASES)
             )
-            return VisibleRequest(found, decision, spoken)
+            return VisibleRequest(found, decision, votes)
 
-        return await self._threads.study(look)
+        return await self._threads.study(read_view)
 
     async def statement(
-        self, who: Identity, release: str, word: Ballot, key: str
+        self, who: Identity, release: str, ballot: Ballot, key: str
     ) -> tuple[str, str]:
         """Return the statement to sign for a vote on a request, and its head."""
 
-        def look(view: LedgerView) -> tuple[str, str]:
+        def read_view(view: LedgerView) -> tuple[str, str]:
             found = _seen(Governance(ReadOnlyGovernance(view), who.name), who, release)
             must(who, Action.APPROVE_RELEASE, data_sets_recorded(found.release))
             policy, state = view.policy().policy, view.state()
@@ -126,21 +128,23 @@ class Requests:
                 "release",
                 release,
                 found.request.content,
-                word.approves,
+                ballot.approves,
                 roles_of(who.name, policy),
-                word.reason,
+                ballot.reason,
                 head=state.head,
             )
-            said = statement_bytes(body, by=who.name, policy=policy.digest, key=key)
-            return said.decode("utf-8"), state.head
+            statement = statement_bytes(
+                body, by=who.name, policy=policy.digest, key=key
+            )
+            return statement.decode("utf-8"), state.head
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
-    async def say(
+    async def vote(
         self,
         who: Identity,
         release: str,
-        word: Ballot,
+        ballot: Ballot,
         once: IdempotencyKey | None = None,
     ) -> RecordedVote:
         """Agree to a request, or refuse it. It is decided again in the same turn."""
@@ -152,7 +156,7 @@ class Requests:
             )
             must(who, Action.APPROVE_RELEASE, data_sets_recorded(known.release))
             # Permission was checked for this content, and the turn accepts no other.
-            if known.request.content != word.content:
+            if known.request.content != ballot.content:
                 raise StaleError(
                     Problem(
                         Code.REVIEW_AGAIN,
@@ -161,9 +165,9 @@ class Requests:
                         help="read it again, and send its current ETag",
                     )
                 )
-            return self._decider.governance(who.name, once=once).vote(release, word)
+            return self._decider.governance(who.name, once=once).vote(release, ballot)
 
-        return await self._sight.guard(who, lambda: release, self._threads.ask(work))
+        return await self._sight.guard(who, lambda: release, self._threads.submit(work))
 
     async def withdraw(
         self,
@@ -184,7 +188,7 @@ class Requests:
             office = self._decider.governance(who.name, once=once)
             return office.withdraw_request(release, reason=reason)
 
-        return await self._sight.guard(who, lambda: release, self._threads.ask(work))
+        return await self._sight.guard(who, lambda: release, self._threads.submit(work))
 
 
 def _seen(office: Governance, who: Identity, release: str) -> PendingRequest:

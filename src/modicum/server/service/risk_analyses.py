@@ -36,7 +36,7 @@ class RiskAnalyses:
         self._guard = threading.Lock()
         self._last: tuple[Identity, str] | None = None
 
-    def begin(self, who: Identity, data_set: str, asked: AnalysisRequest) -> Job:
+    def begin(self, who: Identity, data_set: str, request: AnalysisRequest) -> Job:
         """Begin an analysis."""
         # Without permission nothing is revealed, not even that the analysis exists.
         if not who.may(Action.ANALYZE_RISK, data_set):
@@ -46,15 +46,15 @@ class RiskAnalyses:
         tables = self._own.tables.get(data_set)
         if tables is None:
             raise _unknown(data_set)
-        if not asked.unit and tables.unit:
-            asked = replace(asked, unit=tables.unit)
+        if not request.unit and tables.unit:
+            request = replace(request, unit=tables.unit)
         with self._guard:
             self._refuse_another()
             job = self._jobs.begin(
                 who,
                 Action.ANALYZE_RISK,
                 "analyze-risk",
-                partial(self._analyzed, tables, asked),
+                partial(self._analyzed, tables, request),
                 data_set=data_set,
             )
             self._last = who, job.id
@@ -80,9 +80,9 @@ class RiskAnalyses:
             )
 
     def _analyzed(
-        self, tables: TablesOf, asked: AnalysisRequest, report: Report
+        self, tables: TablesOf, request: AnalysisRequest, report: Report
     ) -> object:
-        return msgspec.Raw(analyzed(tables.rows, asked, self._own.bounds, report))
+        return msgspec.Raw(analyzed(tables.rows, request, self._own.bounds, report))
 
 
 def _unknown(data_set: str) -> InputError:

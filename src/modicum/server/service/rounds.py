@@ -71,7 +71,7 @@ class RoundVerbs:
         def work(entry: Entry) -> Round:
             return open_round(entry, identifier, unlocked)
 
-        return await self._threads.ask(
+        return await self._threads.submit(
             self._decider.turn, work, actor=who.name, once=once
         )
 
@@ -86,13 +86,13 @@ class RoundVerbs:
 
         who.must(Action.READ_ROUNDS)
 
-        def look(view: LedgerView) -> tuple[bool, CompiledPolicy]:
+        def read_view(view: LedgerView) -> tuple[bool, CompiledPolicy]:
             return round_(view, who, identifier).open, view.policy()
 
-        is_open, compiled = await self._threads.look(look)
+        is_open, compiled = await self._threads.read_view(read_view)
         if not is_open:
             raise _not_open(identifier)
-        asked = await self._threads.compile(
+        round_request = await self._threads.compile(
             who.name,
             lambda: load_text(
                 requests.text, "request", compiled, by_line=requests.by_line
@@ -101,7 +101,7 @@ class RoundVerbs:
 
         def work(report: Report) -> object:
             made = self._decider.rounds(who.name).plan(
-                asked, solver=requests.solver, on_step=report
+                round_request, solver=requests.solver, on_step=report
             )
             if made.round != identifier:
                 raise _not_open(identifier)
@@ -130,7 +130,7 @@ class RoundVerbs:
             rounds = self._decider.rounds(who.name, once=once)
             return rounds.commit(plan, reserve_seconds=reserve_seconds)
 
-        return await self._threads.ask(work)
+        return await self._threads.submit(work)
 
 
 def _not_open(identifier: str) -> ConflictError:

@@ -72,7 +72,7 @@ class Threads:
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
-        self._asking = CapacityLimiter(ASKING)
+        self._submitting = CapacityLimiter(ASKING)
         self._looking = CapacityLimiter(LOOKING)
         self._glancing = CapacityLimiter(GLANCING)
         self._studying = CapacityLimiter(STUDYING)
@@ -80,10 +80,10 @@ class Threads:
         self._compiling: dict[str, _Line] = {}
         self._sent: dict[str, _Line] = {}
 
-    async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    async def submit(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return the result of some work that uses the decider."""
         return await anyio.to_thread.run_sync(
-            partial(work, *args, **named), limiter=self._asking
+            partial(work, *args, **named), limiter=self._submitting
         )
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
@@ -94,9 +94,9 @@ class Threads:
         """Return the result of slow work without the decider."""
         return await anyio.to_thread.run_sync(work, limiter=self._looking)
 
-    async def look(self, looking: Callable[[LedgerView], T]) -> T:
-        """Return the result of a read of the ledger; see `Decider.look`."""
-        return await self.compute(partial(self._decider.look, looking))
+    async def read_view(self, work: Callable[[LedgerView], T]) -> T:
+        """Return the result of a read of the ledger; see `Decider.read_view`."""
+        return await self.compute(partial(self._decider.read_view, work))
 
     async def ponder(self, work: Callable[[], T]) -> T:
         """Return the result of very slow work without the decider."""
@@ -138,14 +138,14 @@ class Threads:
                 pass  # The tree reports the mistake, or that it is too large for one.
         return await self.read(name, body.tree)
 
-    async def study(self, looking: Callable[[LedgerView], T]) -> T:
+    async def study(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a slow read of the ledger; see `Decider.study`."""
-        return await self.ponder(partial(self._decider.study, looking))
+        return await self.ponder(partial(self._decider.study, work))
 
-    async def glance(self, looking: Callable[[LedgerView], T]) -> T:
+    async def glance(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a fast read; see `Decider.glance`."""
         return await anyio.to_thread.run_sync(
-            partial(self._decider.glance, looking), limiter=self._glancing
+            partial(self._decider.glance, work), limiter=self._glancing
         )
 
     async def must_be_sound(self) -> None:

@@ -69,7 +69,7 @@ class Tokens:
         else:
             _refuse_more(who, terms)
             terms = self._kept_short(terms)
-        return await self._threads.ask(
+        return await self._threads.submit(
             lambda: self._registry.add_token(terms, created_by=who.name)
         )
 
@@ -89,7 +89,7 @@ class Tokens:
             AccessError: If they may not have any.
         """
         who.must(Action.MANAGE_OWN_TOKENS)
-        found = await self._threads.ask(self._registry.tokens)
+        found = await self._threads.submit(self._registry.tokens)
         return [one for one in found if _may_see(who, one)]
 
     async def revoke(self, who: Identity, identifier: str) -> Token:
@@ -106,7 +106,7 @@ class Tokens:
         called = token_id(identifier)
         for one in await self.listed(who):
             if one.id == called:
-                return await self._threads.ask(self._registry.revoke_token, one.id)
+                return await self._threads.submit(self._registry.revoke_token, one.id)
         raise not_found(no_token(called), "list yours at  /tokens")
 
 

@@ -71,7 +71,7 @@ class Visibility:
         if release is None:
             return False
         try:
-            return await self._threads.look(lambda v: is_known_to(v, who, release))
+            return await self._threads.read_view(lambda v: is_known_to(v, who, release))
         except InputError:
             return False
 
@@ -82,10 +82,10 @@ class Visibility:
         if not named or who.may(Action.READ_RELEASES):
             return frozenset()
 
-        def look(view: LedgerView) -> frozenset[str]:
+        def read_view(view: LedgerView) -> frozenset[str]:
             return frozenset(one for one in named if found(view, who, one) is None)
 
-        return await self._threads.look(look)
+        return await self._threads.read_view(read_view)
 
 
 def id_unusable(release: str | None, mark: Mark | None = None) -> ConflictError:
@@ -111,6 +111,6 @@ class ReadOnlyGovernance:
         """Refuse: who looks adds nothing."""
         raise InvariantError(Problem(Code.INTERNAL, "readers of the queue add nothing"))
 
-    def look(self) -> tuple[LedgerBalances, Reader, str]:
+    def current(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book, its reader, and the time."""
-        return self.view.look()
+        return self.view.current()

@@ -21,7 +21,7 @@ from modicum.core.reader import (
     name,
     release_id,
 )
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.server.settings.model import GrantsByName
 
 _EXAMPLE: Final = "write  analyst: [visits]  or  analyst: all"
@@ -47,7 +47,7 @@ def _name(key: Scalar, one: str) -> str:
     key = replace(key, kind=Kind.TEXT)  # Providers number groups, too.
     if one == "a group":
         return line(key, one)
-    return meant_by(release_id(key, one))
+    return person_key(release_id(key, one))
 
 
 def _grants(key: Scalar, node: Node) -> Grants:

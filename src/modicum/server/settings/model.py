@@ -182,7 +182,7 @@ class Settings:
         oidc: The OpenID provider, if there is one.
         api_tokens: Whether API tokens are accepted.
         grants: The grants of each group's members.
-        people: The grants of each person, by the name as `meant_by` returns it.
+        people: The grants of each person, by the name as `person_key` returns it.
         programs: The grants of each program, by name.
         sessions: The lifetime of sessions.
         limits: The limits of requests.
@@ -219,9 +219,9 @@ class Settings:
         """Yield the entries that the ledger must have."""
         if self.known_head is not None:
             yield self.known_head
-        kept = HeadFile(self.head_file).read() if self.head_file else None
-        if kept is not None:
-            yield kept
+        stored = HeadFile(self.head_file).read() if self.head_file else None
+        if stored is not None:
+            yield stored
 
     @property
     def is_local(self) -> bool:

@@ -208,8 +208,8 @@ class _Reader:
         if (node := fields.take_optional("claims")) is not None:
             oidc = replace(oidc, claims=_claims(Fields(node, "`claims`")))
         if (node := fields.take_optional("programs")) is not None:
-            told = _programs(Fields(node, "`programs`"), client_id)
-            oidc = replace(oidc, programs=told)
+            settings = _programs(Fields(node, "`programs`"), client_id)
+            oidc = replace(oidc, programs=settings)
         if (node := fields.take_optional("leeway_s")) is not None:
             leeway = count(node, "`leeway_s`", at_least=0, at_most=LEEWAY_S_MAX)
             oidc = replace(oidc, leeway_s=leeway)
@@ -262,15 +262,15 @@ class _Reader:
 
     @staticmethod
     def _telemetry(fields: Fields, got: Settings) -> Settings:
-        told = Telemetry()
+        settings = Telemetry()
         if (node := fields.take_optional("log_level")) is not None:
             level = choice(node, "log level", LOG_LEVELS, Code.UNKNOWN_CHOICE)
-            told = replace(told, log_level=level)
+            settings = replace(settings, log_level=level)
         if (node := fields.take_optional("otlp_endpoint")) is not None:
             endpoint = service_url(node, "`otlp_endpoint`", plain=True)
-            told = replace(told, otlp_endpoint=endpoint)
+            settings = replace(settings, otlp_endpoint=endpoint)
         fields.finish()
-        return replace(got, telemetry=told)
+        return replace(got, telemetry=settings)
 
 
 def _refuse_secret(fields: Fields) -> None:
@@ -332,11 +332,11 @@ def _programs(fields: Fields, client_id: str) -> Programs:
     programs = Programs(audience)
     if (node_name := fields.take_optional("name")) is not None:
         programs = replace(programs, name=line(node_name, "`name`"))
-    if (told := fields.take_optional("told_by")) is not None:
-        pairs = Fields(told, "`told_by`").rest()
+    if (settings := fields.take_optional("told_by")) is not None:
+        pairs = Fields(settings, "`told_by`").rest()
         if len(pairs) != 1:
             raise fail(
-                Code.WRONG_TYPE, "`told_by` must be one claim and its value", told
+                Code.WRONG_TYPE, "`told_by` must be one claim and its value", settings
             )
         (claim, value) = pairs[0]
         told_by = (name(claim, "a claim"), line(value, "its value"))

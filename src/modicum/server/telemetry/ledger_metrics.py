@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from modicum.accounting import Budget, Total
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.views.ledger import standing_word
+from modicum.api.local.views.ledger import standing_name
 from modicum.core.errors import ModicumError, VerificationError
 from modicum.ledger import RuleLoss, event_of
 from modicum.ledger.decision.amounts import filled
@@ -106,7 +106,7 @@ class LedgerSample:
 def glance(view: LedgerView) -> LedgerSample:
     """Return a sample of a ledger; other reads wait meanwhile."""
     losses = tuple(view.standings())
-    book, _, now = view.look()
+    book, _, now = view.current()
     state = book.state
     due = frozenset(state.due(now))
     reserved = [one for one in state.open if one not in due]
@@ -149,21 +149,21 @@ class Working:
     def out(self, found: LedgerSample) -> LedgerFacts:
         """Return the metrics of the ledger, its rules included."""
         known: dict[_Key, tuple[str, Fraction]] = {}
-        words: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         limiting: list[tuple[Fraction, RuleLoss]] = []
         for loss in found.losses:
             key = _key(loss)
             if key not in known:
-                known[key] = self._known.get(key) or (standing_word(loss), filled(loss))
-            word, ratio = known[key]
-            words[word] += 1
+                known[key] = self._known.get(key) or (standing_name(loss), filled(loss))
+            outcome, ratio = known[key]
+            counts[outcome] += 1
             if loss.own_filter.enforced:
                 limiting.append((ratio, loss))
         self._known = known
         fullest = nlargest(self._most, limiting, key=lambda pair: pair[0])
         return replace(
             found.facts,
-            rules=words,
+            rules=counts,
             fullest=tuple(_utilization(loss, ratio) for ratio, loss in fullest),
         )
 
@@ -235,42 +235,42 @@ class Remembered:
     """Samples the ledger on demand, with a minimum interval; for one event loop.
 
     Args:
-        look: Looks at the ledger.
+        read_facts: Looks at the ledger.
         clock: Returns seconds, from any origin.
-        patience: The maximum wait for a new sample, in seconds.
+        timeout: The maximum wait for a new sample, in seconds.
     """
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[LedgerFacts]],
+        read_facts: Callable[[], Awaitable[LedgerFacts]],
         clock: Callable[[], float] = time.monotonic,
-        patience: float = PATIENCE_SECONDS,
+        timeout: float = PATIENCE_SECONDS,
     ) -> None:
-        self._look = look
+        self._read_facts = read_facts
         self._clock = clock
-        self._patience = patience
+        self._timeout = timeout
         self._found: SampledMetrics | None = None
         self._good_until = 0.0
-        self._looking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     async def found(self) -> SampledMetrics | None:
         """Return the last sample; None if there is none yet."""
         if self._found is None or self._clock() >= self._good_until:
-            if self._looking is None:
-                self._looking = asyncio.create_task(self._look_again())
-            await asyncio.wait([self._looking], timeout=self._patience)
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._refresh())
+            await asyncio.wait([self._reading], timeout=self._timeout)
         return self._found
 
     def age(self, found: SampledMetrics) -> float:
         """Return the age of a sample in seconds."""
         return max(0.0, self._clock() - found.at)
 
-    async def _look_again(self) -> None:
+    async def _refresh(self) -> None:
         began = self._clock()
         facts: LedgerFacts | None = None
         is_sound: bool | None = None
         try:
-            facts = await self._look()
+            facts = await self._read_facts()
             is_sound = True
         except VerificationError:
             is_sound = False
@@ -280,4 +280,4 @@ class Remembered:
             ended = self._clock()
             self._found = SampledMetrics(facts, is_sound, began)
             self._good_until = ended + max(KEEP_SECONDS, KEEP_TIMES * (ended - began))
-            self._looking = None
+            self._reading = None

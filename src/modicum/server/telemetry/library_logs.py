@@ -59,12 +59,12 @@ class LogOfLibraries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""
-        says = record.msg if isinstance(record.msg, str) else OTHER
+        message = record.msg if isinstance(record.msg, str) else OTHER
         error = record.exc_info[1] if record.exc_info else None
         self._log.library(
             record.name,
             _level(record.levelno),
-            says.strip() if says in SAYINGS else OTHER,
+            message.strip() if message in SAYINGS else OTHER,
             error,
         )
 

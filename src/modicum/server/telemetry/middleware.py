@@ -57,7 +57,7 @@ class TelemetryMiddleware:
             try:
                 await self._answer(scope, exchange)
             finally:
-                one = exchange.told(scope, time.perf_counter() - began)
+                one = exchange.summary(scope, time.perf_counter() - began)
                 span.note(
                     {
                         "http.route": one.route,
@@ -68,7 +68,7 @@ class TelemetryMiddleware:
                     }
                 )
                 is_quiet = one.route in QUIET or _GONE in state
-                self._tell(one, Level.DEBUG if is_quiet else Level.INFO)
+                self._record(one, Level.DEBUG if is_quiet else Level.INFO)
 
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
@@ -90,7 +90,7 @@ class TelemetryMiddleware:
             answer = problems_response(500, (problem,), trace=exchange.trace)
             await answer(scope, exchange.receive, exchange.send)
 
-    def _tell(self, one: Served, level: Level) -> None:
+    def _record(self, one: Served, level: Level) -> None:
         watch = self._watch
         watch.counts.served(one.route, one.method, one.status, one.seconds)
         watch.log.served(one, level)
@@ -130,7 +130,7 @@ class _Exchange:
         self._sent += len(message.get("body", b""))
         await self._send(message)
 
-    def told(self, scope: Scope, seconds: float) -> Served:
+    def summary(self, scope: Scope, seconds: float) -> Served:
         """Return its log fields."""
         state = scope["state"]
         method = scope["method"]

@@ -43,10 +43,10 @@ class WatchedThreads(Threads):
         super().__init__(decider)
         self._traces = watch.traces
 
-    async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Return the result of some work that uses the decider; see `Threads.ask`."""
+    async def submit(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Return the result of work that uses the decider; see `Threads.submit`."""
         with self._traces.span("ledger.ask"):
-            return await super().ask(work, *args, **named)
+            return await super().submit(work, *args, **named)
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
         """Return a durable result; see `Threads.turn`."""
@@ -114,8 +114,8 @@ class WatchedReleases(Releases):
                 raise
             _note(span, decision)
         if not decision.retry:
-            word = "allow" if decision.allowed else "deny"
-            self._watch.counts.decided(word, decision.policy_digest)
+            outcome = "allow" if decision.allowed else "deny"
+            self._watch.counts.decided(outcome, decision.policy_digest)
         return decision
 
     async def backfill(

@@ -86,7 +86,7 @@ class _Collected:
 
 
 def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
-    for name, says, value in (
+    for name, help_text, value in (
         ("modicum_ledger_entries", "Entries of the ledger.", facts.entries),
         ("modicum_releases_counted", "Releases that count as spent.", facts.counted),
         ("modicum_reservations_open", "Open reservations.", facts.reservations),
@@ -107,7 +107,7 @@ def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
         ),
         ("modicum_rounds", "Opened planning rounds.", facts.rounds),
     ):
-        yield GaugeMetricFamily(name, says, value)
+        yield GaugeMetricFamily(name, help_text, value)
     yield CounterMetricFamily(
         "modicum_denials", "Denials in the ledger.", facts.denials
     )
@@ -122,8 +122,8 @@ def _of_rules(facts: LedgerFacts) -> Iterator[Metric]:
     states = GaugeMetricFamily(
         "modicum_rules", "Rules over history, by status.", labels=["state"]
     )
-    for word, count in sorted(facts.rules.items()):
-        states.add_metric([word], count)
+    for outcome, count in sorted(facts.rules.items()):
+        states.add_metric([outcome], count)
     yield states
     full = GaugeMetricFamily(
         "modicum_rule_utilisation_ratio",

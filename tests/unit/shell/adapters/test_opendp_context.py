@@ -40,8 +40,8 @@ def frame() -> Any:
 
 def reserve(ws: Workspace, **cost: Any) -> Use:
     one = {"name": "counts", "mechanism": "declared", "attributes": ["age"]}
-    asked = {"release": "r-1", "mechanisms": [{**one, "cost": {"user": cost}}]}
-    assert ws.submit(asked).allowed
+    release = {"release": "r-1", "mechanisms": [{**one, "cost": {"user": cost}}]}
+    assert ws.submit(release).allowed
     return Use(ws, "r-1", Adapters())
 
 

@@ -301,11 +301,11 @@ def test_it_takes_no_longer_than_it_may(many: str, scratch: Path) -> None:
 def test_a_process_that_is_killed_is_no_answer(
     many: str, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = watched_process(monkeypatch)
+    started = watched_process(monkeypatch)
 
     def report(part: float) -> None:
-        if part > 0 and begun[0].poll() is None:
-            os.kill(begun[0].pid, signal.SIGKILL)
+        if part > 0 and started[0].poll() is None:
+            os.kill(started[0].pid, signal.SIGKILL)
 
     with pytest.raises(UnavailableError) as error:
         analyzed({"": many}, SLOW, Bounds(), report)
@@ -317,15 +317,15 @@ def watched_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[subprocess.Popen[bytes]]:
     """Return the list that processes are put into, as they begin."""
-    begun: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes]] = []
     begin: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
 
     def watched(*words: Any, **named: Any) -> subprocess.Popen[bytes]:
-        begun.append(begin(*words, **named))
-        return begun[-1]
+        started.append(begin(*words, **named))
+        return started[-1]
 
     monkeypatch.setattr(parent.subprocess, "Popen", watched)  # type: ignore[attr-defined]
-    return begun
+    return started
 
 
 def within(folder: Path) -> list[str]:
@@ -365,12 +365,12 @@ def test_its_process_hears_no_secret(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", MARK)
-    begun = watched_process(monkeypatch)
+    started = watched_process(monkeypatch)
     environments: list[bytes] = []
 
     def report(_: float) -> None:
         if not environments:
-            place = Path(f"/proc/{begun[0].pid}/environ")
+            place = Path(f"/proc/{started[0].pid}/environ")
             environments.append(place.read_bytes())
 
     analyzed({"": table}, AnalysisRequest(query=TOTAL), Bounds(), report)

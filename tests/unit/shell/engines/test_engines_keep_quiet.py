@@ -31,9 +31,9 @@ def opened(request: pytest.FixtureRequest) -> Opened:
 
 
 def no_canary(*texts: str) -> None:
-    for word in watched.secret_words():
+    for token in watched.secret_words():
         for text in texts:
-            assert word not in text
+            assert token not in text
 
 
 @pytest.mark.spec("QRY-14")
@@ -82,8 +82,8 @@ def test_nothing_is_told_of_a_query_that_fails(
     assert error.code == Code.ENGINE_FAILED
     assert error.__context__ is None
     assert error.__cause__ is None
-    words = "".join(traceback.format_exception(error))
-    no_canary(error.render(), repr(error), words, caplog.text)
+    text = "".join(traceback.format_exception(error))
+    no_canary(error.render(), repr(error), text, caplog.text)
     no_canary(*capfd.readouterr(), spark_words()[before:])
 
 

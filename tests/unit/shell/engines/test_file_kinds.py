@@ -69,12 +69,12 @@ def problem_of(path: Path) -> Problem:
     return problem
 
 
-def in_words(one: object) -> str:
+def as_text(one: object) -> str:
     """Return what a case is called: what is told; functions have no lasting name."""
     return one if isinstance(one, str) else "written"
 
 
-@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, CSV], ids=in_words)
+@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, CSV], ids=as_text)
 @pytest.mark.parametrize("ending", [".parquet", ".xlsx", ".txt", ""])
 def test_what_is_no_parquet_file_is_told_what_it_is(
     tmp_path: Path, write: Callable[[Path], object], told: str, ending: str
@@ -83,7 +83,7 @@ def test_what_is_no_parquet_file_is_told_what_it_is(
     assert told in problem_of(tmp_path / f"orders{ending}").message
 
 
-@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, PARQUET], ids=in_words)
+@pytest.mark.parametrize(("write", "told"), [*KINDS, DUCKDB, PARQUET], ids=as_text)
 def test_what_is_no_csv_file_is_told_what_it_is(
     tmp_path: Path, write: Callable[[Path], object], told: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_what_is_no_csv_file_is_told_what_it_is(
     assert told in problem_of(tmp_path / "orders.csv").message
 
 
-@pytest.mark.parametrize(("write", "told"), [*KINDS, PARQUET], ids=in_words)
+@pytest.mark.parametrize(("write", "told"), [*KINDS, PARQUET], ids=as_text)
 def test_what_is_no_duckdb_file_is_told_what_it_is(
     tmp_path: Path, write: Callable[[Path], object], told: str
 ) -> None:

@@ -101,13 +101,13 @@ def test_what_nan_counts_as_does_not_depend_on_other_rows(
 ) -> None:
     # Parquet tells the least and the greatest value of a column, and leaves NaN out.
     found = query(sql)
-    told = []
+    result = []
     for nans in (0, 200):
         amounts = [math.nan] * nans + values
         path = tmp_path / f"{nans}.parquet"
         pq.write_table(rows(len(amounts), amount=amounts), path)
-        told.append(exact(opened, found, str(path)))
-    assert told[0] == told[1]
+        result.append(exact(opened, found, str(path)))
+    assert result[0] == result[1]
 
 
 # --- dates and times ------------------------------------------------------------------
@@ -124,18 +124,18 @@ def test_days_of_no_common_year_are_not_read_as_keys(
         discover={"delta": Fraction("1e-6")},
     )
     days = pa.array([day, 20_000, None, -719_162, 2_932_896], pa.date32())
-    told = exact(opened, found, rows(5, born=days))["n"]
-    assert len(told) == 4
-    assert sum(told.values()) == 4
+    result = exact(opened, found, rows(5, born=days))["n"]
+    assert len(result) == 4
+    assert sum(result.values()) == 4
 
 
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_times_that_no_timestamp_can_be_are_not_read(unit: str) -> None:
     times = pa.array([0, 2**62], pa.timestamp(unit))
-    told = exact(
+    result = exact(
         DuckdbEngine, query("SELECT COUNT(*) AS n FROM views"), rows(2, read_at=times)
     )
-    assert told == {"n": {(): 1}}
+    assert result == {"n": {(): 1}}
 
 
 # --- files ----------------------------------------------------------------------------
@@ -238,9 +238,9 @@ def test_nothing_is_answered_of_a_file_that_changed_meanwhile(
     select = duckdb_engine.DuckdbEngine._select
 
     def changing(engine: DuckdbEngine, statement: str) -> Any:
-        told = select(engine, statement)
+        result = select(engine, statement)
         change(file)
-        return told
+        return result
 
     monkeypatch.setattr(duckdb_engine.DuckdbEngine, "_select", changing)
     with pytest.raises(UnavailableError, match="changed"):

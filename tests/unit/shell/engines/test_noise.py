@@ -154,10 +154,10 @@ def test_other_noise_is_a_bug() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_numbers_of_any_size_keep_their_noise(noise: str) -> None:
     values = [0, 2**63 - 1, -(2**63), 10**38, -(10**38)]
-    for value, told in zip(
+    for value, result in zip(
         values, SAMPLER.add(noise, Fraction(1, 2**30), values), strict=True
     ):
-        assert told == value  # Noise of so small a scale is 0.
+        assert result == value  # Noise of so small a scale is 0.
     far = SAMPLER.add(noise, Fraction(2**40), [2**63 - 1] * 40)
     assert any(one > 2**63 for one in far)
     assert any(one < 2**63 for one in far)
@@ -166,15 +166,15 @@ def test_numbers_of_any_size_keep_their_noise(noise: str) -> None:
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_each_number_has_a_draw_of_its_own(noise: str) -> None:
-    told = SAMPLER.add(noise, Fraction(2**40), [0] * 1000)
-    assert len(set(told)) >= 999  # Two are the same once in a million runs.
-    assert set(told) != set(SAMPLER.add(noise, Fraction(2**40), [0] * 1000))
+    result = SAMPLER.add(noise, Fraction(2**40), [0] * 1000)
+    assert len(set(result)) >= 999  # Two are the same once in a million runs.
+    assert set(result) != set(SAMPLER.add(noise, Fraction(2**40), [0] * 1000))
 
 
 def test_long_answers_are_drawn_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_AT_A_TIME", 7)
-    told = SAMPLER.add("laplace", Fraction(1, 2**30), list(range(100)))
-    assert told == list(range(100))
+    result = SAMPLER.add("laplace", Fraction(1, 2**30), list(range(100)))
+    assert result == list(range(100))
     assert SAMPLER.add("laplace", Fraction(1), []) == []
 
 

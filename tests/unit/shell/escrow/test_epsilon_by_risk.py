@@ -163,8 +163,8 @@ def test_the_loss_in_the_file_makes_the_noise_of_the_choice(hospital: Hospital) 
     assert not asked.fits(choice)  # It asks for 1.
     again = hospital.asked(asked.file_at(choice))
     assert again.fits(choice)
-    assert again.asked.query.asked.loss == choice.epsilon
-    scale, wanted = again.asked.line.scale * again.asked.step, Fraction(2400) / 3 * 10
+    assert again.risky.query.request.loss == choice.epsilon
+    scale, wanted = again.risky.line.scale * again.risky.step, Fraction(2400) / 3 * 10
     assert wanted <= scale <= wanted * (1 + Fraction(1, 10**5))
 
 
@@ -174,8 +174,8 @@ def test_gaussian_noise_is_told_in_rho(hospital: Hospital) -> None:
     choice = asked.choose(0.9)
     assert choice.epsilon is not None
     again = query_risk(hospital.workspace("amir"), asked.file_at(choice), delta="1e-6")
-    assert again.asked.query.asked.loss == asked.loss_at(choice)
-    assert again.asked.line.scale >= asked.unseen.noise.width(choice.epsilon)
+    assert again.risky.query.request.loss == asked.loss_at(choice)
+    assert again.risky.line.scale >= asked.unseen.noise.width(choice.epsilon)
     with pytest.raises(mo.InputError, match="only beside a delta"):
         hospital.asked(text)
     with pytest.raises(mo.InputError, match="Laplace noise has no delta"):
@@ -194,10 +194,10 @@ def test_nothing_fits_where_nothing_was_chosen(hospital: Hospital) -> None:
 def test_what_is_public_needs_no_vault(hospital: Hospital) -> None:
     ws = hospital.workspace("amir")
     ws.equipment = None
-    before = ws.look()[0].state.seq
+    before = ws.current()[0].state.seq
     assert query_risk(ws, query()).choose(0.5).epsilon == 3
     assert hospital.equipment.vault.opened == []
-    assert ws.look()[0].state.seq == before
+    assert ws.current()[0].state.seq == before
 
 
 ANY_QUERY = [
@@ -218,16 +218,16 @@ ANY_ROWS = [
 
 @pytest.mark.parametrize("text", ANY_QUERY)
 def test_what_is_public_depends_on_no_row(tmp_path: Path, text: str) -> None:
-    told = set()
+    result = set()
     for number, rows in enumerate(ANY_ROWS):
         world = Hospital(tmp_path / str(number), rows)
         try:
             asked = world.asked(text)
             choice = asked.choose("0.8")
-            told.add(json.dumps(asked.to_dict(choice)) + asked.file_at(choice))
+            result.add(json.dumps(asked.to_dict(choice)) + asked.file_at(choice))
         except ModicumError as error:
-            told.add(error.render())
-    assert len(told) == 1
+            result.add(error.render())
+    assert len(result) == 1
 
 
 # --- what is refused ------------------------------------------------------------------
@@ -297,9 +297,9 @@ def test_caps_of_parts_of_a_person_move_nobody_else(tmp_path: Path) -> None:
         days[patient].update([day] if clinic != "99" else ())
     wanted = Counter(min(9, len(one)) for one in days.values())
     profile = found.influence.profile("l1")
-    told = dict(zip(profile.values, profile.people, strict=True))
-    assert told == wanted
-    assert len(told) > 1
+    result = dict(zip(profile.values, profile.people, strict=True))
+    assert result == wanted
+    assert len(result) > 1
 
 
 def test_a_contract_is_named_with_one_of_its_queries(hospital: Hospital) -> None:
@@ -421,9 +421,9 @@ def _renamed() -> Declared:
 
 def test_looking_leaves_no_entry(hospital: Hospital) -> None:
     ws = hospital.workspace("olga")
-    head = ws.look()[0].state.head
+    head = ws.current()[0].state.head
     own_risk(ws, query_risk(ws, query()))
-    assert ws.look()[0].state.head == head
+    assert ws.current()[0].state.head == head
 
 
 def test_what_was_shredded_is_not_looked_at(hospital: Hospital) -> None:

@@ -109,8 +109,8 @@ def test_it_is_given_no_key_but_those_that_its_work_is_about(
     equipment: EscrowEquipment,
 ) -> None:
     sealed = equipment.vault.seal("data/people/1", b"rows")
-    begun = equipment.apart(copies, sealed, opens=["data/people/2"])
-    with pytest.raises(UnavailableError, match="ended without a response"), begun:
+    started = equipment.apart(copies, sealed, opens=["data/people/2"])
+    with pytest.raises(UnavailableError, match="ended without a response"), started:
         pass
 
 
@@ -149,7 +149,7 @@ def test_a_handle_to_answers_is_closed_if_what_it_tells_is_wrong(
         os.close(job)
         there.close()
         with pytest.raises(UnavailableError):
-            reader._heard()
+            reader._received()
         links = [
             os.readlink(one)
             for one in Path("/proc/self/fd").iterdir()
@@ -174,16 +174,16 @@ def test_it_ends_with_the_block(equipment: EscrowEquipment) -> None:
 def test_it_ends_when_nobody_waits_any_more(
     equipment: EscrowEquipment, tmp_path: Path
 ) -> None:
-    told = tmp_path / "number"
+    result = tmp_path / "number"
 
     def still() -> None:
-        if told.exists() and told.read_text():
+        if result.exists() and result.read_text():
             raise ConflictError(Problem(Code.NOT_PERMITTED, "given up"))
 
-    begun = equipment.apart(waits, str(told), still=still)
-    with pytest.raises(ConflictError, match="given up"), begun:
+    started = equipment.apart(waits, str(result), still=still)
+    with pytest.raises(ConflictError, match="given up"), started:
         pass
-    assert not Path(f"/proc/{told.read_text()}").exists()
+    assert not Path(f"/proc/{result.read_text()}").exists()
 
 
 BEGINS = """
@@ -201,15 +201,17 @@ def test_it_ends_with_the_process_that_began_it(
     equipment: EscrowEquipment, tmp_path: Path
 ) -> None:
     del equipment  # It began the vault.
-    told = tmp_path / "number"
+    result = tmp_path / "number"
     tests = str(Path(__file__).parents[3])
     begins = f"import sys; sys.path.insert(0, {tests!r})\n{BEGINS}"
-    process = subprocess.Popen([sys.executable, "-c", begins, str(tmp_path), str(told)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", begins, str(tmp_path), str(result)]
+    )
     try:
-        while not (told.exists() and told.read_text()):
+        while not (result.exists() and result.read_text()):
             assert process.poll() is None
             time.sleep(0.05)
     finally:
         process.kill()
         process.wait()
-    assert gone(int(told.read_text()))
+    assert gone(int(result.read_text()))

@@ -51,14 +51,14 @@ def test_mistakes_have_the_codes_that_private_queries_give(
         pytest.fail("a row was read")
 
     monkeypatch.setattr(DuckdbEngine, "_fetch", failing)
-    for asked in (rdr, unseen_risk):
+    for request in (rdr, unseen_risk):
         with pytest.raises(InputError) as caught:
-            asked(ROWS, sql, unit="user", sensitivity=1, dimensions=1)
+            request(ROWS, sql, unit="user", sensitivity=1, dimensions=1)
         assert caught.value.code is code
-        told = caught.value.render()
-        for word in words:
-            assert word in told
-        assert CANARY not in told
+        result = caught.value.render()
+        for token in words:
+            assert token in result
+        assert CANARY not in result
 
 
 def test_values_of_an_enumeration_are_not_told(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_rows_are_taken_apart_at_commas(rows: str, names: str, tmp_path: Path) -
         assert opened.engine.columns() == {"t": tuple(first)}
         found = opened.engine.fetch(f"SELECT * FROM {opened.engine.relations()['t']}")
     assert found.num_rows == len(others)
-    told = zip(*(column.to_pylist() for column in found.columns), strict=True)
-    assert [[str(value) for value in row] for row in told] == others
+    result = zip(*(column.to_pylist() for column in found.columns), strict=True)
+    assert [[str(value) for value in row] for row in result] == others
 
 
 @pytest.mark.spec("RSK-5")
@@ -55,10 +55,10 @@ def test_rows_are_taken_apart_at_commas(rows: str, names: str, tmp_path: Path) -
 def test_the_default_is_the_same_whatever_rows_a_file_holds(
     rows: str, tmp_path: Path
 ) -> None:
-    asked: dict[str, Any] = {"bounds": {"cost": (0, 10)}}
+    request: dict[str, Any] = {"bounds": {"cost": (0, 10)}}
     sql = "SELECT SUM(cost) FROM t WHERE user > 3"
-    usual = choose_publicly(written(tmp_path, "1,2\n3,4\n"), sql, 0.5, **asked)
-    other = choose_publicly(written(tmp_path, rows), sql, 0.5, **asked)
+    usual = choose_publicly(written(tmp_path, "1,2\n3,4\n"), sql, 0.5, **request)
+    other = choose_publicly(written(tmp_path, rows), sql, 0.5, **request)
     assert other.to_dict() == usual.to_dict()
 
 

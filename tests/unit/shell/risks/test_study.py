@@ -74,17 +74,17 @@ def test_all_kinds_of_data_say_the_same(tmp_path: Path) -> None:
             {"t": TABLE},
         ]
         sql = "SELECT town, AVG(cost) FROM t GROUP BY town"
-        told = [
+        result = [
             rdr(kind, sql, unit="user", sensitivity=5, dimensions=2).to_dict()
             for kind in kinds
         ]
-    told.append(
+    result.append(
         rdr(
             f"{tmp_path}/t.duckdb::t", sql, unit="user", sensitivity=5, dimensions=2
         ).to_dict()
     )
-    for other in told[1:]:
-        assert other == told[0]
+    for other in result[1:]:
+        assert other == result[0]
 
 
 @pytest.mark.parametrize("data", [3, object(), b"x"])

@@ -58,15 +58,15 @@ def certificate(
     def named(text: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
 
-    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    started = datetime(2026, 1, 1, tzinfo=UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(named(name))
         .issuer_name(named(issuer[0]))
         .public_key(key.public_key())
         .serial_number(7)
-        .not_valid_before(begun)
-        .not_valid_after(begun + timedelta(days=365 * years))
+        .not_valid_before(started)
+        .not_valid_after(started + timedelta(days=365 * years))
     )
     for identifier, value in (extensions or {}).items():
         extension = x509.UnrecognizedExtension(x509.ObjectIdentifier(identifier), value)

@@ -114,9 +114,9 @@ def test_the_same_program_has_the_same_score(held: Bubblewrap) -> None:
     ],
 )
 def test_what_tells_no_number_has_no_score(held: Bubblewrap, code: str | bytes) -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     assert held.score(python(code), {}, None, SHORT) is None
-    assert time.monotonic() - begun >= SHORT.seconds
+    assert time.monotonic() - started >= SHORT.seconds
 
 
 def test_nothing_is_kept_from_run_to_run(held: Bubblewrap) -> None:
@@ -146,9 +146,9 @@ def test_input_that_is_too_large_has_no_score(
     program = python("def score(*_):\n    return 1.0")
     assert held.score(program, {"t": TABLE}, None, SHORT) == 1.0
     monkeypatch.setattr("modicum.sandbox.job.JOB_BYTES_MAX", 100)
-    begun = time.monotonic()
+    started = time.monotonic()
     assert held.score(program, {"t": TABLE}, None, SHORT) is None
-    assert time.monotonic() - begun >= SHORT.seconds
+    assert time.monotonic() - started >= SHORT.seconds
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
@@ -211,15 +211,15 @@ def test_namespaces_hold_without_the_filter(
             return name, held.score(program, {}, None, SHORT)
 
         with ThreadPoolExecutor(AT_A_TIME) as threads:
-            told = dict(threads.map(tried, names))
+            result = dict(threads.map(tried, names))
         if held.uid is not None:  # Nobody else is one of these.
             mine = set(range(held.uid, held.uid + AT_A_TIME))
             assert not mine & set(real_uids())
         time.sleep(0.5)
         assert around.touched() == []
     # In namespaces a process of one's own is no escape: it is dead when they are.
-    assert told.pop("outlive-as-daemon") == 1.0
-    assert {name: score for name, score in told.items() if score} == {}
+    assert result.pop("outlive-as-daemon") == 1.0
+    assert {name: score for name, score in result.items() if score} == {}
 
 
 @pytest.mark.parametrize("name", ["thread-bomb", "memory-bomb", "spin"])
@@ -309,9 +309,9 @@ def test_everything_that_is_missing_is_named_at_once(
     monkeypatch.setattr(requirements, "filter_bytes", no_filter)
     monkeypatch.setattr(platform, "release", lambda: "5.10.0-1-amd64")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    told = problems(Bubblewrap().check)
-    for word in ("bubblewrap is not", "pyseccomp", "5.10.0", "a user that nobody"):
-        assert word in told
+    result = problems(Bubblewrap().check)
+    for token in ("bubblewrap is not", "pyseccomp", "5.10.0", "a user that nobody"):
+        assert token in result
     # And so does whoever does not check first.
     program = python("def score(*_):\n    return 1.0")
     assert problems(lambda: _ran(Bubblewrap().score(program, {}, None, SHORT)))
@@ -412,10 +412,10 @@ def test_a_bubblewrap_that_makes_nothing_is_unavailable(
     held: Bubblewrap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bubblewrap, "executable", lambda: Path("/bin/false"))
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(UnavailableError):
         held.score(python("def score(*_):\n    return 1"), {}, None, SHORT)
-    assert time.monotonic() - begun >= SHORT.seconds
+    assert time.monotonic() - started >= SHORT.seconds
 
 
 def test_the_number_of_a_handle_does_not_tell_how_many_are_open(

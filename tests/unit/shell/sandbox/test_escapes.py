@@ -45,25 +45,25 @@ def test_nothing_gets_out(
 
         def tried(number: int) -> tuple[str, float | None, float]:
             attempt = ATTEMPTS[number]
-            begun = time.monotonic()
+            started = time.monotonic()
             program = python(attempt.code, around.given)
             score = held.score(program, {}, None, LIMITS)
-            return attempt.name, score, time.monotonic() - begun
+            return attempt.name, score, time.monotonic() - started
 
         with ThreadPoolExecutor(AT_A_TIME) as threads:
-            told = list(threads.map(tried, range(len(ATTEMPTS))))
+            result = list(threads.map(tried, range(len(ATTEMPTS))))
         time.sleep(1.0)  # Whoever outlived the run would leave a mark now.
         assert around.touched() == []
     wrong = [
         (name, score)
-        for (name, score, _), attempt in zip(told, ATTEMPTS, strict=True)
+        for (name, score, _), attempt in zip(result, ATTEMPTS, strict=True)
         if score not in attempt.expected
     ]
     assert wrong == []
-    assert all(str(score) != "-0.0" for _, score, _ in told)
+    assert all(str(score) != "-0.0" for _, score, _ in result)
     early_or_late = [
         (name, seconds)
-        for name, _, seconds in told
+        for name, _, seconds in result
         if not LIMITS.seconds <= seconds <= LIMITS.seconds + SLACK_SECONDS
     ]
     assert early_or_late == []
@@ -83,11 +83,11 @@ def test_most_of_it_works_where_nothing_holds_it(tmp_path: Path) -> None:
             return outside(loose[number], around)
 
     with ThreadPoolExecutor(2) as threads:
-        told = list(threads.map(tried, range(len(loose))))
+        result = list(threads.map(tried, range(len(loose))))
     silent = [
-        (attempt.name, said)
-        for attempt, said in zip(loose, told, strict=True)
-        if said not in {"score 1.0", "score 0.8125"}
+        (attempt.name, text)
+        for attempt, text in zip(loose, result, strict=True)
+        if text not in {"score 1.0", "score 0.8125"}
     ]
     assert silent == []
 

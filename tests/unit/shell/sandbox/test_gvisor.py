@@ -45,16 +45,16 @@ def test_a_runsc_that_runs_nothing_is_not_enough(
 
 def test_what_runsc_is_told_gives_nothing_more_than_bubblewrap_is() -> None:
     sandbox()
-    told = bundle(python_root(), 5000, LIMITS)
-    assert all("ro" in mount["options"] for mount in told["mounts"])
-    places = {mount["destination"] for mount in told["mounts"]}
+    result = bundle(python_root(), 5000, LIMITS)
+    assert all("ro" in mount["options"] for mount in result["mounts"])
+    places = {mount["destination"] for mount in result["mounts"]}
     assert places == {inside for inside, _ in python_root().bound} | set(
         python_root().covered
     )
-    assert told["root"]["readonly"]
-    assert told["process"]["noNewPrivileges"]
-    assert told["process"]["capabilities"]["bounding"] == ["CAP_SETUID", "CAP_SETGID"]
-    kinds = {each["type"] for each in told["linux"]["namespaces"]}
+    assert result["root"]["readonly"]
+    assert result["process"]["noNewPrivileges"]
+    assert result["process"]["capabilities"]["bounding"] == ["CAP_SETUID", "CAP_SETGID"]
+    kinds = {each["type"] for each in result["linux"]["namespaces"]}
     assert {"pid", "network", "ipc", "mount"} <= kinds
 
 

@@ -44,9 +44,9 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 0.1)
     one, lingering = Slots(None, 1), Lingering()
-    begun = time.monotonic()
+    started = time.monotonic()
     assert told_in(one, SHORT, lingering.run) == 0.5
-    assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
+    assert 1.0 <= time.monotonic() - started < 1.0 + SLACK_SECONDS
     for taken in (one, Slots(None, 1)):  # Also to whoever else is on this machine.
         with pytest.raises(UnavailableError, match="waited for others"):
             taken.take()
@@ -77,9 +77,9 @@ def test_a_score_that_comes_too_late_is_none() -> None:
         time.sleep(end_at - time.monotonic() + 0.6)
         yield 0.5
 
-    begun = time.monotonic()
+    started = time.monotonic()
     assert told_in(Slots(None, 1), SHORT, late) is None
-    assert 1.0 <= time.monotonic() - begun < 1.0 + SLACK_SECONDS
+    assert 1.0 <= time.monotonic() - started < 1.0 + SLACK_SECONDS
 
 
 # Shared mappings of nobody's file are files of the kernel's own, which it takes apart
@@ -107,8 +107,8 @@ def test_a_run_takes_as_long_whatever_it_was_given() -> None:
     for exact, expected in ((50, 0.5), (150, None), (150, None)):
         with box.turn():  # It waits until nothing of the last run is there any more.
             pass
-        begun = time.monotonic()
+        started = time.monotonic()
         table = Table(("people",), ((exact,),))
         assert box.score(python(CODE), {"q": table}, None, limits) == expected
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         assert limits.seconds <= took < limits.seconds + 2 * SLACK_SECONDS

@@ -132,13 +132,13 @@ def test_what_is_copied_is_what_was_there() -> None:
     assert inside == "/"
     original = dict(root.bound)["/packages/sklearn"].parent / FILE
     copy = place / "packages" / FILE
-    told = subprocess.run(
+    output = subprocess.run(
         [*found.enter(), "/bin/cat", str(copy)],
         pass_fds=found.handles,
         capture_output=True,
         check=True,
     )
-    assert told.stdout == original.read_bytes()
+    assert output.stdout == original.read_bytes()
     assert not copy.exists()  # Nobody else sees it.
 
 

@@ -15,7 +15,7 @@ from modicum.api.ports.escrow import Limits
 from modicum.core.errors import InvariantError, UnavailableError
 from modicum.sandbox import deadline, fixed_time, slots
 from modicum.sandbox.fixed_time import Run, at_fixed_time
-from modicum.sandbox.slots import HeldSlot, Slots, held_slot
+from modicum.sandbox.slots import SlotLease, Slots, slot_lease
 
 SHORT = Limits(seconds=1.0, memory_bytes=2**20, processes=4)
 
@@ -45,7 +45,7 @@ def telling(note: Callable[[], object] = lambda: None) -> Run:
 
 
 def test_nobody_comes_between_two_runs() -> None:
-    with held_slot(Slots(None, 1)) as stay:
+    with slot_lease(Slots(None, 1)) as stay:
         for _ in range(2):
             assert is_taken()
             assert at_fixed_time(stay, SHORT, telling()) == 0.5
@@ -67,7 +67,7 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
         spans.append(time.monotonic())
         yield 1.0
 
-    with held_slot(Slots(None, 1)) as stay:
+    with slot_lease(Slots(None, 1)) as stay:
         assert at_fixed_time(stay, SHORT, telling(lingers)) == 0.5
         with pytest.raises(UnavailableError, match="waited for others"):
             at_fixed_time(stay, SHORT, second)
@@ -87,10 +87,10 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
 
 def test_a_place_stays_taken_until_both_have_left_it() -> None:
     for first, second in (
-        (HeldSlot.end, HeldSlot.leave),
-        (HeldSlot.leave, HeldSlot.end),
+        (SlotLease.end, SlotLease.leave),
+        (SlotLease.leave, SlotLease.end),
     ):
-        stay = HeldSlot(Slots(None, 1))
+        stay = SlotLease(Slots(None, 1))
         stay.begin()
         first(stay)
         assert is_taken()
@@ -99,7 +99,7 @@ def test_a_place_stays_taken_until_both_have_left_it() -> None:
 
 
 def test_nothing_begins_in_a_place_that_was_left() -> None:
-    with held_slot(Slots(None, 1)) as stay:
+    with slot_lease(Slots(None, 1)) as stay:
         pass
     with pytest.raises(InvariantError):
         at_fixed_time(stay, SHORT, telling())
@@ -112,7 +112,7 @@ def test_a_run_that_cannot_begin_leaves_its_place(
     def no_thread(_: threading.Thread) -> None:
         raise RuntimeError
 
-    with held_slot(Slots(None, 1)) as stay:
+    with slot_lease(Slots(None, 1)) as stay:
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", no_thread)
             with pytest.raises(RuntimeError):
@@ -132,7 +132,7 @@ def test_whoever_stops_waiting_leaves_it_to_what_runs(
 
     with monkeypatch.context() as patched:
         patched.setattr(fixed_time, "sleep_until", pressed)
-        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+        with pytest.raises(KeyboardInterrupt), slot_lease(Slots(None, 1)) as stay:
             at_fixed_time(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
@@ -152,7 +152,7 @@ def test_who_is_stopped_while_a_run_begins_leaves_it_its_place(
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", pressed)
-        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+        with pytest.raises(KeyboardInterrupt), slot_lease(Slots(None, 1)) as stay:
             at_fixed_time(stay, SHORT, telling(may_end.wait))
     assert is_taken()
     may_end.set()
@@ -173,7 +173,7 @@ def test_a_run_whose_thread_comes_late_does_not_begin(
     start = threading.Thread.start
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", pressed)
-        with pytest.raises(KeyboardInterrupt), held_slot(Slots(None, 1)) as stay:
+        with pytest.raises(KeyboardInterrupt), slot_lease(Slots(None, 1)) as stay:
             at_fixed_time(stay, SHORT, telling(lambda: ran.append("ran")))
     others = Slots(None, 1)
     kept = others.take()

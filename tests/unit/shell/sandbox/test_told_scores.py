@@ -130,9 +130,9 @@ def telling(score: float, ends: list[float] | None = None) -> Run:
 
 
 def test_a_run_is_told_at_its_end_not_before() -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     assert told_in(Slots(None, 1), SHORT, telling(0.5)) == 0.5
-    assert 1.0 <= time.monotonic() - begun < 1.5
+    assert 1.0 <= time.monotonic() - started < 1.5
 
 
 def test_an_error_is_told_at_its_end_too() -> None:
@@ -142,18 +142,18 @@ def test_an_error_is_told_at_its_end_too() -> None:
             raise ZeroDivisionError
         yield 0.5
 
-    begun, one = time.monotonic(), Slots(None, 1)
+    started, one = time.monotonic(), Slots(None, 1)
     with pytest.raises(ZeroDivisionError):
         told_in(one, SHORT, fails)
-    assert 1.0 <= time.monotonic() - begun < 1.5
+    assert 1.0 <= time.monotonic() - started < 1.5
     one.free(one.take())
 
 
 def test_time_is_left_to_end_a_run() -> None:
     ends: list[float] = []
-    begun = time.monotonic()
+    started = time.monotonic()
     told_in(Slots(None, 1), SHORT, telling(0.5, ends))
-    assert 0.6 < ends[0] - begun < 0.8
+    assert 0.6 < ends[0] - started < 0.8
 
 
 @pytest.mark.parametrize(

@@ -112,10 +112,10 @@ def test_runs_of_two_tiers_follow_each_other(
     def run() -> None:
         @contextmanager
         def noted(end_at: float, _: int | None) -> Iterator[float]:
-            begun = time.monotonic()
+            started = time.monotonic()
             yield 0.5
             time.sleep(0.2)
-            spans.append((begun, end_at + SHORT.grace_seconds, time.monotonic()))
+            spans.append((started, end_at + SHORT.grace_seconds, time.monotonic()))
 
         assert told_in(Slots(None, 1), SHORT, noted) == 0.5
 
@@ -127,8 +127,8 @@ def test_runs_of_two_tiers_follow_each_other(
     spans.sort()
     assert len(spans) == 3
     # Each takes all of its time, and the next begins when that and itself are over.
-    for (_, told_at, ended), (begun, _, _) in itertools.pairwise(spans):
-        assert begun >= max(told_at, ended)
+    for (_, told_at, ended), (started, _, _) in itertools.pairwise(spans):
+        assert started >= max(told_at, ended)
 
 
 @pytest.mark.parametrize("what", ["link", "open", "file", "file in it", "stranger's"])
@@ -210,16 +210,16 @@ def test_who_waits_no_longer_is_let_go_and_takes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    asked = list[float]()
+    request = list[float]()
 
     def still() -> None:
-        asked.append(time.monotonic())
-        if len(asked) == 3:
+        request.append(time.monotonic())
+        if len(request) == 3:
             raise NoLongerError
 
     one, other = Slots(None, 1), Slots(None, 1)
     for holder in (one, other):  # In this process, and by what all share.
-        asked.clear()
+        request.clear()
         kept = holder.take()
         with pytest.raises(NoLongerError):
             one.take(Deadline(still))
@@ -231,19 +231,19 @@ def test_who_waits_no_longer_is_let_go_and_takes_nothing(
 def test_a_child_that_was_forked_meanwhile_keeps_nothing(folder: Path) -> None:
     one = Slots(None, 1)
     kept = one.take()
-    heard, told = os.pipe()
+    received, result = os.pipe()
     child = os.fork()
     if not child:
-        os.close(told)
-        os.read(heard, 1)  # It has all that was open.
+        os.close(result)
+        os.read(received, 1)  # It has all that was open.
         os._exit(0)
     try:
         one.free(kept)
         another = Slots(None, 1)
         another.free(another.take())
     finally:
-        os.close(told)
-        os.close(heard)
+        os.close(result)
+        os.close(received)
         os.waitpid(child, 0)
 
 
@@ -339,10 +339,10 @@ def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
     one, waited = Paper(), list[float]()
 
     def ask() -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(UnavailableError, match="waited for others"):
             one.check()
-        waited.append(time.monotonic() - begun)
+        waited.append(time.monotonic() - started)
 
     with Slots(None, 1).alone():
         threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -359,15 +359,15 @@ def test_who_waits_for_the_first_test_no_longer_is_let_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    one, asked = Paper(), list[float]()
+    one, request = Paper(), list[float]()
 
     def still() -> None:
-        asked.append(time.monotonic())
-        if len(asked) == 4:
+        request.append(time.monotonic())
+        if len(request) == 4:
             raise NoLongerError
 
     def turn() -> None:
-        asked.clear()
+        request.clear()
         with pytest.raises(NoLongerError), one.turn(still):
             raise AssertionError
 

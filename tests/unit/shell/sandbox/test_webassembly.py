@@ -62,9 +62,9 @@ MEAN_OF_DIGITS = """
 
 def test_a_module_reads_its_job(held: WebAssembly) -> None:
     table = Table(("v",), ((1,), (2,), (9,)))
-    begun = time.monotonic()
+    started = time.monotonic()
     assert held.score(scoring(MEAN_OF_DIGITS), {"t": table}, None, SHORT) == 4.0
-    assert time.monotonic() - begun >= SHORT.seconds
+    assert time.monotonic() - started >= SHORT.seconds
 
 
 def test_a_job_is_where_alloc_says_and_as_long_as_it_says(held: WebAssembly) -> None:
@@ -128,24 +128,24 @@ def test_what_it_may_not_do_has_no_score(held: WebAssembly) -> None:
     programs["is no module"] = Program("wasm", b"\0asm\1\0\0\0\xff", {}, WIDE)
 
     def tried(name: str) -> tuple[str, float | None, float]:
-        begun = time.monotonic()
+        started = time.monotonic()
         score = held.score(programs[name], {}, None, SHORT)
-        return name, score, time.monotonic() - begun
+        return name, score, time.monotonic() - started
 
     with ThreadPoolExecutor(4) as threads:
-        told = list(threads.map(tried, programs))
-    assert [(name, score) for name, score, _ in told if score is not None] == []
+        result = list(threads.map(tried, programs))
+    assert [(name, score) for name, score, _ in result if score is not None] == []
     assert all(
-        SHORT.seconds <= seconds <= SHORT.seconds + 0.5 for _, _, seconds in told
+        SHORT.seconds <= seconds <= SHORT.seconds + 0.5 for _, _, seconds in result
     )
 
 
 def test_time_ends_it_where_fuel_does_not(held: WebAssembly) -> None:
     lasting = WebAssembly(users(8), 1, fuel=2**60)
-    begun = time.monotonic()
+    started = time.monotonic()
     assert lasting.score(module(HELD["runs on"]), {}, None, SHORT) is None
     # Its own test comes before.
-    assert time.monotonic() - begun < SHORT.seconds + 5
+    assert time.monotonic() - started < SHORT.seconds + 5
 
 
 def test_fuel_is_the_same_on_every_run(held: WebAssembly) -> None:

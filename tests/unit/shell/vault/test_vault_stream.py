@@ -156,13 +156,13 @@ def test_the_counter_of_chunks_never_begins_anew(
 
 def test_content_is_never_held_as_a_whole() -> None:
     """At most two chunks are read before the first comes out."""
-    asked = list[int]()
+    request = list[int]()
 
     def endless(size: int) -> bytes:
-        asked.append(size)
+        request.append(size)
         return bytes(size)
 
     pieces: Iterator[bytes] = encrypted(endless, KEY, NAMES, EXPONENT)
     for _ in range(3):
         next(pieces)
-    assert asked == [CHUNK] * 3
+    assert request == [CHUNK] * 3

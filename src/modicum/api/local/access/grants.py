@@ -103,7 +103,7 @@ class Granting:
         self._vocabulary = vocabulary
         self._policies = tuple(policies)
         self._columns = columns
-        self._retelling = PartMigration(self._policies, vocabulary.population)
+        self._migration = PartMigration(self._policies, vocabulary.population)
 
     def grants(self, standing: Standing, release: RecordedRelease) -> tuple[Grant, ...]:
         """Return the grants of a release, one for each of its mechanisms."""
@@ -118,8 +118,8 @@ class Granting:
         name = one.description.get("name")
         unknown = sorted(one.description.keys() - _KNOWN_KEYS)
         if unknown or not isinstance(name, str):
-            said = f"`{unknown[0][:60]}`" if unknown else "no name"
-            raise _untold(release, f"the description of a mechanism has {said}")
+            stated = f"`{unknown[0][:60]}`" if unknown else "no name"
+            raise _unreadable(release, f"the description of a mechanism has {stated}")
         return Grant(
             id=f"{release.id}#{name}",
             release=release,
@@ -137,9 +137,9 @@ class Granting:
         try:
             found = sampling_from_plain(plain)
         except ValueError as error:
-            raise _untold(release, str(error)) from error
+            raise _unreadable(release, str(error)) from error
         if found.unit not in self._vocabulary.units:
-            raise _untold(release, f"the policy has no unit `{found.unit[:60]}`")
+            raise _unreadable(release, f"the policy has no unit `{found.unit[:60]}`")
         return found
 
     def _bounds(self, release: RecordedRelease, plain: Plain) -> dict[str, Bound]:
@@ -147,7 +147,7 @@ class Granting:
         for unit, most in (plain if isinstance(plain, Mapping) else {}).items():
             facts = self._vocabulary.unit_facts.get(unit)
             if facts is None or not isinstance(most, int):
-                raise _untold(release, f"the policy has no unit `{unit[:60]}`")
+                raise _unreadable(release, f"the policy has no unit `{unit[:60]}`")
             bounds[unit] = Bound(self._columns.of(facts.id), most)
         return bounds
 
@@ -160,16 +160,16 @@ class Granting:
         held = self._policies[: len(self._policies) - len(later)][-1:]
         since = [one.text for one in (*held, *later)]
         clocks = {population_of(text).clocks for text in since}
-        told = self._retelling.release(release, standing.seq)
-        for then, now in zip(release.mechanisms, told.mechanisms, strict=True):
+        migrated = self._migration.release(release, standing.seq)
+        for then, now in zip(release.mechanisms, migrated.mechanisms, strict=True):
             moved = then.part.periods is not None and len(clocks) > 1
             if moved or then.part.where != now.part.where:
                 note = "the rows that it was charged for cannot be selected"
-                raise _other_words(release, note)
+                raise _other_names(release, note)
             unit = _changed_unit(_units(then), since)
             if unit is not None:
                 note = f"the unit `{unit}` had another definition when it was charged"
-                raise _other_words(release, note)
+                raise _other_names(release, note)
 
 
 def _units(one: RecordedMechanism) -> list[str]:
@@ -191,13 +191,13 @@ def _changed_unit(units: Sequence[str], texts: Sequence[str]) -> str | None:
     known = [units_of(text) for text in dict.fromkeys(texts)]
     readable = [one for one in known if one is not None]
     for unit in units if len(known) > 1 else ():
-        said = {one[unit] for one in readable if unit in one}
-        if len(said) > 1 or len(readable) < len(known):
+        stated = {one[unit] for one in readable if unit in one}
+        if len(stated) > 1 or len(readable) < len(known):
             return unit
     return None
 
 
-def _other_words(release: RecordedRelease, note: str) -> InputError:
+def _other_names(release: RecordedRelease, note: str) -> InputError:
     return InputError(
         Problem(
             Code.POLICY_CONFLICT,
@@ -222,7 +222,7 @@ def no_access(standing: Standing) -> ConflictError:
     )
 
 
-def _untold(release: RecordedRelease, why: str) -> InputError:
+def _unreadable(release: RecordedRelease, why: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,
@@ -329,10 +329,10 @@ def _sampling(grant: Grant) -> dict[str, Plain] | None:
 
 
 def _obligations(grant: Grant) -> dict[str, Plain]:
-    said = grant.mechanism.description
+    stated = grant.mechanism.description
     keys = ("kind", "parameters", "sensitivity", "public_frame", "cost")
     return {
-        "mechanism": {key: said.get(key) for key in keys},
+        "mechanism": {key: stated.get(key) for key in keys},
         "digest": grant.digest,
         "contribution_bound": {
             unit: {"column": bound.column, "most": bound.most}

@@ -41,7 +41,7 @@ class Wanted:
 
 def exported_access(view: LedgerView, wanted: Wanted, columns: Columns) -> Access:
     """Return the grants of releases at the head of a ledger. Writes nothing."""
-    book, read, now = view.look()
+    book, read, now = view.current()
     active = book.active()
     if active is None:
         raise UsageError(Problem(Code.NO_POLICY, "the ledger has no active policy"))

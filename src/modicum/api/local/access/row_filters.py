@@ -149,7 +149,7 @@ def _domain(
     """Return the domain of an attribute, if it has the values that a box names."""
     known = partitions.get(name)
     if known is None:
-        raise _untold(f"the policy has no partitioning attribute `{name}`")
+        raise _unreadable(f"the policy has no partitioning attribute `{name}`")
     if known.values is not None:
         fits = set(values) <= set(known.values)
     else:
@@ -157,7 +157,7 @@ def _domain(
             known.low <= low and high <= known.high for low, high in values
         )
     if not fits:
-        raise _untold(f"`{name}` has different values in the policy")
+        raise _unreadable(f"`{name}` has different values in the policy")
     return known
 
 
@@ -165,8 +165,10 @@ def _clock(vocabulary: Vocabulary) -> str:
     """Return the single time column that defines days."""
     clocks = sorted(vocabulary.clocks)
     if len(clocks) != 1:
-        told = " and ".join(f"`{one}`" for one in clocks) or "no time column"
-        raise _untold(f"the units of the policy use several time columns: {told}")
+        columns = " and ".join(f"`{one}`" for one in clocks) or "no time column"
+        raise _unreadable(
+            f"the units of the policy use several time columns: {columns}"
+        )
     return clocks[0]
 
 
@@ -184,9 +186,9 @@ def _refuse_odd(part: Part) -> None:
         plain = part_to_plain(part)
         again = part_from_plain(plain["where"], plain["periods"], plain["groups"])
     except (ValueError, OverflowError, TypeError) as error:
-        raise _untold(str(error)) from error
+        raise _unreadable(str(error)) from error
     if again != part:
-        raise _untold("it is not in its canonical form")
+        raise _unreadable("it is not in its canonical form")
 
 
 def _refuse_shared(used: list[str]) -> None:
@@ -208,7 +210,7 @@ def _refuse_shared(used: list[str]) -> None:
         seen.add(column.casefold())
 
 
-def _untold(why: str) -> InputError:
+def _unreadable(why: str) -> InputError:
     return InputError(
         Problem(
             Code.NOT_SUPPORTED,

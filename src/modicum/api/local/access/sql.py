@@ -158,12 +158,12 @@ def _during(column: str, one: During, spelling: Spelling) -> str:
 
 def _stretch(column: str, ends: Days) -> str:
     first, until = ends
-    said = []
+    parts = []
     if first is not None:
-        said.append(f"{column} >= DATE '{date.fromordinal(first).isoformat()}'")
+        parts.append(f"{column} >= DATE '{date.fromordinal(first).isoformat()}'")
     if until is not None:
-        said.append(f"{column} < DATE '{date.fromordinal(until).isoformat()}'")
-    return " AND ".join(said)
+        parts.append(f"{column} < DATE '{date.fromordinal(until).isoformat()}'")
+    return " AND ".join(parts)
 
 
 def _either(conditions: Iterable[str]) -> str:

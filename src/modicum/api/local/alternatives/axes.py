@@ -20,8 +20,8 @@ from modicum.api.local.alternatives.denied_boxes import (
     remainder,
 )
 from modicum.api.local.alternatives.part_text import (
-    box_words,
-    days_words,
+    box_text,
+    days_text,
     periods_of,
     where_of,
 )
@@ -53,7 +53,7 @@ class PeopleAxes:
     """
 
     def __init__(self, trials: Trials, chosen: frozenset[int]) -> None:
-        vocabulary = trials.look.balances.compiled.policy.vocabulary
+        vocabulary = trials.head_view.balances.compiled.policy.vocabulary
         self._trials = trials
         self._partitions = vocabulary.population.partitions
         self._own = {
@@ -124,8 +124,8 @@ class PeopleAxes:
             return None
         spaces = [space for _, space in denying_spaces(self._trials)]
         alike = len(set(self._own.values())) == 1
-        told = alike or all(self._divide(space) for space in spaces)
-        return Parted(free, rest, told and is_denied_throughout(self._trials))
+        exhaustive = alike or all(self._divide(space) for space in spaces)
+        return Parted(free, rest, exhaustive and is_denied_throughout(self._trials))
 
     def _divide(self, space: Space) -> bool:
         """Return whether a space has all of the axes."""
@@ -178,17 +178,17 @@ class PeopleAxes:
         found = union((one for one in common if one is not None), self._partitions)
         return None if found is None else where_of(found)
 
-    def words(self, boxes: Sequence[Box]) -> list[str]:
+    def texts(self, boxes: Sequence[Box]) -> list[str]:
         """Return boxes for display, as few as make up the same."""
         found = union(map(self._named, boxes), self._partitions)
-        return ["everybody"] if found is None else [box_words(box) for box in found]
+        return ["everybody"] if found is None else [box_text(box) for box in found]
 
     @cached_property
     def _cuts(self) -> list[list[int]]:
         """By axis, the values at which the ledger or the release begins to differ."""
         found: list[set[int]] = [set() for _ in self._axes]
         for unit in {space.unit for _, space in denying_spaces(self._trials)}:
-            space = self._trials.look.balances.family(unit).space
+            space = self._trials.head_view.balances.family(unit).space
             names = [one.name for one in space.partitions] * (1 + space.pairs)
             for place, one in enumerate(self._axes):
                 for axis, name in enumerate(names):
@@ -265,7 +265,7 @@ class DaysAxis:
             or ((FIRST_DAY, LAST_DAY),)
             for place in chosen
         }
-        vocabulary = trials.look.balances.compiled.policy.vocabulary
+        vocabulary = trials.head_view.balances.compiled.policy.vocabulary
         self._static = {
             place: sorted(
                 vocabulary.population.static
@@ -311,19 +311,19 @@ class DaysAxis:
         own = [span for each in self._own.values() for span in each]
         free = tuple(apart(own, denied))
         rest = [(one,) for one in apart(own, free)]
-        told = (
+        exhaustive = (
             len(set(self._own.values())) == 1
             and all(one.period for one in spaces)
             and not any(self._static.values())
             and is_denied_throughout(self._trials)
             and self._costs_alike(spaces)
         )
-        return Parted([(one,) for one in free], self._nearest_first(rest), told)
+        return Parted([(one,) for one in free], self._nearest_first(rest), exhaustive)
 
     def _costs_alike(self, spaces: Sequence[Space]) -> bool:
         """Return whether one day alone would cost a unit as much as all days do."""
         ((low, _), *_), *_ = self._own.values()
-        day = {"periods": days_words(low, low)}
+        day = {"periods": days_text(low, low)}
         mechanisms = [one | day for one in self._trials.base["mechanisms"]]
         alone = self._trials.priced(with_mechanisms(self._trials.base, mechanisms))
         return alone is not None and all(
@@ -347,7 +347,7 @@ class DaysAxis:
         first, last = self._near
         if (low == FIRST_DAY and high < first) or (high == LAST_DAY and low > last):
             return None
-        day = min(max(self._trials.look.day, low), high)
+        day = min(max(self._trials.head_view.day, low), high)
         found = _days(period_of(day, self._finest), self._finest)
         inside = max(found[0], low), min(found[1], high)
         return (inside,) if inside != (low, high) else None
@@ -377,13 +377,13 @@ class DaysAxis:
         return high
 
     def _nearest_first(self, boxes: Sequence[Box]) -> list[Box]:
-        day = self._trials.look.day
+        day = self._trials.head_view.day
         return sorted(boxes, key=lambda box: max(box[0][0] - day, day - box[0][1], 0))
 
     @cached_property
     def _near(self) -> Span:
         """The days from a year before this one to a year after it."""
-        year = period_of(self._trials.look.day, "year")
+        year = period_of(self._trials.head_view.day, "year")
         return _days(year - 1, "year")[0], _days(year + 1, "year")[1]
 
     def within(self, place: int, boxes: Sequence[Box]) -> Any:
@@ -391,9 +391,9 @@ class DaysAxis:
         days = self._common(place, boxes)
         return None if days == ((FIRST_DAY, LAST_DAY),) else periods_of(days)
 
-    def words(self, boxes: Sequence[Box]) -> list[str]:
+    def texts(self, boxes: Sequence[Box]) -> list[str]:
         """Return spans of days for display, as few as make up the same."""
-        return [days_words(*span) for span in merged([box[0] for box in boxes])]
+        return [days_text(*span) for span in merged([box[0] for box in boxes])]
 
     def _common(self, place: int, boxes: Sequence[Box]) -> tuple[Span, ...]:
         spans = (
@@ -420,7 +420,7 @@ def _days_told_apart(trials: Trials, space: Space) -> Iterator[int]:
         return
     numbers = edges(trials, space.unit, _axis(space))
     if space.detail is not None:
-        present = period_of(trials.look.day, period)
+        present = period_of(trials.head_view.day, period)
         numbers |= {present - space.detail + 1, present + space.detail}
     last = period_of(LAST_DAY, period)
     for number in numbers:

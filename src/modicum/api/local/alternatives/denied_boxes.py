@@ -43,7 +43,7 @@ def is_denied_throughout(trials: Trials) -> bool:
     is charged to more than it reads; where groups with more unlocked may be charged
     like those with less; and where a rule applies to each release alone.
     """
-    verdict, balances = trials.verdict, trials.look.balances
+    verdict, balances = trials.verdict, trials.head_view.balances
     turns = balances.compiled.policy.rotation is not None
     spaces = {
         loss.rule.unit: balances.family(loss.rule.unit).space
@@ -61,20 +61,22 @@ def is_denied_throughout(trials: Trials) -> bool:
 
 def denied_boxes(trials: Trials) -> Iterator[tuple[Space, Integers]]:
     """Yield the boxes in which rules over history deny a release."""
-    look = trials.look
-    rules, compiled = look.balances.compiled.rules, look.balances.compiled
+    head_view = trials.head_view
+    rules, compiled = head_view.balances.compiled.rules, head_view.balances.compiled
     denying = {
         rules.number(loss.rule.id): compiled.filter_of(loss.rule.budget)
         for loss in trials.verdict.losses
         if not loss.allowed
     }
-    for family, inquiry in look.balances.asked(trials.recorded, look.day):
+    for family, inquiry in head_view.balances.charges_of(
+        trials.recorded, head_view.day
+    ):
         for charge in inquiry.charges:
             if denying.keys().isdisjoint(charge.numbers):
                 continue
             alone = charge.alone.totals()
             spent = spent_before(family, inquiry, charge)
-            shares = look.balances.unlocked.pieces(
+            shares = head_view.balances.unlocked.pieces(
                 family.space, inquiry, family.segments.then(), charge.places
             )
             unlocked = [shares.at(piece) for piece in range(len(alone))]
@@ -126,12 +128,12 @@ def denying_spaces(trials: Trials) -> Iterator[tuple[str, Space]]:
     """Yield the rules that deny a release, and where their units lie."""
     for loss in trials.verdict.losses:
         if not loss.allowed:
-            yield loss.rule.id, trials.look.balances.family(loss.rule.unit).space
+            yield loss.rule.id, trials.head_view.balances.family(loss.rule.unit).space
 
 
 def edges(trials: Trials, unit: str, axis: int) -> set[int]:
     """Return the numbers along an axis at which segments of a unit begin."""
-    ends = trials.look.balances.family(unit).segments.then().ends[:, axis]
+    ends = trials.head_view.balances.family(unit).segments.then().ends[:, axis]
     return {*ends[:, 0].tolist(), *(ends[:, 1] + 1).tolist()}
 
 

@@ -218,7 +218,7 @@ class _Ladder:
     def _passes(self, step: int) -> bool:
         if not self._trials.goes_on():  # Neither is it known that it is denied.
             return False
-        verdict = self._trials.say(self._variant(self._at(step)))
+        verdict = self._trials.decision(self._variant(self._at(step)))
         self._verdicts[step] = verdict
         return verdict is not None and verdict.allowed
 

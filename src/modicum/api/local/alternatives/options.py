@@ -80,7 +80,7 @@ def _option(
     trials: Trials, kind: str, title: str, variant: Written, only_if: str
 ) -> Iterator[Option]:
     """Yield a variant as an option, if it passes."""
-    verdict = trials.say(variant)
+    verdict = trials.decision(variant)
     if verdict is not None and verdict.allowed:
         why = tuple(_left_behind(trials.verdict, verdict))
         yield Option(kind, title, variant, why, only_if)
@@ -113,13 +113,16 @@ def _without_an_attribute(trials: Trials) -> Iterator[Option]:
 
 
 def _with_another_label(trials: Trials) -> Iterator[Option]:
-    for label, known in trials.look.balances.compiled.policy.vocabulary.labels.items():
+    for (
+        label,
+        known,
+    ) in trials.head_view.balances.compiled.policy.vocabulary.labels.items():
         now = {one.labels[label] for one in trials.recorded.mechanisms}
         for value in known.values[:_TRIED_MAX]:
             if now == {value}:
                 continue
             mechanisms = [
-                {key: said for key, said in one.items() if key != label}
+                {key: stated for key, stated in one.items() if key != label}
                 for one in trials.base["mechanisms"]
             ]
             base = {k: v for k, v in trials.base.items() if k != "mechanisms"}
@@ -153,7 +156,7 @@ def _without_a_mechanism(trials: Trials) -> Iterator[Option]:
 def _waiting(trials: Trials) -> Iterator[Option]:
     """Yield the first day on which distant periods can be distinguished."""
     days = {day for space in _distant(trials) for day in _days_near(trials, space)}
-    for day in sorted(day for day in days if trials.look.day < day <= LAST_DAY):
+    for day in sorted(day for day in days if trials.head_view.day < day <= LAST_DAY):
         if trials.allows(trials.base, day):
             on = period_name(day, "day")
             why = ("its periods are by then separate from later ones",)
@@ -165,7 +168,7 @@ def _waiting(trials: Trials) -> Iterator[Option]:
 def _distant(trials: Trials) -> list[Space]:
     """Return the spaces of the rules that deny and put distant periods together."""
     spaces = (
-        trials.look.balances.family(loss.rule.unit).space
+        trials.head_view.balances.family(loss.rule.unit).space
         for loss in trials.verdict.losses
         if not loss.allowed
     )
@@ -197,21 +200,21 @@ class DeniedRelease(Struct, frozen=True):
     Attributes:
         release: The release; if it is a mapping, as it is when it is looked at.
         id: Its id.
-        look: Lends the ledger at its present head.
+        lend: Lends the ledger at its present head.
     """
 
     release: Description
     id: str
-    look: Callable[[], AbstractContextManager[HeadView]]
+    lend: Callable[[], AbstractContextManager[HeadView]]
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
         """Return the closest variant that every rule allows at the present head."""
         from modicum.api.local.alternatives.largest_fit import largest_fit
         from modicum.api.local.alternatives.trials import Trials
 
-        with self.look() as look:
-            trials = Trials(look, self.release)
-            status = self._stands(look)
+        with self.lend() as head_view:
+            trials = Trials(head_view, self.release)
+            status = self._stands(head_view)
             if status:
                 why = f"{self.id} already exists ({status}): no change is needed"
                 return trials.nothing(vary, why)
@@ -221,22 +224,24 @@ class DeniedRelease(Struct, frozen=True):
         """Return the changes after which it passes at the present head."""
         from modicum.api.local.alternatives.trials import Trials
 
-        with self.look() as look:
-            trials = Trials(look, self.release)
-            return Options() if self._stands(look) else options(trials)
+        with self.lend() as head_view:
+            trials = Trials(head_view, self.release)
+            return Options() if self._stands(head_view) else options(trials)
 
     def explanation(self) -> Explanation | None:
         """Return what the log shows about the denial; None if it is allowed now."""
         from modicum.api.local.alternatives.trials import Trials
 
-        with self.look() as look:
-            trials = Trials(look, self.release)
-            if self._stands(look) or trials.verdict.allowed:
+        with self.lend() as head_view:
+            trials = Trials(head_view, self.release)
+            if self._stands(head_view) or trials.verdict.allowed:
                 return None
-            return Explanation(tuple(_full_cells(trials)), _closest(trials), look.seq)
+            return Explanation(
+                tuple(_full_cells(trials)), _closest(trials), head_view.seq
+            )
 
-    def _stands(self, look: HeadView) -> str:
-        known = look.standing(self.id)
+    def _stands(self, head_view: HeadView) -> str:
+        known = head_view.standing(self.id)
         return known.status.value if known and known.status.counts else ""
 
 
@@ -257,14 +262,14 @@ def _full_cells(trials: Trials) -> Iterator[FullCell]:
     from modicum.api.local.explanation.charges import spent_in_each
     from modicum.api.local.explanation.contributions import decisive, shares
 
-    look = trials.look
+    head_view = trials.head_view
     denying = [
         loss
         for loss in trials.verdict.losses
         if not loss.allowed and loss.rule.stage is Stage.HISTORY
     ][:_EXPLAINED]
     cells = [_cell(trials, loss) for loss in denying]
-    spent = spent_in_each(cells, look.brought, look.balances.compiled)
+    spent = spent_in_each(cells, head_view.reserved, head_view.balances.compiled)
     for loss, own in zip(denying, spent, strict=True):
         coordinate = decisive(loss)
         yield FullCell(
@@ -279,5 +284,5 @@ def _full_cells(trials: Trials) -> Iterator[FullCell]:
 def _cell(trials: Trials, loss: RuleLoss) -> Cell:
     from modicum.api.local.explanation.charges import denying_cell
 
-    look = trials.look
-    return denying_cell(look.balances, trials.recorded, look.day, loss)
+    head_view = trials.head_view
+    return denying_cell(head_view.balances, trials.recorded, head_view.day, loss)

@@ -24,12 +24,12 @@ def periods_of(days: Sequence[Span]) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def box_words(box: Box) -> str:
+def box_text(box: Box) -> str:
     """Return a box for display, such as ``country CH, age 18 to 30``."""
-    return ", ".join(f"{name} {_values_words(values)}" for name, values in box)
+    return ", ".join(f"{name} {_values_text(values)}" for name, values in box)
 
 
-def days_words(first: int, last: int) -> str:
+def days_text(first: int, last: int) -> str:
     """Return a span of days for display, such as ``2026-11``."""
     period = _period(first, last)
     if isinstance(period, str):
@@ -47,13 +47,13 @@ def _span(low: int, high: int) -> Any:
     return low if low == high else {"from": low, "to": high}
 
 
-def _values_words(values: Values) -> str:
+def _values_text(values: Values) -> str:
     return " or ".join(
-        one if isinstance(one, str) else _span_words(*one) for one in values
+        one if isinstance(one, str) else _span_text(*one) for one in values
     )
 
 
-def _span_words(low: int, high: int) -> str:
+def _span_text(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 

@@ -65,7 +65,7 @@ class Axes(Protocol):
         """Return the data that a mechanism reads within boxes; None for all."""
         ...
 
-    def words(self, boxes: Sequence[Box]) -> list[str]:
+    def texts(self, boxes: Sequence[Box]) -> list[str]:
         """Return boxes for display, as few as make up the same."""
         ...
 
@@ -75,7 +75,7 @@ def larger_part(trials: Trials, vary: str, chosen: frozenset[int]) -> Fit:
 
     No omitted value or period could be added back.
     """
-    vocabulary = trials.look.balances.compiled.policy.vocabulary
+    vocabulary = trials.head_view.balances.compiled.policy.vocabulary
     if vary in vocabulary.labels:
         return trials.nothing(vary, f"`{vary}` is a label of this policy")
     if trials.verdict.allowed:
@@ -160,7 +160,7 @@ class _Narrowing:
         if self._is_over:
             return False
         variant = self._variant([*self._kept, *boxes])
-        verdict = None if variant is None else self._trials.say(variant)
+        verdict = None if variant is None else self._trials.decision(variant)
         self._unsaid |= verdict is None
         return verdict is not None and verdict.allowed
 
@@ -193,10 +193,10 @@ class _Narrowing:
         return with_mechanisms(rest, mechanisms)
 
     def _changes(self) -> Iterator[str]:
-        words = self._axes.words(self._left_out)
-        left = len(words) - _NAMED
+        texts = self._axes.texts(self._left_out)
+        left = len(texts) - _NAMED
         more = f" and {left} more parts" if left > 0 else ""
-        yield f"without {'; '.join(words[:_NAMED])}{more}"
+        yield f"without {'; '.join(texts[:_NAMED])}{more}"
         for place, one in enumerate(self._trials.base["mechanisms"]):
             if place in self._chosen and not any(
                 self._axes.meets(place, box) for box in self._kept
@@ -219,7 +219,7 @@ class _Narrowing:
 
 def _tries_max(trials: Trials) -> int:
     """Return how many variants are decided: the finer the ledger, the fewer."""
-    family = trials.look.balances.family
+    family = trials.head_view.balances.family
     units = {space.unit for _, space in denying_spaces(trials)}
     boxes = sum(len(family(unit).segments.then().owner) for unit in units)
     return max(_TRIES_MIN, min(TRIES_MAX, _BOXES_TRIED_MAX // max(boxes, 1)))

@@ -30,7 +30,7 @@ class HeadView(Struct, frozen=True):
         day: The day, as an ordinal.
         seq: The number of the last entry.
         head: Its hash.
-        brought: All releases of the log, read from it each time.
+        reserved: All releases of the log, read from it each time.
         standing: Returns the status of an id, or None.
     """
 
@@ -38,7 +38,7 @@ class HeadView(Struct, frozen=True):
     day: int
     seq: int
     head: str
-    brought: Iterable[ReservedRelease]
+    reserved: Iterable[ReservedRelease]
     standing: Callable[[str], Standing | None]
 
 
@@ -46,19 +46,19 @@ class Trials:
     """Decides variants of one release at one head. Writes nothing.
 
     Args:
-        look: The ledger.
+        head_view: The ledger.
         release: The release that the variants are of.
 
     Attributes:
-        look: The ledger.
+        head_view: The ledger.
         base: The release in plain values.
         tried: The number of decided variants.
         ended_early: Whether a variant was skipped because the search reached its limit.
             A skipped variant may be allowed.
     """
 
-    def __init__(self, look: HeadView, release: Description) -> None:
-        self.look = look
+    def __init__(self, head_view: HeadView, release: Description) -> None:
+        self.head_view = head_view
         self.base = written(release)
         self._name_sigma()
         self.tried = 0
@@ -70,7 +70,7 @@ class Trials:
         mechanisms = self.base["mechanisms"]
         if not any("eps" in one for one in mechanisms):
             return
-        recorded = price_release(self.base, self.look.balances.compiled).mechanisms
+        recorded = price_release(self.base, self.head_view.balances.compiled).mechanisms
         for one, known in zip(mechanisms, recorded, strict=True):
             described: Mapping[str, Any] = known.description
             sigma = described["parameters"].get("sigma")
@@ -81,12 +81,12 @@ class Trials:
     @cached_property
     def recorded(self) -> RecordedRelease:
         """The release itself, priced."""
-        return price_release(self.base, self.look.balances.compiled)
+        return price_release(self.base, self.head_view.balances.compiled)
 
     @cached_property
     def verdict(self) -> Verdict:
         """The decision about the release itself."""
-        return decide(self.look.balances, self.recorded, self.look.day)
+        return decide(self.head_view.balances, self.recorded, self.head_view.day)
 
     def goes_on(self) -> bool:
         """Return whether one more variant is looked at; if not, it ends early."""
@@ -104,11 +104,11 @@ class Trials:
             return None
         self._work += len(variant["mechanisms"])
         try:
-            return price_release(variant, self.look.balances.compiled)
+            return price_release(variant, self.head_view.balances.compiled)
         except InputError:
             return None
 
-    def say(self, variant: Written, day: int | None = None) -> Verdict | None:
+    def decision(self, variant: Written, day: int | None = None) -> Verdict | None:
         """Return the decision about a variant; None if it cannot be read or priced.
 
         Also None once the search reached its limit: see `ended_early`.
@@ -117,12 +117,12 @@ class Trials:
         release = self.priced(variant)
         if release is None:
             return None
-        on = self.look.day if day is None else day
-        return decide(self.look.balances, release, on)
+        on = self.head_view.day if day is None else day
+        return decide(self.head_view.balances, release, on)
 
     def allows(self, variant: Written, day: int | None = None) -> bool:
         """Return whether a variant can be read and every rule allows it."""
-        verdict = self.say(variant, day)
+        verdict = self.decision(variant, day)
         return verdict is not None and verdict.allowed
 
     def fit(
@@ -132,13 +132,13 @@ class Trials:
 
         If the search ended early, the fit is marked: a closer one may be allowed, too.
         """
-        at, ended = (self.look.seq, self.look.head), self.ended_early
-        said = (*why, ENDED_EARLY) if ended else tuple(why)
-        return Fit(vary, variant, tuple(changes), said, *at, ended)
+        at, ended = (self.head_view.seq, self.head_view.head), self.ended_early
+        reasons = (*why, ENDED_EARLY) if ended else tuple(why)
+        return Fit(vary, variant, tuple(changes), reasons, *at, ended)
 
     def nothing(self, vary: str, *why: str) -> Fit:
         """Return that no variant passes; or that the search ended early without one."""
-        at, ended = (self.look.seq, self.look.head), self.ended_early
+        at, ended = (self.head_view.seq, self.head_view.head), self.ended_early
         return Fit(vary, None, (), (ENDED_EARLY,) if ended else why, *at, ended)
 
 

@@ -125,7 +125,7 @@ class EscrowActions(EscrowProposals):
         Raises:
             UsageError: If there is no ledger.
         """
-        return dict(self._look().data)
+        return dict(self._state().data)
 
     # --- looking ---
 
@@ -135,7 +135,7 @@ class EscrowActions(EscrowProposals):
         Raises:
             UsageError: If there is no ledger.
         """
-        return tuple(replace(one) for one in self._look().flows.values())
+        return tuple(replace(one) for one in self._state().flows.values())
 
     def show(self, name: str) -> ShownContract:
         """Return a contract as shown to voters. Writes nothing.
@@ -148,11 +148,11 @@ class EscrowActions(EscrowProposals):
             VerificationError: If the code of its program is not the one it names.
             UsageError: If there is no ledger.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         state = book.state
         flow = named(state.escrow, name)
-        said = state.approvals.get(("contract", flow.contract.digest), ())
-        consents = state.escrow.consents(flow, said)
+        votes = state.approvals.get(("contract", flow.contract.digest), ())
+        consents = state.escrow.consents(flow, votes)
         terms, program = flow.contract.terms, None
         if isinstance(terms, TaskTerms) and self._given is not None:
             program = program_of(self._given.equipment.vault, terms.program)
@@ -258,8 +258,8 @@ class EscrowActions(EscrowProposals):
             StaleError: As for `approve`.
             UsageError: As for `approve`.
         """
-        word = Ballot(True, reason, head, key, content)  # noqa: FBT003
-        return self.vote_on_data(version, word)
+        ballot = Ballot(True, reason, head, key, content)  # noqa: FBT003
+        return self.vote_on_data(version, ballot)
 
     def reject_data(
         self,
@@ -283,20 +283,20 @@ class EscrowActions(EscrowProposals):
             StaleError: If it has other contents.
             UsageError: As for `approve`.
         """
-        word = Ballot(False, reason, None, key, content)  # noqa: FBT003
-        return self.vote_on_data(version, word)
+        ballot = Ballot(False, reason, None, key, content)  # noqa: FBT003
+        return self.vote_on_data(version, ballot)
 
-    def vote(self, name: str, word: Ballot) -> RecordedContractVote:
+    def vote(self, name: str, ballot: Ballot) -> RecordedContractVote:
         """Vote on a contract, as an owner of its data."""
         return self._ledger.turn(
             lambda entry: vote_on_contract(
-                entry, named(entry.book.state.escrow, name), word
+                entry, named(entry.book.state.escrow, name), ballot
             )
         )
 
-    def vote_on_data(self, version: Version, word: Ballot) -> RecordedVersionVote:
+    def vote_on_data(self, version: Version, ballot: Ballot) -> RecordedVersionVote:
         """Vote on a version that waits, as an owner of the data."""
-        return self._ledger.turn(lambda entry: vote_on_version(entry, version, word))
+        return self._ledger.turn(lambda entry: vote_on_version(entry, version, ballot))
 
     # --- flowing ---
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.governance.approval_cases import active_policy, reason_text
-from modicum.api.local.governance.approvals import Ballot, looked_at, refuse_content
+from modicum.api.local.governance.approvals import Ballot, refuse_content, reviewed_head
 from modicum.core.errors import ApprovalError, Code, Problem
 from modicum.ledger.log.approval_statement import is_genuine, signed
 from modicum.ledger.log.contracts import Version
@@ -51,54 +51,54 @@ class RecordedVersionVote(Agreement, frozen=True, kw_only=True):
 
 
 def vote_on_version(
-    entry: Entry, version: Version, word: Ballot
+    entry: Entry, version: Version, ballot: Ballot
 ) -> RecordedVersionVote:
     """Record an owner's vote on a version, unless it repeats the last one."""
     data = entry.book.state.escrow.data
     content = version_of(data, version).content(version)
     called = f"version {version.number} of `{version.id}`"
-    vote, repeated = _say(
-        entry, ("data", version.id, content), called, [version.id], word
+    vote, repeated = _add_vote(
+        entry, ("data", version.id, content), called, [version.id], ballot
     )
-    said = entry.book.state.approvals.get(("data", content), ())
-    consent = data[version.id].consent(version, said)
+    votes = entry.book.state.approvals.get(("data", content), ())
+    consent = data[version.id].consent(version, votes)
     return RecordedVersionVote(
         *vote, version=version, content=content, consent=consent, repeated=repeated
     )
 
 
-def vote_on_contract(entry: Entry, flow: Flow, word: Ballot) -> RecordedContractVote:
+def vote_on_contract(entry: Entry, flow: Flow, ballot: Ballot) -> RecordedContractVote:
     """Record an owner's vote on a contract, unless it repeats the last one."""
     contract, state = flow.contract, entry.book.state
-    vote, repeated = _say(
+    vote, repeated = _add_vote(
         entry,
         ("contract", contract.id, contract.digest),
         f"contract `{contract.id}`",
         contract.data_sets,
-        word,
+        ballot,
     )
-    said = state.approvals.get(("contract", contract.digest), ())
-    consents = state.escrow.consents(flow, said)
+    votes = state.approvals.get(("contract", contract.digest), ())
+    consents = state.escrow.consents(flow, votes)
     return RecordedContractVote(*vote, flow=flow, consents=consents, repeated=repeated)
 
 
-def _say(
+def _add_vote(
     entry: Entry,
     about: tuple[Literal["contract", "data"], str, str],
     called: str,
     data_sets: Iterable[str],
-    word: Ballot,
+    ballot: Ballot,
 ) -> tuple[_Vote, bool]:
     """Record a vote; return it, and whether it was recorded before."""
-    refuse_content(called, about[2], word.content)
+    refuse_content(called, about[2], ballot.content)
     body = ApprovalGiven(
         *about,
-        word.approves,
+        ballot.approves,
         (OWNER,),
-        reason_text(word.reason, "approving or rejecting"),
-        looked_at(word, entry.book.state),
+        reason_text(ballot.reason, "approving or rejecting"),
+        reviewed_head(ballot, entry.book.state),
     )
-    body = _signed(body, entry, data_sets, word)
+    body = _signed(body, entry, data_sets, ballot)
     before = _said_before(entry, body)
     if before is None:
         entry.add(body)
@@ -108,7 +108,7 @@ def _say(
 
 
 def _signed(
-    body: ApprovalGiven, entry: Entry, data_sets: Iterable[str], word: Ballot
+    body: ApprovalGiven, entry: Entry, data_sets: Iterable[str], ballot: Ballot
 ) -> ApprovalGiven:
     data = entry.book.state.escrow.data
     pinned = {
@@ -116,17 +116,17 @@ def _signed(
         for name in data_sets
         for key in data[name].ownership.owners.get(entry.actor, ())
     }
-    key = None if word.signer is None else word.signer.public.hex()
-    if word.approves and pinned and key not in pinned:
+    key = None if ballot.signer is None else ballot.signer.public.hex()
+    if ballot.approves and pinned and key not in pinned:
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
             "the data was registered with keys for this owner",
         )
-    if word.signer is None:
+    if ballot.signer is None:
         return body
     policy = active_policy(entry.book).policy.digest
-    own = signed(body, by=entry.actor, policy=policy, signer=word.signer)
+    own = signed(body, by=entry.actor, policy=policy, signer=ballot.signer)
     if not is_genuine(own, entry.actor, policy):
         raise _badly_signed(
             f"the signature of `{entry.actor}` does not match their vote",
@@ -143,7 +143,7 @@ def _badly_signed(message: str, note: str) -> ApprovalError:
 
 def _said_before(entry: Entry, body: ApprovalGiven) -> Agreement | None:
     """Return an actor's last vote if it is the same; else None."""
-    said = entry.book.state.approvals.get((body.subject, body.content), ())
-    last = next((one for one in reversed(said) if one.by == entry.actor), None)
+    votes = entry.book.state.approvals.get((body.subject, body.content), ())
+    last = next((one for one in reversed(votes) if one.by == entry.actor), None)
     same = last is not None and (last.approves, last.key) == (body.approves, body.key)
     return last if same else None

@@ -89,7 +89,7 @@ def register(ledger: Ledger, tools: Tools, given: GivenVersion, actor: str) -> V
     vault = tools.equipment.vault
     for who in given.owned.owners if given.owned else ():
         text(from_python(who), "the name of an owner", characters_max=200)
-    book, _, _ = ledger.look()
+    book, _, _ = ledger.current()
     owns = _owned(book, given, actor)
     _refuse_look_alike(given.name, book.state.escrow)
     table = declared_table(given.declared.table, given.name, active_policy(book))
@@ -164,14 +164,14 @@ def _left_behind(ledger: Ledger, name: str) -> list[int]:
 
     The fold accepts no number below the newest, so they can never be registered.
     """
-    book, _, _ = ledger.look()
+    book, _, _ = ledger.current()
     known = book.state.escrow.data[name]
     return [one for one in range(1, known.last) if one not in known.versions]
 
 
 def _maybe_put_in(ledger: Ledger, name: str) -> Iterator[int]:
     """Yield the numbers that a registration may have used that was never finished."""
-    book, _, _ = ledger.look()
+    book, _, _ = ledger.current()
     last = book.state.escrow.data[name].last
     yield from range(last + 1, last + 1 + _NUMBERS_TRIED)
 

@@ -112,7 +112,7 @@ def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _Vocabulary:
     """The vocabulary of a policy, identified by its digest."""
 
     policy: str
@@ -123,20 +123,20 @@ def _table_of(
     data: Mapping[str, DataSet], version: Version, compiled: CompiledPolicy
 ) -> Table | InputError:
     """Return the declaration of a version, or why it cannot be read."""
-    words = _Words(compiled.policy.digest, compiled.policy.vocabulary)
-    return _table(version_of(data, version).table, version.id, words)
+    vocabulary = _Vocabulary(compiled.policy.digest, compiled.policy.vocabulary)
+    return _table(version_of(data, version).table, version.id, vocabulary)
 
 
 # It is read again for each query, in the turn of the ledger, and never changes.
 @lru_cache(maxsize=4096)
-def _table(text: str, name: str, words: _Words) -> Table | InputError:
+def _table(text: str, name: str, vocabulary: _Vocabulary) -> Table | InputError:
     whole = from_python({"modicum": FORMAT, "tables": {}})
     assert isinstance(whole, Entries)
     format_, (key, _) = whole.entries
     try:
         declaration = _declaration(text, name)
         node = Entries((format_, (key, Entries((declaration,), None))), None)
-        return read_tables(node, words.vocabulary).by_name[name]
+        return read_tables(node, vocabulary.vocabulary).by_name[name]
     except InputError as error:
         return InputError(*error.problems)  # It is cached without its input.
 
@@ -172,13 +172,13 @@ def own_rows(
     # No entry records that an owner looked. A contract governs flows to others, which
     # this is not; and a log of who looked, and when, would show analysts which
     # decisions followed a look at rows.
-    book, _, _ = ledger.look()
-    data, asked = book.state.escrow.data, tuple(versions)
-    for one in asked:  # All of them are checked before any key is requested.
+    book, _, _ = ledger.current()
+    data, requested = book.state.escrow.data, tuple(versions)
+    for one in requested:  # All of them are checked before any key is requested.
         _must_own(data, one, actor)
     with ExitStack() as stack:
         found = {}
-        for one in asked:
+        for one in requested:
             version = data[one.id].versions[one.number]
             sealed = Sealed(programs.of_data(one), version.sealed)
             found[one.id] = stack.enter_context(equipment.rows(sealed, version.media))

@@ -72,8 +72,8 @@ class DisclosedResult:
 def find_result(entry: Entry, flow: Flow) -> tuple[Flow, Sealed]:
     """Return the contract that a disclosure builds on, and the sealed result."""
     state, contract = entry.book.state, flow.contract
-    said = state.approvals.get(("contract", contract.digest), ())
-    consent = state.escrow.consents(flow, said)
+    votes = state.approvals.get(("contract", contract.digest), ())
+    consent = state.escrow.consents(flow, votes)
     if not isinstance(contract.terms, OutputTerms | SignalTerms | RawSignalTerms):
         raise not_permitted(flow, "its results are withheld")
     if entry.actor not in contract.recipients:

@@ -80,8 +80,8 @@ def must_be_permitted(entry: Entry, contract: Contract) -> None:
     """Refuse early, before anything is reserved; the fold refuses again."""
     state = entry.book.state
     flow = state.escrow.flow(contract.digest)
-    said = state.approvals.get(("contract", contract.digest), ())
-    consent = state.escrow.consents(flow, said)
+    votes = state.approvals.get(("contract", contract.digest), ())
+    consent = state.escrow.consents(flow, votes)
     why = "its results are withheld" if flow.results else ""
     why = why or in_general(flow, state.escrow.data, consent, entry.now)
     if why:
@@ -165,10 +165,10 @@ def opened(
     opens = [sealed.id for sealed, _ in rows.values()]
     with ExitStack() as stack:
         try:
-            begun = tools.equipment.apart(
+            process = tools.equipment.apart(
                 work, tools.engines, rows, *given, opens=opens, still=tools.still
             )
-            apart = stack.enter_context(begun)
+            apart = stack.enter_context(process)
             tools.still()
         except ModicumError as error:
             notes = ("nothing was spent; the reservation remains for the next run",)
@@ -184,33 +184,33 @@ def carried_out(
     contract: Contract,
     run: int,
     work: Callable[[], Mapping[str, str]],
-    held: ExitStack | None = None,
+    resources: ExitStack | None = None,
 ) -> Ran:
     """Do the work of a started run, and withhold its results."""
     digest, results = contract.digest, dict[str, str]()
     try:
-        with held or ExitStack():
+        with resources or ExitStack():
             results = dict(work())
     except Exception:  # noqa: BLE001 - it may quote rows; the failure is reported below
         results.clear()
     except BaseException:  # An interrupted run does not wait for an unavailable ledger.
         with suppress(ModicumError):
-            ledger.turn(partial(_told, FlowWithheld(digest, run, {})))
+            ledger.turn(partial(_record_failure, FlowWithheld(digest, run, {})))
         raise
-    told = FlowWithheld(digest, run, results)
-    retry(ledger, tools.equipment, partial(_told, told))
+    event = FlowWithheld(digest, run, results)
+    retry(ledger, tools.equipment, partial(_record_failure, event))
     if not results:
         raise _ended(contract)
     return Ran()
 
 
-def _told(told: FlowWithheld, entry: Entry) -> None:
+def _record_failure(event: FlowWithheld, entry: Entry) -> None:
     """Write how a run ended."""
-    flow = entry.book.state.escrow.flow(told.contract)
-    if told.results and not flow.results:
-        entry.add(told)
+    flow = entry.book.state.escrow.flow(event.contract)
+    if event.results and not flow.results:
+        entry.add(event)
     else:  # Or another run of it left results first.
-        entry.add(FlowFailed(told.contract, told.run))
+        entry.add(FlowFailed(event.contract, event.run))
 
 
 def _ended(contract: Contract) -> ModicumError:

@@ -147,7 +147,7 @@ def refuse_in_vain(
 
 
 def contract_of_query(
-    moment: Moment, asked: ProposedTerms, wanted: Queries
+    moment: Moment, proposal: ProposedTerms, wanted: Queries
 ) -> Contract:
     """Return a contract by which queries run on the newest versions of their data."""
     if not 1 <= len(wanted.texts) <= QUERIES_MAX:
@@ -165,17 +165,17 @@ def contract_of_query(
     for written in wanted.texts:
         query = newest.read(written, compiled)
         charges.append(charge_of(written, query, compiled))
-        used.update(query.asked.query.tables)
+        used.update(query.request.query.tables)
     versions = {name: one for name, one in newest.versions.items() if name in used}
     results = ("exact", "private") if wanted.exact else ("private",)
     terms = QueryTerms(tuple(charges), results)
     return _drawn_up(
-        moment, asked, terms, _Follows("", asked.heading.analyst, versions)
+        moment, proposal, terms, _Follows("", proposal.heading.analyst, versions)
     )
 
 
 def contract_of_task(
-    moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
+    moment: Moment, proposal: ProposedTerms, query: Flow, wanted: ProgramChoice
 ) -> Contract:
     """Return a contract to run a program on withheld answers.
 
@@ -195,7 +195,7 @@ def contract_of_task(
     if wanted.blocks is not None:
         number, charges = (
             wanted.blocks.number,
-            (_charged(moment, asked, query, wanted),),
+            (_charged(moment, proposal, query, wanted),),
         )
         results = ("private",)
     terms = TaskTerms(
@@ -207,11 +207,11 @@ def contract_of_task(
         blocks=number,
         charges=charges,
     )
-    return _drawn_up(moment, asked, terms, _following(query))
+    return _drawn_up(moment, proposal, terms, _following(query))
 
 
 def _charged(
-    moment: Moment, asked: ProposedTerms, query: Flow, wanted: ProgramChoice
+    moment: Moment, proposal: ProposedTerms, query: Flow, wanted: ProgramChoice
 ) -> Charge:
     """Return the charge of a score of blocks; its release has the contract's id."""
     assert wanted.blocks is not None  # The caller looked.
@@ -225,26 +225,28 @@ def _charged(
             )
         )
     compiled, data = active_policy(moment.book), moment.book.state.escrow.data
-    release = release_id(from_python(asked.heading.id), "the id of the contract")
+    release = release_id(from_python(proposal.heading.id), "the id of the contract")
     text_of_it = program_text(wanted.program)
     scored = scored_of(release, text_of_it, query.contract, data, compiled)
     return score_of_blocks(scored, wanted.blocks, compiled)[1]
 
 
-def contract_of_output(moment: Moment, asked: ProposedTerms, query: Flow) -> Contract:
+def contract_of_output(
+    moment: Moment, proposal: ProposedTerms, query: Flow
+) -> Contract:
     """Return a contract to disclose private answers."""
     terms = OutputTerms(_result(query, "private"))
-    return _drawn_up(moment, asked, terms, _following(query))
+    return _drawn_up(moment, proposal, terms, _following(query))
 
 
-def contract_of_signal(moment: Moment, asked: ProposedTerms, task: Flow) -> Contract:
+def contract_of_signal(moment: Moment, proposal: ProposedTerms, task: Flow) -> Contract:
     """Return a contract to disclose a score on private answers."""
     terms = SignalTerms(_result(task, "private"))
-    return _drawn_up(moment, asked, terms, _following(task))
+    return _drawn_up(moment, proposal, terms, _following(task))
 
 
 def contract_of_raw_signal(
-    moment: Moment, asked: ProposedTerms, task: Flow, width: Fraction | None
+    moment: Moment, proposal: ProposedTerms, task: Flow, width: Fraction | None
 ) -> Contract:
     """Return a contract to disclose a score on exact answers.
 
@@ -252,7 +254,7 @@ def contract_of_raw_signal(
     """
     result = _result(task, "exact")
     bins = 0 if width is None else bins_of(scores_of(task), width)
-    return _drawn_up(moment, asked, RawSignalTerms(result, bins), _following(task))
+    return _drawn_up(moment, proposal, RawSignalTerms(result, bins), _following(task))
 
 
 def scores_of(task: Flow) -> Range:
@@ -276,9 +278,9 @@ def _following(flow: Flow) -> _Follows:
 
 
 def _drawn_up(
-    moment: Moment, asked: ProposedTerms, terms: Terms, follows: _Follows
+    moment: Moment, proposal: ProposedTerms, terms: Terms, follows: _Follows
 ) -> Contract:
-    heading, analyst = asked.heading, follows.analyst or moment.actor
+    heading, analyst = proposal.heading, follows.analyst or moment.actor
     out = isinstance(terms, OutputTerms | SignalTerms | RawSignalTerms)
     tried = isinstance(terms, TaskTerms) and not terms.charges
     usual = USES_OUT if out else USES_OF_TASK if tried else 1
@@ -291,7 +293,7 @@ def _drawn_up(
         recipients=tuple(sorted(given)),
         data=follows.data,
         parent=follows.parent,
-        expires_at=asked.expires_at,
+        expires_at=proposal.expires_at,
         uses=usual if heading.uses is None else heading.uses,
         terms=terms,
     )

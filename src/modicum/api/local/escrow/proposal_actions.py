@@ -90,11 +90,11 @@ class EscrowProposals:
             UsageError: If there is no ledger with a policy.
         """
         wanted = Queries(queries, exact, self._among)
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         # Uncached declarations are read before taking the turn, which others wait for.
         newest_of(book.state.escrow.data, active_policy(book), self._among)
-        return self._ask(
-            heading, lambda moment, asked: contract_of_query(moment, asked, wanted)
+        return self._propose(
+            heading, lambda moment, terms: contract_of_query(moment, terms, wanted)
         )
 
     def ask_task(
@@ -133,16 +133,16 @@ class EscrowProposals:
         wanted = ProgramChoice(program, tier or usual, limits or Limits(), blocks)
         tools = self._tools
 
-        def draw_up(moment: Moment, asked: ProposedTerms) -> Contract:
-            return contract_of_task(moment, asked, _flow(moment, query), wanted)
+        def draw_up(moment: Moment, terms: ProposedTerms) -> Contract:
+            return contract_of_task(moment, terms, _flow(moment, query), wanted)
 
-        book, _, now = self._ledger.look()
-        draft = draw_up(_Now(book, self._actor), self._asked(heading))
+        book, _, now = self._ledger.current()
+        draft = draw_up(_Now(book, self._actor), self._terms(heading))
         assert isinstance(draft.terms, TaskTerms)
         refuse_long(draft.terms, tools.task_seconds)
         refuse_in_vain(book, draft, heading.reason, self._actor, now)
         keep_code(tools.equipment.vault, program)  # Before anyone can approve it.
-        return self._ask(heading, draw_up)
+        return self._propose(heading, draw_up)
 
     def ask_output(self, heading: Purpose, query: str) -> Flow:
         """Request the disclosure of private answers.
@@ -156,10 +156,10 @@ class EscrowProposals:
             InputError: If there is no such contract, or no reason.
             UsageError: If there is no ledger.
         """
-        return self._ask(
+        return self._propose(
             heading,
-            lambda moment, asked: contract_of_output(
-                moment, asked, _flow(moment, query)
+            lambda moment, terms: contract_of_output(
+                moment, terms, _flow(moment, query)
             ),
         )
 
@@ -175,10 +175,10 @@ class EscrowProposals:
             InputError: If there is no such contract, or no reason.
             UsageError: If there is no ledger.
         """
-        return self._ask(
+        return self._propose(
             heading,
-            lambda moment, asked: contract_of_signal(
-                moment, asked, _flow(moment, task)
+            lambda moment, terms: contract_of_signal(
+                moment, terms, _flow(moment, task)
             ),
         )
 
@@ -200,10 +200,10 @@ class EscrowProposals:
                 wide.
             UsageError: If there is no ledger.
         """
-        return self._ask(
+        return self._propose(
             heading,
-            lambda moment, asked: contract_of_raw_signal(
-                moment, asked, _flow(moment, task), width
+            lambda moment, terms: contract_of_raw_signal(
+                moment, terms, _flow(moment, task), width
             ),
         )
 
@@ -242,22 +242,22 @@ class EscrowProposals:
             )
         return self._given
 
-    def _look(self) -> EscrowState:
-        book, _, _ = self._ledger.look()
+    def _state(self) -> EscrowState:
+        book, _, _ = self._ledger.current()
         return book.state.escrow
 
-    def _ask(
+    def _propose(
         self, heading: Purpose, draw_up: Callable[[Moment, ProposedTerms], Contract]
     ) -> Flow:
-        asked = self._asked(heading)
+        terms = self._terms(heading)
 
         def work(entry: Entry) -> Flow:
-            contract = draw_up(entry, asked)
+            contract = draw_up(entry, terms)
             return replace(propose(entry, contract, heading.reason))
 
         return self._ledger.turn(work)
 
-    def _asked(self, heading: Purpose) -> ProposedTerms:
+    def _terms(self, heading: Purpose) -> ProposedTerms:
         if heading.lasts_seconds < 1:
             raise InputError(
                 Problem(

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class EscrowReader(Planning, Protocol):
     """The read-only operations of the escrow."""
 
-    def look(self) -> tuple[LedgerBalances, Reader, str]:
+    def current(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
@@ -58,18 +58,18 @@ def retry(
             tried.append((state.seq, state.head, found))
         return found
 
-    def ask() -> T:
+    def read() -> T:
         if not tried:
             still()
         return ledger.turn(once)
 
-    return retry_reads(equipment, ask)
+    return retry_reads(equipment, read)
 
 
-def retry_reads(equipment: Equipment, ask: Callable[[], T]) -> T:
+def retry_reads(equipment: Equipment, read: Callable[[], T]) -> T:
     """Return the result of a read, with retries while the ledger is unavailable."""
     for seconds in _PAUSES:
         with suppress(UnavailableError):
-            return ask()
+            return read()
         equipment.pause(seconds)
-    return ask()
+    return read()

@@ -71,20 +71,20 @@ class ContractRecord:
     """All ledger data about a contract.
 
     Attributes:
-        looked: The contract.
+        review: The contract.
         reason: The requester's reason.
         above: The contracts that it builds on, the nearest first.
-        words: The owners' votes, oldest first.
+        votes: The owners' votes, oldest first.
         queries: Its queries, or its score of blocks, if any.
         shredded: The tables whose data was shredded.
         seq: The number of the last entry when this was looked at.
         head: The hash of that entry.
     """
 
-    looked: ContractReview
+    review: ContractReview
     reason: str
     above: tuple[ContractReview, ...]
-    words: tuple[VoteEntry, ...]
+    votes: tuple[VoteEntry, ...]
     queries: tuple[QueryPrice, ...]
     shredded: tuple[str, ...]
     seq: int
@@ -108,20 +108,20 @@ def named(escrow: EscrowState, name: str) -> Flow:
 
 def contract_reviews(ledger: EscrowReader) -> tuple[ContractReview, ...]:
     """Return all contracts, oldest first. Writes nothing."""
-    book, _, now = ledger.look()
+    book, _, now = ledger.current()
     flows = book.state.escrow.flows.values()
     return tuple(_looked(book, one, now) for one in flows)
 
 
 def contract_review(ledger: EscrowReader, name: str) -> ContractReview:
     """Return a contract. Writes nothing."""
-    book, _, now = ledger.look()
+    book, _, now = ledger.current()
     return _looked(book, named(book.state.escrow, name), now)
 
 
 def examined(ledger: EscrowReader, name: str) -> ContractRecord:
     """Return all ledger data about a contract. Writes nothing."""
-    book, reader, now = ledger.look()
+    book, reader, now = ledger.current()
     escrow = book.state.escrow
     flow = named(escrow, name)
     above = []
@@ -134,7 +134,7 @@ def examined(ledger: EscrowReader, name: str) -> ContractRecord:
         _looked(book, flow, now),
         _reason(reader, flow),
         tuple(above),
-        tuple(_word(reader, one) for one in _said(book, flow)),
+        tuple(_vote(reader, one) for one in _votes(book, flow)),
         _queries(ledger, flow, escrow),
         _shredded(flow, escrow.data),
         book.state.seq,
@@ -144,11 +144,11 @@ def examined(ledger: EscrowReader, name: str) -> ContractRecord:
 
 def must_be_usable(ledger: EscrowReader, name: str) -> None:
     """Refuse early what a contract does not permit now; the fold refuses again."""
-    book, _, now = ledger.look()
+    book, _, now = ledger.current()
     escrow = book.state.escrow
     flow = named(escrow, name)
     why = "it has run, and its results are withheld" if flow.results else ""
-    consents = escrow.consents(flow, _said(book, flow))
+    consents = escrow.consents(flow, _votes(book, flow))
     why = why or in_general(flow, escrow.data, consents, now)
     if why:
         raise not_permitted(flow, why)
@@ -156,23 +156,23 @@ def must_be_usable(ledger: EscrowReader, name: str) -> None:
 
 def owner_votes(ledger: EscrowReader, name: str) -> tuple[VoteEntry, ...]:
     """Return the owners' votes on a contract, oldest first. Writes nothing."""
-    book, reader, _ = ledger.look()
-    said = _said(book, named(book.state.escrow, name))
-    return tuple(_word(reader, one) for one in said)
+    book, reader, _ = ledger.current()
+    votes = _votes(book, named(book.state.escrow, name))
+    return tuple(_vote(reader, one) for one in votes)
 
 
 def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | None:
     """Return the columns of a query contract's answers, by release."""
-    book, _, _ = ledger.look()
+    book, _, _ = ledger.current()
     flow, data = named(book.state.escrow, name), book.state.escrow.data
     terms, compiled = flow.contract.terms, ledger.policy()
     found: dict[str, tuple[str, ...]] = {}
     try:
         tables = tables_of(data, flow.contract.data.values(), compiled)
         for one in terms.charges if isinstance(terms, QueryTerms) else ():
-            asked = read_query(one.text, tables, compiled).asked.query
-            keys = [key.name for key in asked.keys]
-            found[one.release] = (*keys, *(each.name for each in asked.aggregates))
+            request = read_query(one.text, tables, compiled).request.query
+            keys = [key.name for key in request.keys]
+            found[one.release] = (*keys, *(each.name for each in request.aggregates))
     except InputError:
         return None
     return found or None
@@ -180,7 +180,7 @@ def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | 
 
 def _looked(book: LedgerBalances, flow: Flow, now: str) -> ContractReview:
     state = book.state
-    consents = state.escrow.consents(flow, _said(book, flow))
+    consents = state.escrow.consents(flow, _votes(book, flow))
     data = state.escrow.data
     waits = flow.is_open(now) and not _shredded(flow, data) and not consents.given
     return ContractReview(
@@ -214,14 +214,14 @@ def _reason(reader: Reader, flow: Flow) -> str:
     return str(getattr(_event(reader, flow.seq).body, "reason", ""))
 
 
-def _said(book: LedgerBalances, flow: Flow) -> tuple[Agreement, ...]:
+def _votes(book: LedgerBalances, flow: Flow) -> tuple[Agreement, ...]:
     return book.state.approvals.get(("contract", flow.contract.digest), ())
 
 
-def _word(reader: Reader, said: Agreement) -> VoteEntry:
-    event = _event(reader, said.seq)
+def _vote(reader: Reader, vote: Agreement) -> VoteEntry:
+    event = _event(reader, vote.seq)
     assert isinstance(event.body, ApprovalGiven)
-    return vote_entry(event, event.body, said.seq)
+    return vote_entry(event, event.body, vote.seq)
 
 
 def _event(reader: Reader, seq: int) -> Event:

@@ -95,21 +95,21 @@ def run_query(ledger: Ledger, tools: Tools, contract: Contract) -> Ran:
     if "private" in terms.results:
         for one in queries:
             must_be_drawn(one.compiled, tools.engines.sampler())
-    asked = [(one.heading.id, one.described) for one in queries]
-    denied = reserve(ledger, tools, asked)
+    requests = [(one.heading.id, one.described) for one in queries]
+    denied = reserve(ledger, tools, requests)
     if denied is not None:
         return Ran(denied)
-    kept = contract.digest, terms.results
-    with opened(tools, rows, _query_work, queries, *kept) as apart:
+    stored = contract.digest, terms.results
+    with opened(tools, rows, _query_work, queries, *stored) as apart:
         try:
             run = retry(
                 ledger,
                 tools.equipment,
-                lambda entry: _begin_query(entry, contract, terms, policy),
+                lambda entry: _start_query(entry, contract, terms, policy),
             )
         except (ConflictError, InputError, StaleError):
             # The policy or people's minds changed since. Nothing was started.
-            give_up(ledger, [one for one, _ in asked], CHANGED)
+            give_up(ledger, [one for one, _ in requests], CHANGED)
             raise
         return carried_out(ledger, tools, contract, run, lambda: apart.finish(run))
 
@@ -124,15 +124,15 @@ def _query_work(
 ) -> Work:
     by_name: dict[str, Sampler] = {"private": engines.sampler(), "exact": NoNoise()}
     with ExitStack() as stack:
-        asked = opened_engines(equipment, engines, rows, queries, stack)
-        for query, engine in asked:
+        requests = opened_engines(equipment, engines, rows, queries, stack)
+        for query, engine in requests:
             for name in results:
                 must_fit(query.compiled, engine, by_name[name])
         run = yield None
         found = {
             name: {
                 query.heading.id: answered(query, engine, by_name[name], engines.lots())
-                for query, engine in asked
+                for query, engine in requests
             }
             for name in results
         }
@@ -162,7 +162,7 @@ def opened_engines(
             stack.enter_context(
                 engines.engine(
                     "duckdb",
-                    {name: sources[name] for name in one.asked.query.tables},
+                    {name: sources[name] for name in one.request.query.tables},
                     "",
                     spills=False,
                 )
@@ -193,16 +193,16 @@ def run_task(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) -> R
         tools.equipment.apart(
             _task_work, inputs, program, contract.digest, opens=opens, still=tools.still
         ) as apart,
-        ExitStack() as held,
+        ExitStack() as resources,
     ):
         sandbox = tools.equipment.sandbox(terms.tier)
-        turn = held.enter_context(sandbox.turn(tools.still))
+        turn = resources.enter_context(sandbox.turn(tools.still))
         run = retry(
             ledger, tools.equipment, lambda entry: begin(entry, contract), tools.still
         )
-        scorer = Scorer(program, turn, limits, held.close)
+        scorer = Scorer(program, turn, limits, resources.close)
         return carried_out(
-            ledger, tools, contract, run, lambda: apart.finish(run, scorer), held
+            ledger, tools, contract, run, lambda: apart.finish(run, scorer), resources
         )
 
 
@@ -261,7 +261,7 @@ def _query(charge: Charge, tables: Tables, compiled: CompiledPolicy) -> QueryFil
     return query
 
 
-def _begin_query(
+def _start_query(
     entry: Entry, contract: Contract, terms: QueryTerms, policy: str
 ) -> int:
     """Count a run of queries, checked to mean what their owners agreed to."""
@@ -316,18 +316,23 @@ def run_blocks(ledger: Ledger, tools: Tools, contract: Contract, query: Flow) ->
     refuse_unfit(program)
     blocks, release = score.blocks, score.scored.release
     tools.engines.sampler().check(blocks.noise, blocks.scale, Fraction(SENSITIVITY))
-    with ExitStack() as held:
+    with ExitStack() as resources:
         sandbox = tools.equipment.sandbox(terms.tier)
-        turn = held.enter_context(sandbox.turn(tools.still))
+        turn = resources.enter_context(sandbox.turn(tools.still))
         denied = reserve(ledger, tools, [(release, score.described)])
         if denied is not None:
             return Ran(denied)
-        kept = score, program, contract.digest
-        with opened(tools, rows, _work, *kept) as apart:
-            run = _begun(ledger, tools, contract, query, release)
-            scorer = Scorer(program, turn, limits, held.close)
+        stored = score, program, contract.digest
+        with opened(tools, rows, _work, *stored) as apart:
+            run = _query_started(ledger, tools, contract, query, release)
+            scorer = Scorer(program, turn, limits, resources.close)
             return carried_out(
-                ledger, tools, contract, run, lambda: apart.finish(run, scorer), held
+                ledger,
+                tools,
+                contract,
+                run,
+                lambda: apart.finish(run, scorer),
+                resources,
             )
 
 
@@ -342,11 +347,11 @@ def _work(
     sampler = engines.sampler()
     with ExitStack() as stack:
         queries = score.scored.queries
-        asked = opened_engines(equipment, engines, rows, queries, stack)
-        for query, engine in asked:
+        requests = opened_engines(equipment, engines, rows, queries, stack)
+        for query, engine in requests:
             must_fit(query.compiled, engine, NoNoise())
         run = yield None
-        answers = list(_answers(score, asked, engines))
+        answers = list(_answers(score, requests, engines))
     scores = []
     for one in answers:
         scores.append((yield Scoring(program, one)))
@@ -356,7 +361,7 @@ def _work(
     return {"private": equipment.vault.seal(place, content).digest}
 
 
-def _begun(
+def _query_started(
     ledger: Ledger, tools: Tools, contract: Contract, query: Flow, release: str
 ) -> int:
     """Start a reserved run, or cancel its reservation."""
@@ -390,7 +395,7 @@ def _mean(
 
 
 def _answers(
-    score: BlockScore, asked: Sequence[tuple[QueryFile, Engine]], engines: Engines
+    score: BlockScore, requests: Sequence[tuple[QueryFile, Engine]], engines: Engines
 ) -> Iterator[Mapping[str, Table]]:
     """Yield the exact answers about each block, by release."""
     lots = OneDivision(engines.lots())
@@ -398,7 +403,7 @@ def _answers(
         block = Block(score.blocks.unit, number, score.blocks.number)
         yield {
             query.heading.id: _table(block_of(query, block), engine, lots)
-            for query, engine in asked
+            for query, engine in requests
         }
 
 

@@ -50,7 +50,7 @@ def queries_under(ledger: Ledger, contract: str) -> dict[str, QueryFile]:
 
 def queries_written(ledger: Ledger, texts: Sequence[str]) -> dict[str, QueryFile]:
     """Return queries that are not requested yet, by release. Writes nothing."""
-    book, _, _ = ledger.look()
+    book, _, _ = ledger.current()
     compiled = active_policy(book)
     newest = newest_of(book.state.escrow.data, compiled)
     read = [newest.read(text, compiled) for text in texts]
@@ -67,8 +67,8 @@ def synthetic_answers_of(
     """
     exact, private = {}, {}
     for release, one in queries.items():
-        asked = one.asked
-        table = dummy_answers(asked.query, asked.tables, dice, asked.part)
+        request = one.request
+        table = dummy_answers(request.query, request.tables, dice, request.part)
         exact[release] = table
         for error in errors_of(one.compiled, _SURE):
             if error.per == "answer":

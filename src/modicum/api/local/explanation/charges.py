@@ -46,9 +46,9 @@ class Cell(Struct, frozen=True):
     total: Total
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The box as text; empty if the rule has one cell only."""
-        return self.space.words(self.box)
+        return self.space.text(self.box)
 
     @property
     def point(self) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ def standing_of(
         own_filter=own_filter,
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(budget),
-        cell=cell.words,
+        cell=cell.text,
         cells_denying=int(not allowed),
         share=share,
     )
@@ -141,7 +141,7 @@ def denying_cell(
 ) -> Cell:
     """Return the cell of a denying verdict of a rule over history."""
     number = _number(balances, loss.rule)
-    for family, inquiry in balances.asked(release, day):
+    for family, inquiry in balances.charges_of(release, day):
         for charge in inquiry.charges:
             if number in charge.numbers:
                 then, overlay = family.segments.then(), inquiry.overlay
@@ -150,25 +150,25 @@ def denying_cell(
                 before = spent[charge.numbers.index(number)]
                 for box, total in zip(boxes, before, strict=True):
                     found = Cell(loss.rule, family.space, box, total)
-                    if total == loss.before and found.words == loss.cell:
+                    if total == loss.before and found.text == loss.cell:
                         return found
     message = "a verdict has a cell that the release does not touch"
     raise InvariantError(Problem(Code.INTERNAL, message))
 
 
 def spent_in(
-    cell: Cell, brought: Iterable[ReservedRelease], compiled: CompiledPolicy
+    cell: Cell, reserved: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[Spent]:
     """Return the charge of each counted release in a cell."""
-    return spent_in_each([cell], brought, compiled)[0]
+    return spent_in_each([cell], reserved, compiled)[0]
 
 
 def spent_in_each(
-    cells: list[Cell], brought: Iterable[ReservedRelease], compiled: CompiledPolicy
+    cells: list[Cell], reserved: Iterable[ReservedRelease], compiled: CompiledPolicy
 ) -> list[list[Spent]]:
     """Return, by cell, the charge of each counted release."""
     found: list[list[Spent]] = [[] for _ in cells]
-    for one in brought if cells else ():
+    for one in reserved if cells else ():
         if one.counts:
             for place, cell in enumerate(cells):
                 losses = list(_charged_in(cell, one.release, one.day, compiled))
@@ -184,10 +184,10 @@ def _charged_in(
     cell: Cell, release: RecordedRelease, day: int, compiled: CompiledPolicy
 ) -> Iterator[Loss]:
     vocabulary = compiled.policy.vocabulary
-    asks = (cell.rule.predicate, *cell.rule.settings)
+    conditions = (cell.rule.predicate, *cell.rule.settings)
     facts = facts_of(release, vocabulary)
     for mechanism, one in zip(release.mechanisms, facts, strict=True):
-        if not all(holds(predicate, one) for predicate in asks):
+        if not all(holds(predicate, one) for predicate in conditions):
             continue
         sides = _sides(cell, mechanism, day, compiled)
         if all(sides):

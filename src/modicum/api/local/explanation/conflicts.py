@@ -91,7 +91,7 @@ def conflicts(
     worst = [fullest(cells_of(balances, one.rule), compiled) for one in exceeded]
     spent = spent_in_each(worst, history, compiled)
     return tuple(
-        _conflict(balances, replace(loss, before=cell.total, cell=cell.words), own)
+        _conflict(balances, replace(loss, before=cell.total, cell=cell.text), own)
         for loss, cell, own in zip(exceeded, worst, spent, strict=True)
     )
 

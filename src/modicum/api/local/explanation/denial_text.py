@@ -299,10 +299,10 @@ def _groups(spans: Sequence[Span], one: str, several: str) -> str:
     first, last = spans[0][0], spans[-1][1]
     if first == last:
         return f"group {first} {one}"
-    said = [_span(span) for span in spans[:_SPANS_MAX]]
+    texts = [_span(span) for span in spans[:_SPANS_MAX]]
     if len(spans) > _SPANS_MAX:
-        said.append("others")
-    return f"groups {', '.join(said)} {several}"
+        texts.append("others")
+    return f"groups {', '.join(texts)} {several}"
 
 
 def _span(span: Span) -> str:

@@ -225,7 +225,7 @@ class Explanation:
         return (*lines, ENDED_EARLY) if self.fit.ended_early else lines
 
     @property
-    def words(self) -> DenialDetails:
+    def details(self) -> DenialDetails:
         """The complete text, to be shown with the decision."""
         rules = (RuleLines(rule=one.rule, lines=one.lines) for one in self.cells)
         return DenialDetails(rules=tuple(rules), closest=self.closest)

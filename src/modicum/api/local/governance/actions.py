@@ -65,7 +65,7 @@ class Ledger(Protocol):
         """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
-    def look(self) -> tuple[LedgerBalances, Reader, str]:
+    def current(self) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
@@ -113,7 +113,7 @@ class PolicyGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, read, _ = self._ledger.look()
+        book, read, _ = self._ledger.current()
         return tuple(pending_policies(book, read))
 
     def proposed(self, digest: str) -> CompiledPolicy:
@@ -126,7 +126,7 @@ class PolicyGovernance(BaseGovernance):
             InputError: If no such policy is proposed.
             UsageError: If there is no ledger.
         """
-        book, read, _ = self._ledger.look()
+        book, read, _ = self._ledger.current()
         return proposed_policy(digest, book.state, read)
 
     # --- agreeing ---
@@ -182,7 +182,9 @@ class PolicyGovernance(BaseGovernance):
         """
         return self.vote_on_policy(successor, Ballot(False, reason, None, key))  # noqa: FBT003
 
-    def policy_hearings(self, successor: CompiledPolicy) -> tuple[ApprovalState, ...]:
+    def policy_approval_states(
+        self, successor: CompiledPolicy
+    ) -> tuple[ApprovalState, ...]:
         """Return the state of the approval that another policy needs. Writes nothing.
 
         Args:
@@ -191,13 +193,13 @@ class PolicyGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         active = active_policy(book).policy
         if book.is_active(successor):
             return ()
-        return about_policy(successor, active).hearings_in(book.state)
+        return about_policy(successor, active).states_in(book.state)
 
-    def counting_words(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
+    def counting_votes(self, successor: CompiledPolicy) -> tuple[VoteEntry, ...]:
         """Return the votes on a policy since the last activation, oldest first.
 
         Earlier votes were about another change, and do not count.
@@ -208,13 +210,13 @@ class PolicyGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger.
         """
-        book, read, _ = self._ledger.look()
+        book, read, _ = self._ledger.current()
         since = book.state.policy.seq if book.state.policy else 0
         return vote_entries(successor.policy.digest, read(since))
 
     # --- activating ---
 
-    def weigh(
+    def preview_activation(
         self,
         successor: CompiledPolicy,
         *,
@@ -239,7 +241,7 @@ class PolicyGovernance(BaseGovernance):
             refuse_replaced,
         )
 
-        book, read, now = self._ledger.look()
+        book, read, now = self._ledger.current()
         refuse_replaced(active_policy(book), replaces)
         return preview_activation(
             book, read, now, successor, accept=accept, actor=self._actor
@@ -281,7 +283,7 @@ class PolicyGovernance(BaseGovernance):
         )
 
     def vote_on_policy(
-        self, successor: CompiledPolicy | str, word: Ballot
+        self, successor: CompiledPolicy | str, ballot: Ballot
     ) -> RecordedVote:
         """Vote on a policy that is to take the place of the active one."""
         from modicum.api.local.governance.activation import preview_activation as weigh
@@ -293,14 +295,14 @@ class PolicyGovernance(BaseGovernance):
                 if isinstance(successor, str)
                 else successor
             )
-            said = record_vote(entry, about_policy(compiled, active), word)
-            if not word.approves:
-                return said
+            vote = record_vote(entry, about_policy(compiled, active), ballot)
+            if not ballot.approves:
+                return vote
             # Last, since it is slow and often unnecessary.
-            weighed = weigh(
+            preview = weigh(
                 entry.book, entry.read, entry.now, compiled, actor=self._actor
             )
-            return replace(said, weighed=weighed)
+            return replace(vote, preview=preview)
 
         return self._ledger.turn(work, deciding=True)
 
@@ -383,7 +385,7 @@ class ReleaseGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, read, _ = self._ledger.look()
+        book, read, _ = self._ledger.current()
         return tuple(pending_requests(book, read))
 
     def requested(self, release: str) -> PendingRequest | None:
@@ -395,7 +397,7 @@ class ReleaseGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, read, _ = self._ledger.look()
+        book, read, _ = self._ledger.current()
         return pending_request(release, book, read)
 
     # --- agreeing ---
@@ -430,8 +432,8 @@ class ReleaseGovernance(BaseGovernance):
                 contents, or it was requested under another policy; review again.
             UsageError: If there is no ledger with a policy.
         """
-        word = Ballot(True, reason, head, key, content)  # noqa: FBT003
-        return self.vote(release, word)
+        ballot = Ballot(True, reason, head, key, content)  # noqa: FBT003
+        return self.vote(release, ballot)
 
     def reject(
         self,
@@ -457,10 +459,10 @@ class ReleaseGovernance(BaseGovernance):
             InputError: As for `approve`.
             UsageError: As for `approve`.
         """
-        word = Ballot(False, reason, None, key, content)  # noqa: FBT003
-        return self.vote(release, word)
+        ballot = Ballot(False, reason, None, key, content)  # noqa: FBT003
+        return self.vote(release, ballot)
 
-    def hearings(self, release: Description) -> tuple[ApprovalState, ...]:
+    def approval_states(self, release: Description) -> tuple[ApprovalState, ...]:
         """Return the state of each approval that a release needs. Writes nothing.
 
         Args:
@@ -470,12 +472,12 @@ class ReleaseGovernance(BaseGovernance):
             InputError: If the release is malformed.
             UsageError: If there is no ledger with a policy.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         compiled = active_policy(book)
         recorded = price_release(release, compiled)
         return release_approvals(recorded, compiled.policy, book.state)
 
-    def spoken(self, identifier: str) -> tuple[VoteEntry, ...]:
+    def votes(self, identifier: str) -> tuple[VoteEntry, ...]:
         """Return the votes on a release or a policy, oldest first.
 
         Args:
@@ -484,29 +486,31 @@ class ReleaseGovernance(BaseGovernance):
         Raises:
             UsageError: If there is no ledger.
         """
-        _, read, _ = self._ledger.look()
+        _, read, _ = self._ledger.current()
         return vote_entries(identifier, read(0))
 
-    def vote(self, release: Description | str, word: Ballot) -> RecordedVote:
+    def vote(self, release: Description | str, ballot: Ballot) -> RecordedVote:
         """Vote on a release that needs approval."""
 
         def work(entry: Entry) -> RecordedVote:
             if corrects(entry, release):
-                return vote_on_correction(entry, release, word)
-            made = made_already(entry, release, word)
+                return vote_on_correction(entry, release, ballot)
+            made = made_already(entry, release, ballot)
             if made is not None:
                 return made
-            topic = _topic(entry, release, word)
-            refuse_other_content(topic, word.content)
-            return record_vote(entry, topic, word)
+            topic = _topic(entry, release, ballot)
+            refuse_other_content(topic, ballot.content)
+            return record_vote(entry, topic, ballot)
 
         return self._ledger.turn(work, deciding=True)
 
 
-def _topic(entry: Entry, release: Description | str, word: Ballot) -> ApprovalCase:
+def _topic(entry: Entry, release: Description | str, ballot: Ballot) -> ApprovalCase:
     compiled = active_policy(entry.book)
     if isinstance(release, str):
-        return about_requested_release(release, entry, compiled, approves=word.approves)
+        return about_requested_release(
+            release, entry, compiled, approves=ballot.approves
+        )
     return about_release(price_release(release, compiled), compiled.policy)
 
 

@@ -40,7 +40,7 @@ class ActivationPreview:
             or that history did not exceed before.
         accepted: Those of them that are accepted, in the successor's order; after them
             `attribute:NAME` of dropped attributes that none of the new ones is.
-        hearings: The state of the approval that the active policy requires.
+        approval_states: The state of the approval that the active policy requires.
         problems: Other obstacles: redefined units under existing names, and dropped
             attributes that are not accepted.
     """
@@ -50,7 +50,7 @@ class ActivationPreview:
     conflicts: tuple[Conflict, ...]
     made: frozenset[str]
     accepted: tuple[str, ...]
-    hearings: tuple[ApprovalState, ...]
+    approval_states: tuple[ApprovalState, ...]
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -70,13 +70,13 @@ class Activation:
     """A policy that was activated, or was already active.
 
     Attributes:
-        weighed: The effect.
+        preview: The effect.
         changed: Whether it was activated just now.
         seq: The number of the last entry.
         head: The hash of that entry.
     """
 
-    weighed: ActivationPreview
+    preview: ActivationPreview
     changed: bool
     seq: int
     head: str
@@ -171,14 +171,14 @@ def _accepted(
     yield from (one for one in dropped if one in accept)
 
 
-def refuse_unready(weighed: ActivationPreview) -> None:
+def refuse_unready(preview: ActivationPreview) -> None:
     """Refuse to activate a policy with missing approvals or open conflicts."""
-    problems = (*weighed.problems, *map(_to_accept, weighed.open_conflicts))
+    problems = (*preview.problems, *map(_to_accept, preview.open_conflicts))
     if problems:
         raise InputError(*problems)
-    missing = missing_approvals(weighed.hearings)
+    missing = missing_approvals(preview.approval_states)
     if missing:
-        policy = weighed.successor.policy
+        policy = preview.successor.policy
         raise needs_approval(
             f"policy `{policy.name}` ({policy.digest[:12]})",
             missing,
@@ -212,7 +212,7 @@ def activate(
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)
-    weighed = preview_activation(
+    preview = preview_activation(
         entry.book,
         entry.read,
         entry.now,
@@ -221,14 +221,14 @@ def activate(
         actor=entry.actor,
     )
     state = entry.book.state
-    if weighed.holds_already:
-        return Activation(weighed, changed=False, seq=state.seq, head=state.head)
-    refuse_unready(weighed)
+    if preview.holds_already:
+        return Activation(preview, changed=False, seq=state.seq, head=state.head)
+    refuse_unready(preview)
     policy = successor.policy
     entry.add(
-        PolicyActivated(policy.digest, policy.name, policy.text, why, weighed.accepted)
+        PolicyActivated(policy.digest, policy.name, policy.text, why, preview.accepted)
     )
-    return Activation(weighed, changed=True, seq=state.seq, head=state.head)
+    return Activation(preview, changed=True, seq=state.seq, head=state.head)
 
 
 def refuse_replaced(active: CompiledPolicy, replaces: str | None) -> None:

@@ -35,13 +35,13 @@ ALL = "all"
 
 def annotate(entry: Entry, remark: str, *, about: str = "") -> int:
     """Add a remark to the log; it changes nothing."""
-    said = text(from_python(remark), "the remark").strip()
-    if not said:
+    content = text(from_python(remark), "the remark").strip()
+    if not content:
         raise InputError(Problem(Code.MISSING_KEY, "the remark is empty"))
     state = entry.book.state
     if about and about not in state.releases and about not in state.disclosures:
         raise _unknown(about)
-    entry.add(Annotated(about, said))
+    entry.add(Annotated(about, content))
     return state.seq
 
 
@@ -83,11 +83,11 @@ def read_disclosure(
     with found.guard():
         identifier = _identifier(fields.take("disclosure"))
     with found.guard():
-        what = _said(fields.take("what"), "`what`")
+        what = _text(fields.take("what"), "`what`")
     with found.guard():
         attributes = _attributes(fields.take("attributes"), vocabulary)
     with found.guard():
-        reason = _said(fields.take("reason"), "`reason`")
+        reason = _text(fields.take("reason"), "`reason`")
     for key in METADATA:
         value = fields.take_optional(key)
         if value is not None:
@@ -113,11 +113,11 @@ def _identifier(node: Node) -> str:
     return found
 
 
-def _said(node: Node, what: str) -> str:
-    said = line(node, what).strip()
-    if not said:
+def _text(node: Node, what: str) -> str:
+    content = line(node, what).strip()
+    if not content:
         raise fail(Code.MISSING_KEY, f"{what} is empty", node)
-    return said
+    return content
 
 
 def _attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:

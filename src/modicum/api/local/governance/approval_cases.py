@@ -21,7 +21,7 @@ from modicum.ledger.decision.approvals import (
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement
 from modicum.policy import CompiledPolicy, Policy
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ApprovalCase:
     release: RecordedRelease | None = None
     since: int = 0
 
-    def hearings_in(self, state: State) -> tuple[ApprovalState, ...]:
+    def states_in(self, state: State) -> tuple[ApprovalState, ...]:
         """Return the state of each approval; none where the contents are unknown."""
         return self.approval_states(state) if self.approval_states else ()
 
@@ -120,10 +120,10 @@ def vote_entry(event: Event, body: ApprovalGiven, seq: int) -> VoteEntry:
 
 def vote_entries(identifier: str, records: Iterable[Record]) -> tuple[VoteEntry, ...]:
     """Return the votes on releases or policies of an id, oldest first."""
-    return tuple(_spoken(identifier, records))
+    return tuple(_votes_on(identifier, records))
 
 
-def _spoken(identifier: str, records: Iterable[Record]) -> Iterator[VoteEntry]:
+def _votes_on(identifier: str, records: Iterable[Record]) -> Iterator[VoteEntry]:
     for record in records:
         if b'"approval-given"' not in record.payload:
             continue  # Most records are of other kinds, and need not be read.
@@ -163,7 +163,7 @@ def written_otherwise(person: str, policy: Policy) -> Iterator[str]:
     for name in dict.fromkeys(
         one for each in (policy.roles or {}).values() for one in each
     ):
-        if name != person and meant_by(name) == meant_by(person):
+        if name != person and person_key(name) == person_key(person):
             yield f"it has `{name}`; use that spelling"
 
 
@@ -192,9 +192,9 @@ def reason_text(given: str, of: str) -> str:
 # --- missing approvals ------------------------------------------------------------
 
 
-def missing_approvals(heard: Iterable[ApprovalState]) -> tuple[ApprovalState, ...]:
+def missing_approvals(states: Iterable[ApprovalState]) -> tuple[ApprovalState, ...]:
     """Return the approvals that are not given, or are refused."""
-    return tuple(one for one in heard if not one.given)
+    return tuple(one for one in states if not one.given)
 
 
 def needs_approval(
@@ -218,25 +218,29 @@ def _remedy(missing: Sequence[ApprovalState], command: str) -> str:
     stuck = [one for one in missing if one.missing > len(one.left) and not one.refused]
     if not stuck:
         return f"they approve with  {command} FILE --reason …"
-    if all(one.missing <= len(one.left) + len(one.asking) for one in stuck):
+    if all(one.missing <= len(one.left) + len(one.requesters) for one in stuck):
         return "have it requested by somebody who is not needed as an approver"
     return "name people in `roles` of the policy"
 
 
 def approval_state_text(one: ApprovalState) -> str:
     """Return the state of an approval, as text."""
-    said = [approval_text(one.approval)]
+    texts = [approval_text(one.approval)]
     if one.agreed:
-        said.append(f"approved by {shortened(one.agreed, 10)}")
+        texts.append(f"approved by {shortened(one.agreed, 10)}")
     if one.refused:
-        said.append(f"rejected by {shortened(one.refused, 10)}, who must withdraw that")
+        texts.append(
+            f"rejected by {shortened(one.refused, 10)}, who must withdraw that"
+        )
     if one.missing:
         more = f"{one.missing} more" if one.agreed else str(one.missing)
         could = (
             f"of {shortened(one.left, 10)}" if one.left else "and no approver is left"
         )
-        said.append(f"missing {more} {could}")
-        if one.asking:
-            verb = "asks" if len(one.asking) == 1 else "ask"
-            said.append(f"not counted: {shortened(one.asking, 10)}, who {verb} for it")
-    return "; ".join(said)
+        texts.append(f"missing {more} {could}")
+        if one.requesters:
+            verb = "asks" if len(one.requesters) == 1 else "ask"
+            texts.append(
+                f"not counted: {shortened(one.requesters, 10)}, who {verb} for it"
+            )
+    return "; ".join(texts)

@@ -62,57 +62,59 @@ class RecordedVote(Agreement, frozen=True, kw_only=True):
 
     Attributes:
         topic: Its subject.
-        hearings: The state of each approval, as far as known.
+        approval_states: The state of each approval, as far as known.
         repeated: Whether it equals the last vote, so that nothing was added.
         decision: The decision about the release in that turn; None for a refusal, or a
             vote on a policy.
-        weighed: The effect of activating the policy in that turn; None for a refusal,
+        preview: The effect of activating the policy in that turn; None for a refusal,
             or a vote on a release.
         corrected_in: The number of the entry by which a past release was corrected with
             it; 0 if none was.
     """
 
     topic: ApprovalCase
-    hearings: tuple[ApprovalState, ...] = ()
+    approval_states: tuple[ApprovalState, ...] = ()
     repeated: bool = False
     decision: Decision | None = None
-    weighed: ActivationPreview | None = None
+    preview: ActivationPreview | None = None
     corrected_in: int = 0
 
 
-def record_vote(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
+def record_vote(entry: Entry, topic: ApprovalCase, ballot: Ballot) -> RecordedVote:
     """Record a vote, unless it repeats the last one.
 
     An approval of a release has it decided again, on the balances at the head: a
     release that would be denied cannot be approved.
     """
     state = entry.book.state
-    why = reason_text(word.reason, "approving or rejecting")
+    why = reason_text(ballot.reason, "approving or rejecting")
     compiled = active_policy(entry.book)
     policy = compiled.policy
     if topic.subject == "release" and not topic.since:
         refuse_standing(topic.id, topic.called, state)
-    heard = topic.approval_states(state) if topic.approval_states else None
-    roles = _roles(entry.actor, topic, policy, heard, approves=word.approves)
+    states = topic.approval_states(state) if topic.approval_states else None
+    roles = _roles(entry.actor, topic, policy, states, approves=ballot.approves)
     body = ApprovalGiven(
-        topic.subject, topic.id, topic.content, word.approves, roles, why
+        topic.subject, topic.id, topic.content, ballot.approves, roles, why
     )
-    body = _signed(replace(body, head=looked_at(word, state)), entry, word, policy)
-    decision = _decided(entry, topic, compiled) if word.approves else None
-    before = _said_before(entry, body, topic.since)
+    body = _signed(
+        replace(body, head=reviewed_head(ballot, state)), entry, ballot, policy
+    )
+    decision = _decided(entry, topic, compiled) if ballot.approves else None
+    before = _earlier_vote(entry, body, topic.since)
     if before is None:
         entry.add(body)
-    hearings = topic.hearings_in(state)
+    approval_states = topic.states_in(state)
     if decision is not None:
-        decision = _needing(decision, hearings)
+        decision = _needing(decision, approval_states)
     return RecordedVote(
         entry.actor,
-        word.approves,
+        ballot.approves,
         roles,
         state.seq if before is None else before,
         body.key,
         topic=topic,
-        hearings=hearings,
+        approval_states=approval_states,
         repeated=before is not None,
         decision=decision,
     )
@@ -152,8 +154,8 @@ def decided_now(
                 help="see why with  modicum release check FILE",
             )
         )
-    asking = Evaluation("the ledger", entry.book, entry.actor)
-    return _needing(answer_to(asking, compiled, topic.release, verdict), ())
+    evaluation = Evaluation("the ledger", entry.book, entry.actor)
+    return _needing(answer_to(evaluation, compiled, topic.release, verdict), ())
 
 
 def _decided(
@@ -162,25 +164,25 @@ def _decided(
     return decided_now(entry, topic, compiled) if topic.release is not None else None
 
 
-def _needing(decision: Decision, heard: Sequence[ApprovalState]) -> Decision:
+def _needing(decision: Decision, states: Sequence[ApprovalState]) -> Decision:
     """Return a decision with the approvals that are missing for any submitter."""
-    missing = tuple(one.approval for one in missing_approvals(heard))
+    missing = tuple(one.approval for one in missing_approvals(states))
     return structs.replace(decision, approvals=missing)
 
 
-def looked_at(word: Ballot, state: State) -> str:
+def reviewed_head(ballot: Ballot, state: State) -> str:
     """Return the hash of the last relevant entry, which the voter must have reviewed.
 
     Args:
-        word: The vote.
+        ballot: The vote.
         state: The state.
 
     Raises:
         StaleError: If the log has entries since.
     """
-    if word.head is None:
+    if ballot.head is None:
         return state.head
-    given = word.head.strip().lower()
+    given = ballot.head.strip().lower()
     if len(given) >= _HASH_SHOWN:
         for head in (state.head, state.before_expiring):
             if head.startswith(given):
@@ -197,20 +199,20 @@ def looked_at(word: Ballot, state: State) -> str:
 
 
 def _signed(
-    body: ApprovalGiven, entry: Entry, word: Ballot, policy: Policy
+    body: ApprovalGiven, entry: Entry, ballot: Ballot, policy: Policy
 ) -> ApprovalGiven:
     """Return a vote, signed if a signer is given or a signature required."""
     pinned = policy.keys.get(entry.actor)
-    key = None if word.signer is None else word.signer.public.hex()
-    if word.approves and pinned is not None and key not in pinned:
+    key = None if ballot.signer is None else ballot.signer.public.hex()
+    if ballot.approves and pinned is not None and key not in pinned:
         how = "with another key" if key else "without a signature"
         raise _badly_signed(
             f"`{entry.actor}` cannot approve {how}",
             "the active policy lists keys for this person",
         )
-    if word.signer is None:
+    if ballot.signer is None:
         return body
-    own = signed(body, by=entry.actor, policy=policy.digest, signer=word.signer)
+    own = signed(body, by=entry.actor, policy=policy.digest, signer=ballot.signer)
     if not is_genuine(own, entry.actor, policy.digest):
         raise _badly_signed(
             f"the signature of `{entry.actor}` does not match their vote",
@@ -231,14 +233,14 @@ def _badly_signed(message: str, note: str) -> ApprovalError:
     )
 
 
-def _said_before(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
+def _earlier_vote(entry: Entry, body: ApprovalGiven, since: int) -> int | None:
     """Return the entry of an actor's last vote if it is the same; else None.
 
     Votes on a policy before the last activation were about another change.
     """
     state = entry.book.state
-    said = state.approvals.get((body.subject, body.content), ())
-    last = next((one for one in reversed(said) if one.by == entry.actor), None)
+    votes = state.approvals.get((body.subject, body.content), ())
+    last = next((one for one in reversed(votes) if one.by == entry.actor), None)
     if state.policy and body.subject == "policy":
         since = state.policy.seq
     if last is None or last.seq <= since:
@@ -269,37 +271,39 @@ def _roles(
     person: str,
     topic: ApprovalCase,
     policy: Policy,
-    heard: tuple[ApprovalState, ...] | None,
+    states: tuple[ApprovalState, ...] | None,
     *,
     approves: bool,
 ) -> tuple[str, ...]:
     """Return the roles of a voter; refuse a vote that cannot count."""
     roles = roles_of(person, policy)
-    if heard == ():
+    if states == ():
         raise refused(f"{topic.called} needs no approval under the active policy")
-    asked = None if heard is None else {r for one in heard for r in one.approval.roles}
-    if not roles or (asked is not None and asked.isdisjoint(roles)):
-        wanted = " or ".join(sorted(asked)) if asked else "any role"
+    required_roles = (
+        None if states is None else {r for one in states for r in one.approval.roles}
+    )
+    if not roles or (required_roles is not None and required_roles.isdisjoint(roles)):
+        wanted = " or ".join(sorted(required_roles)) if required_roles else "any role"
         raise refused(
             f"`{person}` cannot vote on {topic.called}",
             f"the active policy does not give them {wanted}",
             *written_otherwise(person, policy),
         )
-    if approves and heard is not None:
-        _refuse_worthless(person, topic, heard)
+    if approves and states is not None:
+        _refuse_worthless(person, topic, states)
     return roles
 
 
 def _refuse_worthless(
-    person: str, topic: ApprovalCase, heard: Sequence[ApprovalState]
+    person: str, topic: ApprovalCase, states: Sequence[ApprovalState]
 ) -> None:
     """Refuse an agreement that would not count."""
-    if any(person in (*one.agreed, *one.left, *one.refused) for one in heard):
+    if any(person in (*one.agreed, *one.left, *one.refused) for one in states):
         return
-    asks = any(person in one.asking for one in heard)
+    is_requester = any(person in one.requesters for one in states)
     raise refused(
         f"`{person}` cannot approve {topic.called}",
         "the requester cannot approve it"
-        if asks
+        if is_requester
         else "they have already approved under a name that differs only in case",
     )

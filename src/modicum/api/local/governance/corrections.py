@@ -29,9 +29,9 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.api.local.governance.approvals import (
     Ballot,
     RecordedVote,
-    looked_at,
     record_vote,
     refuse_other_content,
+    reviewed_head,
 )
 from modicum.api.local.governance.requests import Requested, outdated, requested_in
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -41,7 +41,7 @@ from modicum.ledger.log.events import PastRedescribed, ReleaseRequested
 from modicum.ledger.log.recorded_release import difference
 from modicum.ledger.state.lifecycle import not_correctable, unknown_release
 from modicum.ledger.state.pending import is_requested
-from modicum.policy.declarations.roles import meant_by
+from modicum.policy.declarations.roles import person_key
 from modicum.policy.past_units import vocabulary_of
 
 
@@ -61,11 +61,11 @@ def redescribe(entry: Entry, release: Description, reason: str) -> Requested | N
         Evaluation("the ledger", entry.book, entry.actor),
         followed.balances,
         known,
-        followed.told(before, known.seq),
-        followed.told(now, known.seq),
+        followed.migrated(before, known.seq),
+        followed.migrated(now, known.seq),
     )
-    heard = release_approvals(now, policy, state)
-    return Requested(state.waiting.requests[now.id], heard, repeated, decision)
+    states = release_approvals(now, policy, state)
+    return Requested(state.waiting.requests[now.id], states, repeated, decision)
 
 
 def corrects(entry: Entry, release: Description | str) -> bool:
@@ -76,7 +76,7 @@ def corrects(entry: Entry, release: Description | str) -> bool:
 
 
 def vote_on_correction(
-    entry: Entry, release: Description | str, word: Ballot
+    entry: Entry, release: Description | str, ballot: Ballot
 ) -> RecordedVote:
     """Approve or refuse the correction of a past release.
 
@@ -88,44 +88,44 @@ def vote_on_correction(
     now = requested_in(known, entry.read).release
     called = f"correction of release `{named}`"
     if not isinstance(release, str):
-        word = replace(word, content=_described(entry, release)[1].content)
+        ballot = replace(ballot, content=_described(entry, release)[1].content)
     topic = replace(
         about_release(now, compiled.policy),
         called=called,
         release=None,
         since=known.seq,
     )
-    refuse_other_content(topic, word.content)
+    refuse_other_content(topic, ballot.content)
     if known.policy != compiled.policy.digest:
-        if word.approves:
+        if ballot.approves:
             raise outdated(called, known.by)
-        return record_vote(entry, replace(topic, approval_states=None), word)
-    asking = map(meant_by, state.waiting.requesters[now.content])
-    if word.approves and meant_by(entry.actor) in asking:
+        return record_vote(entry, replace(topic, approval_states=None), ballot)
+    requesters = map(person_key, state.waiting.requesters[now.content])
+    if ballot.approves and person_key(entry.actor) in requesters:
         raise refused(
             f"`{entry.actor}` cannot approve the {called}",
             "the requester cannot approve it: another person must",
         )
-    if topic.hearings_in(state):
-        said = record_vote(entry, topic, word)
-    elif word.signer is not None or entry.actor in compiled.policy.keys:
+    if topic.states_in(state):
+        vote = record_vote(entry, topic, ballot)
+    elif ballot.signer is not None or entry.actor in compiled.policy.keys:
         # A signature is stored with the signed statement.
-        said = record_vote(entry, replace(topic, approval_states=None), word)
+        vote = record_vote(entry, replace(topic, approval_states=None), ballot)
     else:
-        said = _by_one(entry, topic, word)
-    heard = topic.hearings_in(state)
-    if not word.approves or not all(one.given for one in heard):
-        return said
+        vote = _by_one(entry, topic, ballot)
+    states = topic.states_in(state)
+    if not ballot.approves or not all(one.given for one in states):
+        return vote
     standing = state.releases[named]
     before = entry.book.release_of(standing, entry.record)
-    why = reason_text(word.reason, "approving")
-    digest, agreed = compiled.policy.digest, approved_by(heard)
+    why = reason_text(ballot.reason, "approving")
+    digest, agreed = compiled.policy.digest, approved_by(states)
     entry.add(PastRedescribed(now, before, digest, why, agreed))
-    return msgspec.structs.replace(said, corrected_in=state.seq, hearings=heard)
+    return msgspec.structs.replace(vote, corrected_in=state.seq, approval_states=states)
 
 
 def made_already(
-    entry: Entry, release: Description | str, word: Ballot
+    entry: Entry, release: Description | str, ballot: Ballot
 ) -> RecordedVote | None:
     """Return that a past release is described so already; None if it is not.
 
@@ -133,7 +133,7 @@ def made_already(
     answer names who described it, and the entry.
     """
     state = entry.book.state
-    if isinstance(release, str) or not word.approves:
+    if isinstance(release, str) or not ballot.approves:
         return None
     named = id_of(release)
     known = state.releases.get(named)
@@ -145,28 +145,28 @@ def made_already(
     topic = ApprovalCase(
         "release", named, now.content, f"correction of release `{named}`"
     )
-    refuse_other_content(topic, word.content)
-    looked_at(word, state)
+    refuse_other_content(topic, ballot.content)
+    reviewed_head(ballot, state)
     seq = state.described_in(known)
     (record,) = islice(entry.read(seq - 1), 1)
     by = event_of(record, seq).actor
     return RecordedVote(by, True, (), seq, topic=topic, repeated=True, corrected_in=seq)  # noqa: FBT003
 
 
-def _by_one(entry: Entry, topic: ApprovalCase, word: Ballot) -> RecordedVote:
+def _by_one(entry: Entry, topic: ApprovalCase, ballot: Ballot) -> RecordedVote:
     """Return the vote of the one person needed where the policy requires no approval.
 
     Their agreement is the correction itself; nothing has to be written to refuse it.
     """
-    if not word.approves:
+    if not ballot.approves:
         raise refused(
             f"the {topic.called} needs no approval under the active policy",
             "it takes effect only when somebody approves it; the requester can"
             " withdraw it with  modicum request withdraw",
         )
-    looked_at(word, entry.book.state)
+    reviewed_head(ballot, entry.book.state)
     seq = entry.book.state.seq + 1
-    return RecordedVote(entry.actor, word.approves, (), seq, topic=topic)
+    return RecordedVote(entry.actor, ballot.approves, (), seq, topic=topic)
 
 
 def _described(

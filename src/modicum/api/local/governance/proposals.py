@@ -29,12 +29,12 @@ class Proposed:
 
     Attributes:
         proposal: The proposal, as stored in the ledger.
-        hearings: The state of the approval that it needs.
+        approval_states: The state of the approval that it needs.
         repeated: Whether it was proposed before, so that nothing was added.
     """
 
     proposal: Proposal
-    hearings: tuple[ApprovalState, ...]
+    approval_states: tuple[ApprovalState, ...]
     repeated: bool
 
 
@@ -46,18 +46,18 @@ class PendingPolicy:
         proposal: The proposal.
         text: The policy's text.
         reason: Why it is to take the place of the active one.
-        hearings: The state of the approval that it needs.
+        approval_states: The state of the approval that it needs.
     """
 
     proposal: Proposal
     text: str
     reason: str
-    hearings: tuple[ApprovalState, ...]
+    approval_states: tuple[ApprovalState, ...]
 
     @property
     def complete(self) -> bool:
         """Whether all approvals are present and no one has refused."""
-        return all(one.given for one in self.hearings)
+        return all(one.given for one in self.approval_states)
 
 
 def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
@@ -74,8 +74,8 @@ def propose(entry: Entry, successor: CompiledPolicy, reason: str) -> Proposed:
     repeated = own.digest in state.waiting.proposals
     if not repeated:
         entry.add(PolicyProposed(own.digest, own.name, own.text, why))
-    heard = policy_approvals(own.digest, active, state)
-    return Proposed(state.waiting.proposals[own.digest], heard, repeated)
+    states = policy_approvals(own.digest, active, state)
+    return Proposed(state.waiting.proposals[own.digest], states, repeated)
 
 
 def pending_policies(book: LedgerBalances, read: Reader) -> Iterator[PendingPolicy]:
@@ -83,8 +83,8 @@ def pending_policies(book: LedgerBalances, read: Reader) -> Iterator[PendingPoli
     active = active_policy(book).policy
     for one in book.state.waiting.proposals.values():
         body = _proposed_in(one, read)
-        heard = policy_approvals(one.digest, active, book.state)
-        yield PendingPolicy(one, body.text, body.reason, heard)
+        states = policy_approvals(one.digest, active, book.state)
+        yield PendingPolicy(one, body.text, body.reason, states)
 
 
 def proposed_policy(digest: str, state: State, read: Reader) -> CompiledPolicy:

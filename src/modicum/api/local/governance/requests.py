@@ -30,13 +30,13 @@ class Requested:
 
     Attributes:
         request: The request, as stored in the ledger.
-        hearings: The state of each approval that it needs.
+        approval_states: The state of each approval that it needs.
         repeated: Whether it was already requested, so that nothing was added.
         decision: The current decision.
     """
 
     request: Request
-    hearings: tuple[ApprovalState, ...]
+    approval_states: tuple[ApprovalState, ...]
     repeated: bool
     decision: Decision
 
@@ -49,7 +49,7 @@ class PendingRequest:
         request: The request.
         release: The requested release, as priced at that time.
         reason: Why.
-        hearings: The state of each approval that it needs; empty if it must be
+        approval_states: The state of each approval that it needs; empty if it must be
             requested again.
         current: Whether it was requested under the active policy. If not, it must be
             requested again.
@@ -60,14 +60,14 @@ class PendingRequest:
     request: Request
     release: RecordedRelease
     reason: str
-    hearings: tuple[ApprovalState, ...]
+    approval_states: tuple[ApprovalState, ...]
     current: bool
     corrects: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether all approvals are present and no one has refused."""
-        given = all(one.given for one in self.hearings)
+        given = all(one.given for one in self.approval_states)
         return self.current and given and not self.corrects
 
 
@@ -85,8 +85,8 @@ def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
     if not repeated:
         entry.add(ReleaseRequested(release, policy.digest, why))
     known = state.waiting.requests[release.id]
-    heard = release_approvals(release, policy, state)
-    return Requested(known, heard, repeated, decision)
+    states = release_approvals(release, policy, state)
+    return Requested(known, states, repeated, decision)
 
 
 def withdraw(entry: Entry, release: str, reason: str) -> Request:
@@ -117,9 +117,9 @@ def _pending(one: Request, book: LedgerBalances, read: Reader) -> PendingRequest
     policy = active_policy(book).policy
     body = requested_in(one, read)
     current = one.policy == policy.digest
-    heard = release_approvals(body.release, policy, book.state) if current else ()
+    states = release_approvals(body.release, policy, book.state) if current else ()
     corrects = one.release in book.state.releases
-    return PendingRequest(one, body.release, body.reason, heard, current, corrects)
+    return PendingRequest(one, body.release, body.reason, states, current, corrects)
 
 
 def about_requested_release(

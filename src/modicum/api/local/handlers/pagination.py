@@ -34,10 +34,10 @@ def after_of(listed: str, cursor: str) -> int:
         return 0
     padded = cursor + "=" * (-len(cursor) % 4)
     try:
-        told = base64.urlsafe_b64decode(padded.encode("ascii")).decode("ascii")
+        text = base64.urlsafe_b64decode(padded.encode("ascii")).decode("ascii")
     except (binascii.Error, ValueError):
         raise _no_cursor() from None
-    name, _, number = told.rpartition(":")
+    name, _, number = text.rpartition(":")
     if name != listed or not number.isdigit() or len(number) > 18:
         raise _no_cursor()
     if cursor_of(listed, int(number)) != cursor:

@@ -39,12 +39,12 @@ def releases(
 ) -> ReleasePage:
     """Return the visible releases, oldest first."""
     after = after_of("releases", cursor)
-    book, _, now = view.look()
+    book, _, now = view.current()
     state, wanted = book.state, frozenset(map(ReleaseStatus, status))
     found: list[Standing] = []
     more, last = None, after
-    for looked, identifier in enumerate(state.releases.after(after)):
-        if len(found) == limit or looked == LOOKED_AT:
+    for count, identifier in enumerate(state.releases.after(after)):
+        if len(found) == limit or count == LOOKED_AT:
             more = last
             break
         one = book.standing_at(identifier, now)
@@ -70,11 +70,13 @@ def release(
     ] = False,
 ) -> ReleaseDetails:
     """Return a release: its description, loss and history."""
-    told = seen(view, who, release)
-    _, read, _ = view.look()
-    story = history_of(release, read(max(told.standing.seq - 1, 0)))
-    plain = release_to_plain(told.release) if recorded else UNSET
-    return details_view(told.standing, told.release, told.vocabulary, story, plain)
+    visible = seen(view, who, release)
+    _, read, _ = view.current()
+    story = history_of(release, read(max(visible.standing.seq - 1, 0)))
+    plain = release_to_plain(visible.release) if recorded else UNSET
+    return details_view(
+        visible.standing, visible.release, visible.vocabulary, story, plain
+    )
 
 
 def _visible(view: LedgerView, who: Identity | None, standing: Standing) -> bool:

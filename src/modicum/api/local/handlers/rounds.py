@@ -78,7 +78,7 @@ def unknown(what: str, identifier: str) -> InputError:
 
 def _rounds(view: LedgerView) -> Iterator[tuple[RoundItem, Round | None]]:
     """Yield each round, and the one that is open as it is now."""
-    book, _, _ = view.look()
+    book, _, _ = view.current()
     planning = book.state.planning
     present = present_round(book, active_policy(book))
     for number, opened in enumerate(planning.rounds.values(), 1):

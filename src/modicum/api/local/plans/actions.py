@@ -46,7 +46,7 @@ class Ledger(Protocol):
         """Do some work in the turn of a ledger that exists; it is durable then."""
         ...
 
-    def look(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
+    def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of a ledger that exists, its reader, and the time."""
         ...
 
@@ -88,7 +88,7 @@ class Rounds:
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         return present_round(book, active_policy(book))
 
     def committed(self) -> tuple[PlanCommitted, ...]:
@@ -97,7 +97,7 @@ class Rounds:
         Raises:
             UsageError: If there is no ledger.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         return tuple(book.state.planning.plans.values())
 
     def committed_plan(self, identifier: str) -> PlanCommitted:
@@ -136,7 +136,7 @@ class Rounds:
             InputError: If there is no such solver, or there are too many requests.
             UsageError: If there is no ledger with a policy, or no round is open.
         """
-        book, read, now = self._ledger.look(deciding=True)
+        book, read, now = self._ledger.current(deciding=True)
         compiled = active_policy(book)
         opened = must_be_open(present_round(book, compiled))
         with book.followed_at(compiled, read, now) as followed:
@@ -163,7 +163,7 @@ class Rounds:
             StaleError: If the ledger has entries since the plan was made.
             UsageError: If there is no ledger with a policy, or no round is open.
         """
-        book, _, _ = self._ledger.look()
+        book, _, _ = self._ledger.current()
         done = committed_before(book, plan)
         if done is not None:
             return done
@@ -181,7 +181,7 @@ class Rounds:
         Raises:
             UsageError: If there is no ledger with a policy.
         """
-        book, read, now = self._ledger.look(deciding=True)
+        book, read, now = self._ledger.current(deciding=True)
         compiled = active_policy(book)
         with book.followed_at(compiled, read, now) as followed:
             return remainders(followed.balances, book.state.planning, day_of(now))

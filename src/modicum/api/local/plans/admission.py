@@ -40,9 +40,9 @@ def _missing_consent(
     The planner is rarely the requester. So where requesters do not count as approvers,
     the release must name its requester: otherwise they could approve it themselves.
     """
-    heard = release_approvals(release, policy, state, actor)
+    states = release_approvals(release, policy, state, actor)
     named = "requester" in {**release.metadata, **release.labels}
-    if not named and any(not one.approval.requester_may_approve for one in heard):
+    if not named and any(not one.approval.requester_may_approve for one in states):
         yield (
             "it needs approval, and has no `requester`: add  requester: NAME "
             " and have it approved again; earlier approvals were without it"
@@ -52,15 +52,15 @@ def _missing_consent(
         for one in release_approvals(release, policy, state)
         for person in one.agreed
     }
-    for one in missing_approvals(heard):
+    for one in missing_approvals(states):
         people = f"{one.approval.need} of {' or '.join(one.approval.roles)}"
         yield f"{people} must approve it first:  modicum release approve FILE"
         yield from _uncounted(one, agreed)
 
 
-def _uncounted(heard: ApprovalState, agreed: set[str]) -> Iterator[str]:
+def _uncounted(states: ApprovalState, agreed: set[str]) -> Iterator[str]:
     """Yield those whose approval does not count because they are the requester."""
-    for person in heard.asking:
+    for person in states.requesters:
         if person in agreed:
             yield (
                 f"`{person}` approved it, but requests it by planning it: somebody"

@@ -146,12 +146,12 @@ def _reserve(entry: Entry, plan: str, one: Submission, clock: Clock) -> str:
     why = "; ".join(_in_the_way(entry, compiled, release))
     if why:
         raise _refused(plan, release.id, why)
-    heard = release_approvals(release, compiled.policy, entry.book.state, entry.actor)
+    states = release_approvals(release, compiled.policy, entry.book.state, entry.actor)
     bound = compiled.policy.reservations or ReservationBound()
     seconds = min(one.reserve_seconds, bound.seconds(is_large=False))
     expires_at = clock.after(entry.now, seconds)
     digest = compiled.policy.digest
-    entry.add(ReleaseReserved(release, digest, expires_at, approved_by(heard)))
+    entry.add(ReleaseReserved(release, digest, expires_at, approved_by(states)))
     return expires_at
 
 

@@ -83,7 +83,7 @@ class Plan:
         remark: Known bounds on better plans; empty if there are none.
         accepted: The ids of the releases that are accepted, in the order in which the
             ledger allows them one after the other.
-        asked: The outcomes, in the order of the requests.
+        outcomes: The outcomes, in the order of the requests.
     """
 
     round: str
@@ -93,19 +93,19 @@ class Plan:
     solver: str
     remark: str
     accepted: tuple[str, ...]
-    asked: tuple[RequestOutcome, ...]
+    outcomes: tuple[RequestOutcome, ...]
 
     @property
     def to_reserve(self) -> tuple[RequestOutcome, ...]:
         """The requests that are accepted, in the order in which they are reserved."""
-        by_id = {one.release: one for one in self.asked}
+        by_id = {one.release: one for one in self.outcomes}
         return tuple(by_id[release] for release in self.accepted)
 
     @property
     def by_outcome(self) -> Mapping[Outcome, tuple[RequestOutcome, ...]]:
         """The requests by outcome, each in their order."""
         return {
-            outcome: tuple(one for one in self.asked if one.outcome is outcome)
+            outcome: tuple(one for one in self.outcomes if one.outcome is outcome)
             for outcome in Outcome
         }
 
@@ -117,7 +117,7 @@ class Plan:
     @property
     def possible(self) -> Fraction:
         """The total utility of all requests."""
-        return sum((one.utility for one in self.asked), Fraction(0))
+        return sum((one.utility for one in self.outcomes), Fraction(0))
 
     @property
     def content(self) -> str:
@@ -141,7 +141,7 @@ class Plan:
         Raises:
             InputError: If the plan knows no such request.
         """
-        for one in self.asked:
+        for one in self.outcomes:
             if one.release == release:
                 return one.why
         raise InputError(
@@ -171,11 +171,11 @@ class Plan:
             "accepted": list(self.accepted),
             "utility": number_text(self.utility),
             "possible": number_text(self.possible),
-            "requests": [_asked_to_plain(one) for one in self.asked],
+            "requests": [_outcome_to_plain(one) for one in self.outcomes],
         }
 
 
-def _asked_to_plain(one: RequestOutcome) -> Plain:
+def _outcome_to_plain(one: RequestOutcome) -> Plain:
     return {
         "release": one.release,
         "content": one.content,
@@ -206,7 +206,7 @@ def read_plan(node: Node | Mapping[str, object]) -> Plan:
             release_id(one, "an id of `accepted`")
             for one in items(fields.take("accepted"), "`accepted`")
         ),
-        asked=tuple(_read_asked(one) for one in requests),
+        outcomes=tuple(_read_outcome(one) for one in requests),
     )
     _refuse_mismatch(plan, tree)
     for key in ("utility", "possible"):  # They follow from the requests.
@@ -220,8 +220,8 @@ def read_plan(node: Node | Mapping[str, object]) -> Plan:
 
 def _refuse_mismatch(plan: Plan, tree: Node) -> None:
     """Refuse a plan whose accepted list does not match its requests."""
-    stated = [one.release for one in plan.asked if one.outcome is Outcome.ACCEPTED]
-    ids = [one.release for one in plan.asked]
+    stated = [one.release for one in plan.outcomes if one.outcome is Outcome.ACCEPTED]
+    ids = [one.release for one in plan.outcomes]
     if sorted(stated) != sorted(plan.accepted) or len(set(ids)) != len(ids):
         raise _changed(tree)
 
@@ -237,7 +237,7 @@ def _changed(tree: Node) -> ConflictError:
     )
 
 
-def _read_asked(node: Node) -> RequestOutcome:
+def _read_outcome(node: Node) -> RequestOutcome:
     fields = Fields(node, "a request of the plan")
     found = RequestOutcome(
         release=release_id(fields.take("release"), "`release`"),

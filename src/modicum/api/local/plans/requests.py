@@ -88,10 +88,10 @@ def read_request(handed: Handed, compiled: CompiledPolicy) -> Request:
 
 
 def _request(
-    handed: Handed, said: Mapping[str, object] | Node, compiled: CompiledPolicy
+    handed: Handed, fields: Mapping[str, object] | Node, compiled: CompiledPolicy
 ) -> Request:
-    recorded = price_release(said, compiled)
-    stated = stated_utility(said, compiled.policy.vocabulary)
+    recorded = price_release(fields, compiled)
+    stated = stated_utility(fields, compiled.policy.vocabulary)
     if stated is not None and handed.utility is not None:
         raise fail(
             Code.KEYS_CONFLICT,

@@ -70,9 +70,9 @@ def make_plan(
         situation.day,
         means or Means(),
     )
-    said = {number: (Outcome.LEFT_OUT, why) for number, why in barred.items()}
-    said |= zip(tried, _outcomes(planned, len(tried)), strict=True)
-    asked = (_asked(one, *said[number]) for number, one in enumerate(requests))
+    verdicts = {number: (Outcome.LEFT_OUT, why) for number, why in barred.items()}
+    verdicts |= zip(tried, _outcomes(planned, len(tried)), strict=True)
+    outcomes = (_outcome(one, *verdicts[number]) for number, one in enumerate(requests))
     state = situation.state
     return Plan(
         round=situation.round,
@@ -82,11 +82,13 @@ def make_plan(
         solver=solver,
         remark=allocate.remark if isinstance(allocate, BestEachRound) else "",
         accepted=tuple(planned.requests[place].id for place in planned.accepted),
-        asked=tuple(asked),
+        outcomes=tuple(outcomes),
     )
 
 
-def _asked(request: Request, outcome: Outcome, why: tuple[str, ...]) -> RequestOutcome:
+def _outcome(
+    request: Request, outcome: Outcome, why: tuple[str, ...]
+) -> RequestOutcome:
     accepted = outcome is Outcome.ACCEPTED
     return RequestOutcome(
         release=request.release.id,

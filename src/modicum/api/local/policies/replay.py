@@ -93,12 +93,12 @@ class History(Struct, frozen=True):
         """The attempts, oldest first."""
         return tuple(step for step in self.steps if isinstance(step, Attempt))
 
-    def brought(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
+    def reserved(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
         """Return every accepted release, in log order."""
-        words = self.words(compiled)
+        migration = self.migration(compiled)
         return tuple(
             ReservedRelease(
-                words.release(one.release, one.seq),
+                migration.release(one.release, one.seq),
                 one.day,
                 one.outcome not in GIVEN_UP,
             )
@@ -106,7 +106,7 @@ class History(Struct, frozen=True):
             if one.outcome != DENIED
         )
 
-    def words(self, compiled: CompiledPolicy) -> PartMigration:
+    def migration(self, compiled: CompiledPolicy) -> PartMigration:
         """Return the mapping of releases to the vocabulary of a policy."""
         return PartMigration(self.policies, compiled.policy.vocabulary.population)
 

@@ -59,13 +59,13 @@ def rule_standing(
     rule: Rule, history: History, compiled: CompiledPolicy
 ) -> RuleStanding:
     """Return the status of a rule over history."""
-    brought = history.brought(compiled)
-    balances = Balances(compiled, brought)
+    reserved = history.reserved(compiled)
+    balances = Balances(compiled, reserved)
     cell = fullest(cells_of(balances, rule), compiled)
     loss = verdict_over_history(balances, rule, Total())
-    loss = replace(loss, before=cell.total, cell=cell.words)
+    loss = replace(loss, before=cell.total, cell=cell.text)
     coordinate = decisive(loss)
-    charged = spent_in(cell, brought, compiled)
+    charged = spent_in(cell, reserved, compiled)
     return RuleStanding(
         loss=loss,
         rho_left=largest_rho(loss.own_filter, loss.before),

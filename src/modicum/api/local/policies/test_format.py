@@ -270,10 +270,10 @@ def _from_file(node: Node, read: ReadReleases) -> list[Node]:
 
 def _expected(fields: Fields) -> Expected:
     node = fields.take("expect")
-    word = choice(
+    decision_name = choice(
         node, "expectation", [one.value for one in Outcome], Code.UNKNOWN_CHOICE
     )
-    outcome = Outcome(word)
+    outcome = Outcome(decision_name)
     blocking, code = fields.take_optional("blocking"), fields.take_optional("code")
     for key, value, needed in (
         ("blocking", blocking, Outcome.DENY),
@@ -282,7 +282,7 @@ def _expected(fields: Fields) -> Expected:
         if value is not None and outcome is not needed:
             raise fail(
                 Code.KEYS_CONFLICT,
-                f"`{key}` is for  expect: {needed.value}, not with {word}",
+                f"`{key}` is for  expect: {needed.value}, not with {decision_name}",
                 value,
             )
     return Expected(

@@ -21,7 +21,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.reader import Problems, fail, nearest
 from modicum.ledger import Balances, RecordedRelease, decide
 from modicum.ledger.decision.approvals import approvals_required
-from modicum.ledger.decision.balances import brought, facts_of
+from modicum.ledger.decision.balances import facts_of, reserved_releases
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import Approval, Guard
 from modicum.policy.predicates import Facts, holds
@@ -86,7 +86,7 @@ def run_test(test: PolicyTest, compiled: CompiledPolicy) -> Answer:
         return Answer(test, Outcome.INVALID, None, error.problems, guards, ())
     _refuse_repeated([*history, release], [*test.history, test.release])
     day = _present([*history, release])
-    balances = Balances(compiled, brought(history, day), planning=planning)
+    balances = Balances(compiled, reserved_releases(history, day), planning=planning)
     decision = Decision(
         release=release.id,
         verdict=decide(balances, release, day),

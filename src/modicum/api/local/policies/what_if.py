@@ -129,7 +129,7 @@ def what_if(
     return WhatIf(
         tuple(replayed),
         replay.closest(),
-        conflicts(history.brought(compiled), compiled),
+        conflicts(history.reserved(compiled), compiled),
         tuple(_assumptions(history, compiled)),
         tuple(_remarks(history, compiled)),
         tuple(problems),
@@ -141,14 +141,14 @@ class _Replay:
 
     def __init__(self, history: History, compiled: CompiledPolicy) -> None:
         self._compiled = compiled
-        self._words = history.words(compiled)
+        self._migration = history.migration(compiled)
         self._planning = Planning()
         self._balances = Balances(compiled, planning=self._planning)
         self._held: dict[str, tuple[RecordedRelease, int]] = {}
 
     def decide(self, attempt: Attempt) -> Replayed:
         """Decide an attempt; charge it if it is allowed, or was recorded anyway."""
-        release = self._words.release(attempt.release, attempt.seq)
+        release = self._migration.release(attempt.release, attempt.seq)
         # Denied then, allowed now, and submitted again: the last attempt counts.
         if (
             release.id in self._held
@@ -239,11 +239,11 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
     found: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     units = {base.unit for base in compiled.rules.bases}
     for release in history.counted:
-        told = [
+        lines = [
             *_unknown_words(release, compiled),
             *_unknown_losses(release, sorted(units), compiled),
         ]
-        for one in dict.fromkeys(told):
+        for one in dict.fromkeys(lines):
             found[one].append(release.id)
     for (kind, subject, taken), releases in found.items():
         yield Assumption(

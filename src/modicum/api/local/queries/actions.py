@@ -47,11 +47,11 @@ def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
     return {table: data[table] for table in tables}
 
 
-def _refused(message: str, tables: Sequence[str], meant: str = "") -> UsageError:
+def _refused(message: str, tables: Sequence[str], hint: str = "") -> UsageError:
     written = ", ".join(f'"{table}": …' for table in tables)
     return UsageError(
         Problem(
-            Code.UNKNOWN_NAME, message, label=meant, help=f"give  data={{{written}}}"
+            Code.UNKNOWN_NAME, message, label=hint, help=f"give  data={{{written}}}"
         )
     )
 
@@ -157,8 +157,8 @@ def planned(ledger: PricingLedger, query: QueryFile) -> Decision:
 def plan_of(ledger: Planning, query: QueryFile) -> Decision:
     """Return the decision about a query, with remarks. Writes nothing."""
     decision = planned(ledger, query)
-    said = remarks(query, ledger.policy().policy.vocabulary)
-    return msgspec.structs.replace(decision, notices=(*decision.notices, *said))
+    notes = remarks(query, ledger.policy().policy.vocabulary)
+    return msgspec.structs.replace(decision, notices=(*decision.notices, *notes))
 
 
 class Queries:
@@ -193,7 +193,7 @@ class Queries:
         *,
         engine: str = "duckdb",
         spark_master: str = "local[*]",
-        begun: Callable[[Decision], None] = lambda _: None,
+        on_start: Callable[[Decision], None] = lambda _: None,
         complete: Callable[[Answers], None] = lambda _: None,
     ) -> Ran:
         """Answer a query under a reservation, by an engine that is opened for it.
@@ -208,7 +208,7 @@ class Queries:
                 rows in memory. For a query of one table, also the location alone.
             engine: The name of the engine, such as `duckdb`.
             spark_master: The cluster that Spark runs on.
-            begun: Called when it is started, before a row is read.
+            on_start: Called when it is started, before a row is read.
             complete: Receives the answers, before the release is published.
 
         Raises:
@@ -229,14 +229,14 @@ class Queries:
                 )
             )
         must_be_query(query)
-        sources = by_table(data, query.asked.query.tables)
+        sources = by_table(data, query.request.query.tables)
         with self._engines.engine(engine, sources, spark_master) as opened:
             return self.run_on(
                 query,
                 opened,
                 self._engines.sampler(),
                 self._engines.lots(),
-                begun=begun,
+                on_start=on_start,
                 complete=complete,
             )
 
@@ -247,7 +247,7 @@ class Queries:
         sampler: Sampler,
         lots: SecretSource,
         *,
-        begun: Callable[[Decision], None] = lambda _: None,
+        on_start: Callable[[Decision], None] = lambda _: None,
         complete: Callable[[Answers], None] = lambda _: None,
     ) -> Ran:
         """Answer a query as `run` does, by an open engine.
@@ -257,7 +257,7 @@ class Queries:
             engine: The location of the rows.
             sampler: The source of noise.
             lots: The source of secrets.
-            begun: As for `run`.
+            on_start: As for `run`.
             complete: As for `run`.
 
         Raises:
@@ -274,12 +274,14 @@ class Queries:
                 self._ledger.cancel(query.heading.id, reason=_STALE)
             raise _other_policy(query)
         self._ledger.start(query.heading.id)
-        begun(decision)
+        on_start(decision)
         answers = answered(query, engine, sampler, lots)
         complete(answers)
         published = self._ledger.publish(query.heading.id).status.value
-        told = msgspec.structs.replace(decision, status=published, expires_at="")
-        return Ran(told, answers)
+        published_decision = msgspec.structs.replace(
+            decision, status=published, expires_at=""
+        )
+        return Ran(published_decision, answers)
 
 
 #: The reason for canceling a reservation made while the policy changed.
@@ -343,7 +345,7 @@ def answers_under(
     if query.heading.id != use.release:
         raise _other(use, query)
     planned(ledger, query)  # Refuses other contents under this id.
-    sources = by_table(where.data, query.asked.query.tables)
+    sources = by_table(where.data, query.request.query.tables)
     with engines.engine(where.engine, sources, where.spark_master) as opened:
         sampler = engines.sampler()
         must_fit(query.compiled, opened, sampler)

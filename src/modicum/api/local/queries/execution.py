@@ -54,7 +54,7 @@ def _unanswered() -> InvariantError:
 
 def must_be_drawn(compiled: CompiledQuery, sampler: Sampler) -> None:
     """Refuse noise that a sampler does not draw as it is priced."""
-    noise, unit = compiled.asked.noise, compiled.asked.unit
+    noise, unit = compiled.request.noise, compiled.request.unit
     for line in compiled.lines:
         norms = line.norms[unit]
         moved = (
@@ -120,12 +120,12 @@ class _Run:
             yield replace(plan, statistics=(one,))
 
     def _groups(self, exact: Mapping[str, Exact]) -> Sequence[Group]:
-        asked, selection = self._lowered.asked, self._lowered.selection
+        request, selection = self._lowered.request, self._lowered.selection
         if self._lowered.groups < UNBOUNDED or selection is None:
-            return list(groups_of(asked.query.keys, asked.tables, asked.part))
-        return self._told(selection, exact[selection.statistic.name])
+            return list(groups_of(request.query.keys, request.tables, request.part))
+        return self._released_groups(selection, exact[selection.statistic.name])
 
-    def _told(self, selection: Selection, ids: Exact) -> list[Group]:
+    def _released_groups(self, selection: Selection, ids: Exact) -> list[Group]:
         """Return the groups with enough ids after noise, in a fixed order."""
         groups = sorted(ids, key=_in_order)  # The engine's order could reveal data.
         noisy = self._sampler.add(
@@ -145,7 +145,7 @@ class _Run:
         if line.statistic.kind == "histogram":
             found = nodes_of(line.statistic, found)
         values = [found.get(cell, 0) for cell in cells]
-        noisy = self._sampler.add(self._lowered.asked.noise, line.scale, values)
+        noisy = self._sampler.add(self._lowered.request.noise, line.scale, values)
         return dict(zip(cells, noisy, strict=True))
 
 

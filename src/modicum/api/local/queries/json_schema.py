@@ -8,6 +8,7 @@ from __future__ import annotations
 from modicum.policy.json_schema.parts import (
     DIALECT,
     Schema,
+    choices,
     closed,
     line,
     listed,
@@ -17,7 +18,6 @@ from modicum.policy.json_schema.parts import (
     probability,
     ref,
     whole,
-    words,
 )
 from modicum.policy.json_schema.release import release_schema
 from modicum.query.column_format import STEP_LEAST, STEP_MOST
@@ -65,7 +65,7 @@ def _query(vocabulary: Vocabulary | None) -> Schema:
         "tables": line("the path of the tables file, from here"),
         "sql": {"type": "string", "maxLength": TEXT_MAX, "description": "one SELECT"},
         "bounds": named(rows, "the bound on rows, by unit", key=units),
-        "noise": words(MEASURES, "laplace is priced in eps, gaussian in rho"),
+        "noise": choices(MEASURES, "laplace is priced in eps, gaussian in rho"),
         "loss": {**loss, "minProperties": 1, "maxProperties": 1},
         "weights": named(positive("a weight"), "shares of the loss, by aggregate"),
         "discover": closed(
@@ -112,14 +112,14 @@ def _column(vocabulary: Vocabulary | None) -> Schema:
     attribute, partition = name("an attribute"), name("a partitioning attribute")
     if vocabulary is not None:
         known = sorted(vocabulary.attributes)
-        attribute = words([*known, "none"], "the attribute in it")
-        partition = words(
+        attribute = choices([*known, "none"], "the attribute in it")
+        partition = choices(
             vocabulary.population.partitions, "the partitioning attribute in it"
         )
     value: Schema = {"type": ["string", "integer", "boolean"]}
     step = positive("what values are rounded to")
     properties: dict[str, Schema] = {
-        "type": words(TYPES, "its type"),
+        "type": choices(TYPES, "its type"),
         "attribute": attribute,
         "partition": partition,
         "step": {**step, "minimum": float(STEP_LEAST), "maximum": float(STEP_MOST)},

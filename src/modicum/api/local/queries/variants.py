@@ -47,38 +47,38 @@ class DeniedQuery(Struct, frozen=True):
 
     Attributes:
         query: The query.
-        asked: The release of the query.
+        denied: The release of the query.
     """
 
     query: QueryFile
-    asked: DeniedRelease
+    denied: DeniedRelease
 
     def largest_fit(self, vary: str, mechanism: str | None) -> Fit:
         """Return the closest variant of the query file that would pass now."""
         if vary in _LOSS and mechanism is None:
             return self._with_loss()
-        fit = self.asked.largest_fit("noise" if vary == "loss" else vary, mechanism)
+        fit = self.denied.largest_fit("noise" if vary == "loss" else vary, mechanism)
         if fit.release is None:
             return fit
         variant = self._as_query(fit.release) if vary in _PARTS else None
-        with self.asked.look() as look:
-            trials = Trials(look, self.query.described)
+        with self.denied.lend() as head_view:
+            trials = Trials(head_view, self.query.described)
             if variant is not None and self._allows(trials, variant):
                 return structs.replace(fit, release=variant)
             return trials.nothing(vary, "the mechanisms of a query are derived from it")
 
     def options(self) -> Options:
         """Return the changes of the query file after which it would pass now."""
-        fit, of_release = self._with_loss(), self.asked.options()
-        with self.asked.look() as look:
-            trials = Trials(look, self.query.described)
+        fit, of_release = self._with_loss(), self.denied.options()
+        with self.denied.lend() as head_view:
+            trials = Trials(head_view, self.query.described)
             found = [*_as_option(fit), *self._with_other_headings(trials, of_release)]
         ended = (fit, of_release, trials)
         return Options(found, ended_early=any(one.ended_early for one in ended))
 
     def explanation(self) -> Explanation | None:
         """Return what the log shows about the denial; None if it is allowed now."""
-        found = self.asked.explanation()
+        found = self.denied.explanation()
         if found is None:
             return None
         return replace(found, fit=self._closest())
@@ -93,8 +93,8 @@ class DeniedQuery(Struct, frozen=True):
             if fit.found:
                 return fit
             ended = fit if fit.ended_early else ended
-        with self.asked.look() as look:
-            nothing = Trials(look, self.query.described).nothing(
+        with self.denied.lend() as head_view:
+            nothing = Trials(head_view, self.query.described).nothing(
                 "one thing", "no single-parameter change would fit"
             )
         return ended or nothing
@@ -112,10 +112,10 @@ class DeniedQuery(Struct, frozen=True):
 
     def _with_loss(self) -> Fit:
         """Return the query with the largest loss that passes, in four digits."""
-        loss = self.query.asked.loss
-        with self.asked.look() as look:
-            trials = Trials(look, self.query.described)
-            known = look.standing(self.query.heading.id)
+        loss = self.query.request.loss
+        with self.denied.lend() as head_view:
+            trials = Trials(head_view, self.query.described)
+            known = head_view.standing(self.query.heading.id)
             if known is not None and known.status.counts:
                 why = f"{known.id} already exists ({known.status.value}): no change is"
                 return trials.nothing("loss", f"{why} needed")
@@ -134,7 +134,7 @@ class DeniedQuery(Struct, frozen=True):
                     "loss", *(f"even at the minimum, {x}" for x in lines)
                 )
             amount = number_on(first - step)
-            unit, measure = self.query.asked.unit, self._measure
+            unit, measure = self.query.request.unit, self._measure
             change = (
                 f"loss of {unit}: {measure} {number_spelled(amount)} instead of"
                 f" {number_spelled(loss)}"
@@ -143,11 +143,11 @@ class DeniedQuery(Struct, frozen=True):
 
     @property
     def _measure(self) -> str:
-        return "eps" if self.query.asked.noise == "laplace" else "rho"
+        return "eps" if self.query.request.noise == "laplace" else "rho"
 
     def _at(self, rung: int) -> Written:
         """Return the query file with another loss."""
-        path = ("query", "loss", self.query.asked.unit, self._measure)
+        path = ("query", "loss", self.query.request.unit, self._measure)
         return with_number(self._file, path, number_on(rung))
 
     @property
@@ -178,9 +178,9 @@ class DeniedQuery(Struct, frozen=True):
 
     def _allows(self, trials: Trials, variant: Written) -> bool:
         """Return whether a query file can be read and every rule allows it."""
-        compiled = trials.look.balances.compiled
+        compiled = trials.head_view.balances.compiled
         policy = compiled.policy
-        tables = self.query.asked.tables
+        tables = self.query.request.tables
         try:
             found = read_query_file(
                 from_python(variant),

@@ -21,7 +21,9 @@ from modicum.ledger.decision.approvals import ApprovalState
 from modicum.ledger.state.pending import Proposal, Request
 
 
-def approvals_view(heard: Iterable[ApprovalState]) -> tuple[schema.ApprovalStatus, ...]:
+def approvals_view(
+    states: Iterable[ApprovalState],
+) -> tuple[schema.ApprovalStatus, ...]:
     """Return the state of approvals."""
     return tuple(
         schema.ApprovalStatus(
@@ -33,9 +35,9 @@ def approvals_view(heard: Iterable[ApprovalState]) -> tuple[schema.ApprovalStatu
             approved_by=tuple(one.agreed),
             rejected_by=tuple(one.refused),
             left=tuple(one.left),
-            asking=tuple(one.asking),
+            asking=tuple(one.requesters),
         )
-        for one in heard
+        for one in states
     )
 
 
@@ -54,20 +56,20 @@ def vote_view(one: VoteEntry, *, current: bool) -> schema.Vote:
     )
 
 
-def receipt_view(said: RecordedVote) -> schema.VoteReceipt:
+def receipt_view(vote: RecordedVote) -> schema.VoteReceipt:
     """Return a new vote, and the state of the approvals after it."""
     return schema.VoteReceipt(
-        subject=said.topic.subject,
-        id=said.topic.id,
-        content=said.topic.content,
-        by=said.by,
-        approves=said.approves,
-        roles=tuple(said.roles),
-        key=said.key or None,
-        entry=said.seq,
-        repeated=said.repeated,
-        corrected_in=said.corrected_in or None,
-        approvals=approvals_view(said.hearings),
+        subject=vote.topic.subject,
+        id=vote.topic.id,
+        content=vote.topic.content,
+        by=vote.by,
+        approves=vote.approves,
+        roles=tuple(vote.roles),
+        key=vote.key or None,
+        entry=vote.seq,
+        repeated=vote.repeated,
+        corrected_in=vote.corrected_in or None,
+        approvals=approvals_view(vote.approval_states),
     )
 
 
@@ -88,7 +90,7 @@ def request_view(found: Requested) -> schema.Request:
     return schema.Request(
         **asdict(withdrawn_view(found.request)),
         repeated=found.repeated,
-        approvals=approvals_view(found.hearings),
+        approvals=approvals_view(found.approval_states),
     )
 
 
@@ -109,7 +111,7 @@ def pending_view(one: PendingRequest) -> schema.PendingRequest:
         current=one.current,
         corrects=one.corrects,
         complete=one.complete,
-        approvals=approvals_view(one.hearings),
+        approvals=approvals_view(one.approval_states),
     )
 
 
@@ -128,7 +130,7 @@ def proposal_view(found: Proposed) -> schema.Proposal:
     return schema.Proposal(
         **_proposed(found.proposal),
         repeated=found.repeated,
-        approvals=approvals_view(found.hearings),
+        approvals=approvals_view(found.approval_states),
     )
 
 
@@ -138,38 +140,38 @@ def pending_policy_view(one: PendingPolicy) -> schema.PendingProposal:
         **_proposed(one.proposal),
         reason=one.reason,
         complete=one.complete,
-        approvals=approvals_view(one.hearings),
+        approvals=approvals_view(one.approval_states),
         text=one.text,
     )
 
 
-def conflicts_view(weighed: ActivationPreview) -> tuple[schema.ActivationConflict, ...]:
+def conflicts_view(preview: ActivationPreview) -> tuple[schema.ActivationConflict, ...]:
     """Return the rules that history exceeds under a policy."""
     return tuple(
         schema.ActivationConflict(
             **asdict(conflict_view(one)),
-            made=one.rule.id in weighed.made,
-            accepted=one.rule.id in weighed.accepted,
+            made=one.rule.id in preview.made,
+            accepted=one.rule.id in preview.accepted,
         )
-        for one in weighed.conflicts
+        for one in preview.conflicts
     )
 
 
 def activation_view(
-    weighed: ActivationPreview, done: Activation | None = None
+    preview: ActivationPreview, done: Activation | None = None
 ) -> schema.Activation:
     """Return the effect of activating a policy, before or after activation."""
-    new, old = weighed.successor.policy, weighed.replaced.policy
+    new, old = preview.successor.policy, preview.replaced.policy
     changed = done is not None and done.changed
     return schema.Activation(
         policy=schema.CountedPolicy(
-            name=new.name, digest=new.digest, rules=len(weighed.successor.rules)
+            name=new.name, digest=new.digest, rules=len(preview.successor.rules)
         ),
         replaced=PolicyName(name=old.name, digest=old.digest),
         changed=changed,
         ledger=Head(seq=done.seq, head=done.head) if done and changed else None,
-        conflicts=conflicts_view(weighed),
-        accepted=tuple(weighed.accepted),
-        problems=problems_view(weighed.problems),
-        approvals=approvals_view(weighed.hearings),
+        conflicts=conflicts_view(preview),
+        accepted=tuple(preview.accepted),
+        problems=problems_view(preview.problems),
+        approvals=approvals_view(preview.approval_states),
     )

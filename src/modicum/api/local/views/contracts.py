@@ -72,9 +72,9 @@ def recorded_flow_to_dict(flow: Flow) -> dict[str, Any]:
     }
 
 
-def recorded_flow(told: Mapping[str, Any]) -> Flow:
+def recorded_flow(document: Mapping[str, Any]) -> Flow:
     """Parse the result of `recorded_flow_to_dict`."""
-    fields = dict(told)
+    fields = dict(document)
     try:
         contract = from_plain(fields.pop("contract"))
         running = dict(fields.pop("running"))
@@ -111,14 +111,14 @@ def _consent_view(one: Consent) -> schema.Consent:
 
 
 def listed_view(
-    looked: ContractReview, *, recorded: bool = False
+    review: ContractReview, *, recorded: bool = False
 ) -> schema.ListedContract:
     """Return a contract as an item of a list."""
-    flow = looked.flow
+    flow = review.flow
     return schema.ListedContract(
         **asdict(contract_view(flow)),
-        stage=looked.stage,
-        consent=consents_view(looked.consents),
+        stage=review.stage,
+        consent=consents_view(review.consents),
         recorded=recorded_flow_to_dict(flow) if recorded else UNSET,
     )
 
@@ -132,16 +132,16 @@ def details_view(
     recorded: bool = False,
 ) -> schema.ContractDetails:
     """Return a contract as its owners read it before they agree."""
-    contract = found.looked.flow.contract
+    contract = found.review.flow.contract
     terms, shown = contract.terms, None
     if isinstance(terms, TaskTerms) and program is not None and inspection is not None:
         shown = _program_view(program, terms, inspection)
     return schema.ContractDetails(
-        **asdict(listed_view(found.looked, recorded=recorded)),
+        **asdict(listed_view(found.review, recorded=recorded)),
         reason=found.reason,
         terms=cast(Any, to_plain(contract)["terms"]),
         bits=terms.bits if isinstance(terms, RawSignalTerms) else None,
-        words=votes_view(found.words),
+        words=votes_view(found.votes),
         follows=tuple(one.flow.contract.id for one in found.above),
         shredded=tuple(found.shredded),
         ledger=Head(seq=found.seq, head=found.head),
@@ -211,32 +211,32 @@ def remarks_view(found: Inspection) -> tuple[schema.ProgramRemark, ...]:
     )
 
 
-def receipt_view(said: RecordedContractVote) -> schema.ContractVoteReceipt:
+def receipt_view(vote: RecordedContractVote) -> schema.ContractVoteReceipt:
     """Return the vote of an owner, and the state of the contract after it."""
-    contract = said.flow.contract
+    contract = vote.flow.contract
     return schema.ContractVoteReceipt(
         contract=contract.id,
         digest=contract.digest,
-        by=said.by,
-        approves=said.approves,
-        key=said.key or None,
-        entry=said.seq,
-        repeated=said.repeated,
-        consent=consents_view(said.consents),
+        by=vote.by,
+        approves=vote.approves,
+        key=vote.key or None,
+        entry=vote.seq,
+        repeated=vote.repeated,
+        consent=consents_view(vote.consents),
     )
 
 
-def version_receipt_view(said: RecordedVersionVote) -> schema.VersionVoteReceipt:
+def version_receipt_view(vote: RecordedVersionVote) -> schema.VersionVoteReceipt:
     """Return the vote of an owner, and the state of the version after it."""
     return schema.VersionVoteReceipt(
-        **asdict(version_view(said.version)),
-        digest=said.content,
-        by=said.by,
-        approves=said.approves,
-        key=said.key or None,
-        entry=said.seq,
-        repeated=said.repeated,
-        consent=_consent_view(said.consent),
+        **asdict(version_view(vote.version)),
+        digest=vote.content,
+        by=vote.by,
+        approves=vote.approves,
+        key=vote.key or None,
+        entry=vote.seq,
+        repeated=vote.repeated,
+        consent=_consent_view(vote.consent),
     )
 
 

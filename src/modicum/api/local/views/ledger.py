@@ -110,11 +110,11 @@ def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
         approx_dp=shown.approx_dp,
         when=shown.when,
         source=shown.source,
-        state=standing_word(loss),
+        state=standing_name(loss),
     )
 
 
-def standing_word(loss: RuleLoss) -> str:
+def standing_name(loss: RuleLoss) -> str:
     """Return the state of a rule, as a word."""
     if not loss.own_filter.enforced:
         return "not limited"

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from modicum.accounting.grid import DELTA, coordinate_name
-from modicum.api.local.decision import Decision, LossesTold
+from modicum.api.local.decision import Decision, LossesShown
 from modicum.api.local.explanation.denial_text import amount
 from modicum.api.local.explanation.remedies import Explanation, Options
 from modicum.api.local.history import ReleaseEntry
@@ -108,14 +108,14 @@ def decision_view(
     found: Explanation | None = None,
     *,
     words: bool = False,
-    losses: LossesTold = "all",
+    losses: LossesShown = "all",
 ) -> schema.Decision:
     """Return a decision, with why it is denied."""
     shown = decision.view(found, losses="all" if words else losses)
     if not words:
         return shown
-    added = None if found is None else found.words
-    return replace(shown, words=replace(decision.words, added=added))
+    added = None if found is None else found.details
+    return replace(shown, words=replace(decision.details, added=added))
 
 
 def options_view(decision: Decision, found: Options) -> schema.Options:

@@ -34,12 +34,12 @@ def code_digest(loop: Any) -> str:
     for name in code.co_names:
         if isinstance(around.get(name), ModuleType):
             around = {**vars(around[name]), **around}
-    said = [code.co_code.hex(), repr(code.co_consts), repr(code.co_varnames)]
+    parts = [code.co_code.hex(), repr(code.co_consts), repr(code.co_varnames)]
     for name in code.co_names:
         used = around.get(name)
         if hasattr(used, "py_func"):
-            said.append(code_digest(used))
+            parts.append(code_digest(used))
         else:
             is_number = isinstance(used, (int, float, np.generic))
-            said.append(f"{name} = {used!r}" if is_number else name)
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()
+            parts.append(f"{name} = {used!r}" if is_number else name)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -61,7 +61,7 @@ def compared(left: Integers, one: int, other: int) -> tuple[bool, bool]:
 
 @compiled
 def binding_rows(
-    row_first: Integers, left: Integers, asked: Integers
+    row_first: Integers, left: Integers, demands: Integers
 ) -> tuple[Integers, Integers]:
     """Return the rows that can reject something, by place, as a list of lists.
 
@@ -74,7 +74,7 @@ def binding_rows(
     count = 0
     for place in range(places):
         for row in range(row_first[place], row_first[place + 1]):
-            if passes(left, row, asked[place]):
+            if passes(left, row, demands[place]):
                 continue
             at, superfluous = first[place], False
             while at < count and not superfluous:
@@ -139,7 +139,7 @@ def contest(
     left: Integers,
     block: Integers,
     segment: Integers,
-    asked: Integers,
+    demands: Integers,
     blocks: int,
     capacity: Integers,
     contested: Booleans,
@@ -151,7 +151,7 @@ def contest(
         left: All rows.
         block: By row.
         segment: By place; negative where no request is.
-        asked: By place, the total cost of all requests.
+        demands: By place, the total cost of all requests.
         blocks: How many there are.
         capacity: (segments * blocks, a), filled in; not below 0.
         contested: (segments * blocks,), filled in.
@@ -168,4 +168,4 @@ def contest(
             for a in range(coordinates):
                 capacity[pair, a] = min(capacity[pair, a], max(left[row, a], 0))
             if not contested[pair]:
-                contested[pair] = not passes(left, row, asked[place])
+                contested[pair] = not passes(left, row, demands[place])
