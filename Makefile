@@ -52,7 +52,7 @@ $(ENGINES)/%/.built: tools/engines/%.txt pyproject.toml
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $< $(BESIDE)
 	@touch $@
 
-ADAPTERS := tests/unit/shell/adapters
+ADAPTERS := tests/unit/integrations
 environments: $(ENGINES)/opacus/.built $(ENGINES)/polars/.built $(ENGINES)/tumult/.built
 engines: $(VENV)/.test environments   ## Test other libraries, each in its own environment.
 	MODICUM_OPACUS=required $(ENGINES)/opacus/bin/python -m pytest $(ADAPTERS)/test_opacus_training.py

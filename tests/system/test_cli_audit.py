@@ -408,7 +408,7 @@ def test_every_key_that_is_printed_is_described(folder: Path) -> None:
         "A statement": statement,
     }
     for section, found in documents.items():
-        # These have tests of their own: test_escrow_told.py, test_corrections.py.
+        # These have tests of their own: test_escrow_timeline.py, test_corrections.py.
         own = ("escrow.", "corrections[]")
         known = {one for one in described(section) if not one.startswith(own)}
         printed = {one for one in keys(found, known) if not one.startswith(own)}

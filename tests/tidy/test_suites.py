@@ -87,7 +87,7 @@ def test_what_is_touched_runs_what_may_break() -> None:
     )
     # Single tests of these are in suites.
     assert touched_by(["tests/docs/test_docs.py"]) == ["docs"]
-    assert touched_by(["tests/unit/shell/test_store_contract.py"]) == ["postgres"]
+    assert touched_by(["tests/unit/storage/test_store_contract.py"]) == ["postgres"]
     assert "engines" not in touched_by(["src/modicum/cli/main.py"])
     assert "engines" in touched_by(["src/modicum/engines/duckdb_engine.py"])
 

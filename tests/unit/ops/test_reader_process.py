@@ -190,7 +190,7 @@ BEGINS = """
 import sys
 from pathlib import Path
 from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
-from unit.shell.escrow.test_reader import waits
+from unit.ops.test_reader_process import waits
 place = EscrowPlace(Path(sys.argv[1], "vault"), Path(sys.argv[1], "keys.json"))
 with EscrowEquipment(place).apart(waits, sys.argv[2]):
     pass

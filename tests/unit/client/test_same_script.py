@@ -456,7 +456,7 @@ def _all_were_used(used: set[tuple[type, str]]) -> None:
     """What the script leaves out is not compared: that is nothing."""
     elsewhere = {"turn", "init", "save_snapshot", "adapters", "redescribe"}
     elsewhere |= {"refuse_jump"}  # Of the clock where the ledger is.
-    elsewhere |= {"equipment", "escrow"}  # test_escrow_remotely.py
+    elsewhere |= {"equipment", "escrow"}  # test_client_escrow.py
     for here, there in (
         (mo.Workspace, RemoteWorkspace),
         (Governance, RemoteGovernance),
