@@ -126,7 +126,7 @@ class Case:
         steps: Its events, oldest first.
         votes: The votes on it, oldest first.
         counted: The approvals that counted when it was accepted, by name.
-        approval_states: The state of the approvals that it still needs, while pending.
+        missing: The state of the approvals that it still needs, while pending.
         outdated: Whether it is pending, and was requested under an earlier policy.
     """
 
@@ -137,7 +137,7 @@ class Case:
     steps: list[Step] = field(default_factory=list)
     votes: list[CaseVote] = field(default_factory=list)
     counted: tuple[Counted, ...] = ()
-    approval_states: tuple[ApprovalState, ...] = ()
+    missing: tuple[ApprovalState, ...] = ()
     outdated: bool = False
 
     @property
@@ -207,10 +207,10 @@ class Cases:
         for case, release, under in self._requested.values():
             case.outdated = under != policy.digest
             if not case.outdated:
-                case.approval_states = release_approvals(release, policy, self._state)
+                case.missing = release_approvals(release, policy, self._state)
         for digest in self._state.waiting.proposals:
             case = self._changes[digest]
-            case.approval_states = policy_approvals(digest, policy, self._state)
+            case.missing = policy_approvals(digest, policy, self._state)
 
     @property
     def waiting(self) -> tuple[Case, ...]:
@@ -379,5 +379,5 @@ def case_to_dict(case: Case) -> dict[str, object]:
             }
             for one in case.counted
         ],
-        "needs": [plain(one) for one in approvals_view(case.approval_states)],
+        "needs": [plain(one) for one in approvals_view(case.missing)],
     }

@@ -66,7 +66,7 @@ def _waiting(waiting: Sequence[Case]) -> Iterator[Markup]:
 def _needs(case: Case) -> str:
     if case.outdated:
         return "requested under an earlier policy; it must be requested again"
-    return "; ".join(map(approval_state_text, case.approval_states)) or (
+    return "; ".join(map(approval_state_text, case.missing)) or (
         "no approval is needed"
     )
 

@@ -212,7 +212,7 @@ def test_what_fails_after_the_start_is_spent(
 ) -> None:
     world.fail_at = step
     hooks = {
-        "begun": lambda _: world.note("begun"),
+        "on_start": lambda _: world.note("begun"),
         "complete": lambda _: world.note("complete"),
     }
     with pytest.raises(StoppedError):
