@@ -557,7 +557,7 @@ def test_who_agreed_before_a_correction_was_made_is_asked_as_anybody(
     with opened_ledger(tmp_path / "ledger.db") as source:
         approval_cases = report_on(source, Trust()).story.approval_cases
     (*_, case) = [one for one in approval_cases.in_order if one.state == "pending"]
-    result = [(one.agreed, one.left, one.requesters) for one in case.approval_states]
+    result = [(one.agreed, one.left, one.requesters) for one in case.missing]
     assert result == [(one.agreed, one.left, one.requesters) for one in received]
 
 
