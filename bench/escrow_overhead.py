@@ -175,14 +175,14 @@ class Escrow:
     def ready(self, name: str, sql: str, *, exact: bool) -> Callable[[], object]:
         """Return what runs a contract that is agreed to."""
         queries = [query_text(f"release-{name}", sql)]
-        self._amir.ask_query(Purpose(name, "to know"), queries, exact=exact)
+        self._amir.submit_query(Purpose(name, "to know"), queries, exact=exact)
         self._agree(name)
         return lambda: self._amir.run(name)
 
     def received(self, name: str) -> Callable[[], object]:
         """Return what receives the answers of a contract that ran."""
         out = f"{name}-out"
-        self._amir.ask_output(Purpose(out, "to know", uses=1), name)
+        self._amir.submit_output(Purpose(out, "to know", uses=1), name)
         self._agree(out)
         return lambda: self._amir.receive(out)
 

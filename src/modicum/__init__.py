@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from modicum.ops.command import reservation
     from modicum.ops.escrow.epsilon_choice import contract_risk, own_risk, query_risk
     from modicum.ops.escrow.equipment import EscrowPlace
-    from modicum.ops.escrow.factory import begin_vault, open_escrow
+    from modicum.ops.escrow.factory import create_vault, open_escrow
     from modicum.ops.escrow.synthetic_answers import synthetic_answers
     from modicum.ops.files import requests
     from modicum.ops.files.documents import load_policy, load_release
@@ -78,7 +78,7 @@ _PUBLIC = {
     "reservation": ("modicum.ops.command", "reservation"),
     "open_escrow": ("modicum.ops.escrow.factory", "open_escrow"),
     "EscrowPlace": ("modicum.ops.escrow.equipment", "EscrowPlace"),
-    "begin_vault": ("modicum.ops.escrow.factory", "begin_vault"),
+    "create_vault": ("modicum.ops.escrow.factory", "create_vault"),
     "tasks": ("modicum.escrow.tasks", ""),
     "contract_risk": ("modicum.ops.escrow.epsilon_choice", "contract_risk"),
     "query_risk": ("modicum.ops.escrow.epsilon_choice", "query_risk"),
@@ -151,10 +151,10 @@ __all__ = [
     "Version",
     "Workspace",
     "approx_dp",
-    "begin_vault",
     "connect",
     "contract_risk",
     "count",
+    "create_vault",
     "declared",
     "dry_run",
     "from_dp_event",

@@ -134,9 +134,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     world.queried()
     world.scored()
     amir = world.office("amir")
-    amir.ask_output(Purpose("out", "to know", recipients=("amir", "bea")), "q")
-    amir.ask_signal(Purpose("signal", "to know"), "t")
-    amir.ask_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
+    amir.submit_output(Purpose("out", "to know", recipients=("amir", "bea")), "q")
+    amir.submit_signal(Purpose("signal", "to know"), "t")
+    amir.submit_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
     for name in ("out", "signal", "raw"):
         world.agree(name)
         amir.receive(name)

@@ -73,7 +73,7 @@ class Story:
                 text = query(f"r-{self.number}", "0.05")
                 exact = self.random.random() < 0.7
                 plain = Purpose(heading.id, heading.reason, heading.lasts_seconds)
-                office.ask_query(plain, [text], exact=exact)
+                office.submit_query(plain, [text], exact=exact)
             else:
                 self.follow(office, heading, chosen)
         except ModicumError:
@@ -85,14 +85,14 @@ class Story:
         plain = Purpose(heading.id, heading.reason, heading.lasts_seconds)
         if flow.contract.flow == "query":
             if self.luck(0.35):
-                office.ask_output(heading, name)
+                office.submit_output(heading, name)
             else:
-                office.ask_task(plain, name, PROGRAM)
+                office.submit_task(plain, name, PROGRAM)
         elif self.luck(0.35):
-            office.ask_signal(heading, name)
+            office.submit_signal(heading, name)
         else:
             width = self.random.choice((None, Fraction(1, 20), Fraction(1, 2)))
-            office.ask_raw_signal(heading, name, width=width)
+            office.submit_raw_signal(heading, name, width=width)
 
     def say(self, flows: list[Flow]) -> None:
         if not flows:

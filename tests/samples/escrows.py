@@ -309,7 +309,7 @@ class World:
 
     def queried(self, name: str = "q", *, exact: bool = True, rho: str = "0.5") -> None:
         """Let a query of amir run."""
-        self.office("amir").ask_query(
+        self.office("amir").submit_query(
             Purpose(name, "to know"), [query(f"r-{name}", rho)], exact=exact
         )
         self.agree(name)
@@ -317,6 +317,6 @@ class World:
 
     def scored(self, name: str = "t", program: Program = PROGRAM) -> None:
         """Let a task of amir run on what `queried` left."""
-        self.office("amir").ask_task(Purpose(name, "to know"), "q", program)
+        self.office("amir").submit_task(Purpose(name, "to know"), "q", program)
         self.agree(name)
         self.office("amir").run(name)

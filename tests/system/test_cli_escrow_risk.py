@@ -33,13 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(f"MODICUM_{name}", raising=False)
     Path("policy.yaml").write_text(POLICY)
     Path("query.yaml").write_text(QUERY)
-    mo.begin_vault(Path("vault"), Path("keys"))
+    mo.create_vault(Path("vault"), Path("keys"))
     place = mo.EscrowPlace(Path("vault"), Path("keys"))
     mo.open_escrow("ledger.db", place, policy="policy.yaml").init()
     olga = mo.open_escrow("ledger.db", place, actor="olga").escrow
     olga.register("people", ROWS, mo.Declared(TABLES), OWNED)
     amir = mo.open_escrow("ledger.db", place, actor="amir").escrow
-    amir.ask_query(mo.Purpose("q", "to know"), [QUERY])
+    amir.submit_query(mo.Purpose("q", "to know"), [QUERY])
     return tmp_path
 
 

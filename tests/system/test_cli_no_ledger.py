@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from modicum.api.local.plans.plan import Plan
 from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
-from modicum.ops.escrow.factory import begin_vault
+from modicum.ops.escrow.factory import create_vault
 
 ASKED = """
 release: asked
@@ -169,7 +169,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "text.txt").write_text("These are words.\n" * 20)
     (tmp_path / "p.csv").write_text("pay\n1\n")
     (tmp_path / "tables.yaml").write_text("modicum: tables/v1\n")
-    begin_vault(tmp_path / "vault", tmp_path / "keys.json")
+    create_vault(tmp_path / "vault", tmp_path / "keys.json")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with sqlite3.connect("other.db") as connection:

@@ -63,14 +63,14 @@ def town(tmp_path: Path) -> Town:
 def test_a_signal_comes_back_from_data_that_nobody_can_read(town: Town) -> None:
     sandbox()  # Without one the test is skipped, or fails in CI.
     amir = town.office("amir")
-    amir.ask_query(Purpose("q", "to know"), [query("r-1")], exact=True)
+    amir.submit_query(Purpose("q", "to know"), [query("r-1")], exact=True)
     town.agree("q")
     assert amir.run("q").denied is None
-    amir.ask_task(Purpose("t", "to know"), "q", DRIFT, limits=Limits(3.0, 2**30))
+    amir.submit_task(Purpose("t", "to know"), "q", DRIFT, limits=Limits(3.0, 2**30))
     town.agree("t")
     amir.run("t")
-    amir.ask_signal(Purpose("s", "to know"), "t")
-    amir.ask_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
+    amir.submit_signal(Purpose("s", "to know"), "t")
+    amir.submit_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
     town.agree("s")
     town.agree("raw")
     signal, raw = amir.receive("s"), amir.receive("raw")
@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_is_not_registered(
 
 def test_what_was_shredded_is_gone_for_good(town: Town) -> None:
     amir = town.office("amir")
-    amir.ask_query(Purpose("q", "to know"), [query("r-1")])
+    amir.submit_query(Purpose("q", "to know"), [query("r-1")])
     town.agree("q")
     town.office("olga").shred(Version("people", 1), reason="the law")
     with pytest.raises(ModicumError, match="was shredded"):

@@ -47,7 +47,7 @@ TAU = "0.999976"
 def serving(folder: Path) -> Iterator[str]:
     """Serve an empty escrow: its vault on disk, its sandbox, its engine."""
     (folder / "policy.yaml").write_text(POLICY)
-    mo.begin_vault(folder / "vault", folder / "keys.json")
+    mo.create_vault(folder / "vault", folder / "keys.json")
     place = EscrowPlace(folder / "vault", folder / "keys.json", users())
     equipment = EscrowEquipment(place)
     required(equipment.sandbox("bubblewrap"))

@@ -53,12 +53,13 @@ def agree(name):
         offices[who].approve(name, reason="so it is")
 
 amir = offices["amir"]
-amir.ask_query(Purpose("q", "?"), [query], exact=True)
+amir.submit_query(Purpose("q", "?"), [query], exact=True)
 agree("q")
 assert amir.run("q").denied is None
 code = bytes(wat2wasm(module))
 program = Program("wasm", code, {}, Range(Fraction(0), Fraction(1)))
-amir.ask_task(Purpose("t", "?"), "q", program, tier="wasm", limits=Limits(4.0, 2**26))
+limits = Limits(4.0, 2**26)
+amir.submit_task(Purpose("t", "?"), "q", program, tier="wasm", limits=limits)
 agree("t")
 amir.run("t")
 assert amir.show("t").flow.results.keys() == {"exact", "private"}

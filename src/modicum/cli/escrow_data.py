@@ -74,10 +74,10 @@ def init(
 
     Anyone who can read both can read everything. For separation, use a key service.
     """
-    from modicum.ops.escrow.factory import begin_vault
+    from modicum.ops.escrow.factory import create_vault
 
     with reporting(as_json=as_json):
-        key = begin_vault(vault, vault_keys)
+        key = create_vault(vault, vault_keys)
         if as_json:
             print_json({"vault": str(vault), "keys": str(vault_keys), "key": key})
             return

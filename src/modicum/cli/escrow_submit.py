@@ -287,7 +287,7 @@ def submit_query(
         workspace = open_escrow(ledger, actor)
         texts = [read_text(one) for one in queries]
         heading = _heading(name, reason, days, uses, analyst=analyst)
-        flow = workspace.escrow.ask_query(heading, texts, exact=exact)
+        flow = workspace.escrow.submit_query(heading, texts, exact=exact)
         _print(workspace, flow, as_json=as_json)
 
 
@@ -341,7 +341,7 @@ def submit_task(
         program = chosen_program(task, code, scores, columns, compares=compares)
         heading = _heading(name, reason, days, uses)
         limits = Limits(float(seconds), memory * 2**20)
-        flow = workspace.escrow.ask_task(
+        flow = workspace.escrow.submit_task(
             heading,
             query,
             program,
@@ -368,7 +368,7 @@ def submit_output(
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor)
         heading = _heading(name, reason, days, uses, to)
-        flow = workspace.escrow.ask_output(heading, query)
+        flow = workspace.escrow.submit_output(heading, query)
         _print(workspace, flow, as_json=as_json)
 
 
@@ -388,7 +388,7 @@ def submit_signal(
     with reporting(as_json=as_json):
         workspace = open_escrow(ledger, actor)
         heading = _heading(name, reason, days, uses, to)
-        flow = workspace.escrow.ask_signal(heading, task)
+        flow = workspace.escrow.submit_signal(heading, task)
         _print(workspace, flow, as_json=as_json)
 
 
@@ -429,7 +429,7 @@ def submit_raw_signal(
         note(RAW)
         workspace = open_escrow(ledger, actor)
         heading = _heading(name, reason, days, uses, to)
-        flow = workspace.escrow.ask_raw_signal(heading, task, width=wide)
+        flow = workspace.escrow.submit_raw_signal(heading, task, width=wide)
         _print(workspace, flow, as_json=as_json)
 
 

@@ -47,7 +47,7 @@ class RemoteEscrowProposals:
 
     # --- requests ---
 
-    def ask_query(
+    def submit_query(
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Request to run queries on registered data and withhold their answers."""
@@ -60,7 +60,7 @@ class RemoteEscrowProposals:
             )
         )
 
-    def ask_task(
+    def submit_task(
         self,
         heading: Purpose,
         query: str,
@@ -91,17 +91,17 @@ class RemoteEscrowProposals:
             )
         )
 
-    def ask_output(self, heading: Purpose, query: str) -> Flow:
+    def submit_output(self, heading: Purpose, query: str) -> Flow:
         """Request the disclosure of private answers."""
         own = {**_fields(heading), "to": tuple(heading.recipients)}
         return self._propose(OutputProposal(query=query, **own))
 
-    def ask_signal(self, heading: Purpose, task: str) -> Flow:
+    def submit_signal(self, heading: Purpose, task: str) -> Flow:
         """Request the disclosure of the score on private answers."""
         own = {**_fields(heading), "to": tuple(heading.recipients)}
         return self._propose(SignalProposal(task=task, **own))
 
-    def ask_raw_signal(
+    def submit_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Request the disclosure of the score on exact answers, without any epsilon."""

@@ -63,7 +63,7 @@ def kinds(world: World) -> list[str]:
 
 def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     amir = world.office("amir")
-    request = amir.ask_query(Purpose("q", "to know"), [query("r-1")], exact=True)
+    request = amir.submit_query(Purpose("q", "to know"), [query("r-1")], exact=True)
     assert request.contract.flow == "query"
     assert request.contract.data == {"people": Version("people", 1)}
     with pytest.raises(ConflictError, match="2 more must approve"):
@@ -72,7 +72,7 @@ def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     assert amir.run("q").denied is None
     assert set(amir.show("q").flow.results) == {"exact", "private"}
 
-    amir.ask_output(Purpose("o", "to know"), "q")
+    amir.submit_output(Purpose("o", "to know"), "q")
     with pytest.raises(ConflictError, match="2 more must approve"):
         amir.receive("o")
     world.agree("o")
@@ -82,11 +82,11 @@ def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     assert [row["keys"] for row in rows] == [["north"], ["south"]]
     assert abs(Fraction(rows[0]["answers"][0]["value"]) - 150) < 30
 
-    amir.ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    amir.submit_task(Purpose("t", "to know"), "q", PROGRAM)
     world.agree("t")
     amir.run("t")
-    amir.ask_signal(Purpose("s", "to know"), "t")
-    amir.ask_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
+    amir.submit_signal(Purpose("s", "to know"), "t")
+    amir.submit_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 20))
     world.agree("s")
     with pytest.raises(ConflictError, match="2 more must approve"):
         amir.receive("raw")
@@ -113,14 +113,14 @@ def test_the_ledger_tells_of_each_step_before_it_is_taken(world: World) -> None:
         "flow-begun",
         "flow-withheld",
     ]
-    amir.ask_output(Purpose("o", "to know"), "q")
+    amir.submit_output(Purpose("o", "to know"), "q")
     world.agree("o")
     amir.receive("o")
     assert kinds(world)[-2:] == ["flow-released", "release-posted"]
     amir.receive("o")
     assert kinds(world)[-2:] == ["release-posted", "flow-released"]
     world.scored()
-    amir.ask_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 4))
+    amir.submit_raw_signal(Purpose("raw", "to know"), "t", width=Fraction(1, 4))
     world.agree("raw")
     amir.receive("raw")
     assert kinds(world)[-2:] == ["disclosure-recorded", "flow-released"]
@@ -154,7 +154,7 @@ def score(tables, arguments, reference):
     ((_, reference),) = world.equipment.box.given
     assert reference is not None
     with pytest.raises(ConflictError, match="no private result"):
-        world.office("amir").ask_signal(Purpose("s", "to know"), "t")
+        world.office("amir").submit_signal(Purpose("s", "to know"), "t")
 
 
 SHARES_A_KERNEL = replace(PROGRAM, language="python")
@@ -172,7 +172,7 @@ def test_own_code_that_shares_a_kernel_is_given_private_answers_alone(
     ((tables, _),) = world.equipment.box.given
     assert tables["r-q"].rows != (("north", 150), ("south", 150))
     with pytest.raises(ConflictError, match="no exact result") as caught:
-        world.office("amir").ask_raw_signal(Purpose("r", "to know"), "t", width=None)
+        world.office("amir").submit_raw_signal(Purpose("r", "to know"), "t", width=None)
     assert "on exact answers" in caught.value.problems[0].help
 
 
@@ -184,7 +184,7 @@ def test_own_code_that_shares_a_kernel_and_needs_exact_answers_is_refused(
 ) -> None:
     world.queried()
     program = replace(SHARES_A_KERNEL, compares=compares)
-    ask = world.office("amir").ask_task
+    ask = world.office("amir").submit_task
     with pytest.raises(InputError, match="may not see exact answers") as caught:
         ask(Purpose("t", "to know"), "q", program, tier=tier, blocks=blocks)
     assert "catalogue" in caught.value.problems[0].help
@@ -207,7 +207,7 @@ def test_a_contract_of_an_earlier_version_gives_it_no_exact_answers(
     with monkeypatch.context() as earlier:
         earlier.setattr(proposal, "may_see_exact", lambda *_: True)
         earlier.setattr(proposal, "refuse_exact", lambda *_: None)
-        amir.ask_task(Purpose("t", "to know"), "q", program, blocks=blocks)
+        amir.submit_task(Purpose("t", "to know"), "q", program, blocks=blocks)
     world.agree("t")
     with pytest.raises(InputError, match="may not see exact answers"):
         amir.run("t")
@@ -219,7 +219,7 @@ def test_a_contract_of_an_earlier_version_gives_it_no_exact_answers(
 @pytest.mark.spec("ESC-13")
 def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know"), "q", PROGRAM)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     program = program_text(replace(SHARES_A_KERNEL, catalogue="accuracy@1"))
@@ -237,7 +237,7 @@ def test_own_code_that_calls_itself_vetted_gets_no_exact_answers(world: World) -
 
 def test_only_recipients_receive(world: World) -> None:
     world.queried()
-    world.office("amir").ask_output(Purpose("o", "to know"), "q")
+    world.office("amir").submit_output(Purpose("o", "to know"), "q")
     world.agree("o")
     for other in ("bea", "olga", "AMIR"):
         with pytest.raises(ConflictError, match="not among its recipients"):
@@ -251,7 +251,7 @@ def test_only_recipients_receive(world: World) -> None:
 
 def test_what_is_refused_reads_nothing(world: World) -> None:
     vault = world.equipment.vault
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     with pytest.raises(ConflictError):
         world.office("amir").run("q")
     assert vault.opened == []
@@ -266,7 +266,7 @@ def test_what_is_refused_reads_nothing(world: World) -> None:
 def test_a_denied_query_uses_nothing_up(world: World) -> None:
     """No row of it is opened: how long that takes depends on how many there are."""
     request = [query("r-1", "0.1"), query("r-2", "5")]
-    world.office("amir").ask_query(Purpose("q", "to know"), request)
+    world.office("amir").submit_query(Purpose("q", "to know"), request)
     world.agree("q")
     denied = world.office("amir").run("q").denied
     assert world.equipment.vault.opened == []
@@ -282,8 +282,8 @@ def test_a_denied_query_uses_nothing_up(world: World) -> None:
 @pytest.mark.spec("ESC-15")
 def test_what_cannot_run_whatever_the_rows_are_opens_none(world: World) -> None:
     """Its noise is too wide to be drawn, or its charge was started by other means."""
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1", "1e-40")])
-    world.office("amir").ask_query(Purpose("p", "to know"), [query("r-2")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1", "1e-40")])
+    world.office("amir").submit_query(Purpose("p", "to know"), [query("r-2")])
     world.agree("q")
     world.agree("p")
     with pytest.raises(InputError, match="noise of scale"):
@@ -315,7 +315,7 @@ def test_what_cannot_run_whatever_the_rows_are_opens_none(world: World) -> None:
 def test_a_policy_that_means_something_else_stops_a_query(
     world: World, unit: str, mistake: type[ModicumError]
 ) -> None:
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     world.agree("q")
     text = POLICY.replace("{id: person}", unit)
     successor = compile_text(text.encode(), "policy.yaml")
@@ -330,14 +330,14 @@ def test_a_score_is_told_in_the_digits_of_its_range(world: World) -> None:
     code = b"def score(tables, arguments, reference):\n    return 0.1\n"
     world.queried()
     world.scored(program=replace(PROGRAM, code=code))
-    world.office("amir").ask_signal(Purpose("s", "to know"), "t")
+    world.office("amir").submit_signal(Purpose("s", "to know"), "t")
     world.agree("s")
     assert world.office("amir").receive("s").view.score == "0.1"
 
 
 def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know"), "q", PROGRAM)
     world.agree("t")
     world.equipment.box.there = False
     with pytest.raises(UnavailableError, match="no bubblewrap"):
@@ -348,7 +348,7 @@ def test_a_task_without_its_sandbox_never_begins(world: World) -> None:
 def test_a_task_has_its_sandbox_from_before_it_begins_to_its_end(world: World) -> None:
     """Otherwise others could keep it from what was paid for."""
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know"), "q", PROGRAM)
     world.agree("t")
     box, runs = world.equipment.box, list[int]()
     box.before_turn = lambda: runs.append(world.office("amir").show("t").flow.runs)
@@ -368,12 +368,12 @@ def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> Non
     """As a job that was given up while it waited for the sandbox."""
     if name == "q":
         request = [query("r-q")]
-        world.office("amir").ask_query(Purpose("q", "to know"), request, exact=True)
+        world.office("amir").submit_query(Purpose("q", "to know"), request, exact=True)
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
         heading = Purpose(name, "to know")
-        world.office("amir").ask_task(heading, "q", PROGRAM, blocks=blocks)
+        world.office("amir").submit_task(heading, "q", PROGRAM, blocks=blocks)
     world.agree(name)
     before = kinds(world)
     waited = list[str]()
@@ -396,12 +396,12 @@ def test_what_is_given_up_while_rows_are_opened_spends_nothing(
     world: World, name: str
 ) -> None:
     if name == "q":
-        world.office("amir").ask_query(Purpose("q", "to know"), [query("r-q")])
+        world.office("amir").submit_query(Purpose("q", "to know"), [query("r-q")])
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10))
         heading = Purpose(name, "to know")
-        world.office("amir").ask_task(heading, "q", PROGRAM, blocks=blocks)
+        world.office("amir").submit_task(heading, "q", PROGRAM, blocks=blocks)
     world.agree(name)
     opened = world.equipment.vault.opened
     del opened[:]
@@ -420,7 +420,7 @@ def test_what_is_given_up_while_rows_are_opened_spends_nothing(
 def test_a_task_has_its_sandbox_for_no_longer_than_it_may(world: World) -> None:
     """All of its programs together: on two kinds of answers, or on each block."""
     world.queried()
-    ask, kept = world.office("amir").ask_task, set(world.equipment.vault.things)
+    ask, kept = world.office("amir").submit_task, set(world.equipment.vault.things)
     twenty = ByBlocks(20, Fraction(1, 10))
     for limits, blocks in ((Limits(43_201.0), None), (Limits(4321.0), twenty)):
         with pytest.raises(InputError, match="a task has 86400 seconds here"):
@@ -445,7 +445,7 @@ def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
     world.queried()
     secret = b"def score(*_):\n    raise ValueError('olga earns 17')\n"
     program = replace(PROGRAM, code=secret)
-    world.office("amir").ask_task(
+    world.office("amir").submit_task(
         Purpose("t", "to know"), "q", program, limits=Limits(5.0)
     )
     world.agree("t")
@@ -461,7 +461,7 @@ def test_a_run_that_fails_says_nothing_of_why(world: World) -> None:
 
 
 def test_a_query_that_fails_is_spent(world: World) -> None:
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     world.agree("q")
     world.equipment.vault.broken = True
     with pytest.raises(UnavailableError, match="ended without a result"):
@@ -474,20 +474,20 @@ def test_a_query_that_fails_is_spent(world: World) -> None:
 
 def test_contracts_end(world: World) -> None:
     heading = Purpose("q", "to know", lasts_seconds=60)
-    world.office("amir").ask_query(heading, [query("r-1")])
+    world.office("amir").submit_query(heading, [query("r-1")])
     world.agree("q")
     world.clock.time = FixedClock(world.clock.time).after(world.clock.time, 60)
     with pytest.raises(ConflictError, match="it ended at"):
         world.office("amir").run("q")
     with pytest.raises(InputError, match="0 seconds"):
-        world.office("amir").ask_query(replace(heading, lasts_seconds=0), [])
+        world.office("amir").submit_query(replace(heading, lasts_seconds=0), [])
 
 
 # --- agreeing ---------------------------------------------------------------------
 
 
 def test_agreement_is_of_what_was_looked_at(world: World) -> None:
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     olga, shown = world.office("olga"), world.office("olga").show("q")
     digest = shown.flow.contract.digest
     with pytest.raises(StaleError, match="differs from what was reviewed"):
@@ -513,7 +513,7 @@ def test_owners_with_keys_sign(tmp_path: Path) -> None:
     own = key(1)
     owned = Ownership({"olga": (own.public.hex(),)}, 1)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     for given in (None, key(2)):
         with pytest.raises(ApprovalError, match="cannot approve"):
             world.office("olga").approve("q", reason="ok", key=given)
@@ -544,7 +544,7 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     assert [*world.office("amir").data()["people"].versions] == [1, 3]
     # pavel replaces nothing alone.
     amir = world.office("amir")
-    request = amir.ask_query(Purpose("q", "to know"), [query("r-1")])
+    request = amir.submit_query(Purpose("q", "to know"), [query("r-1")])
     assert request.contract.data["people"].number == 1
     with pytest.raises(ConflictError, match=r"no version of .* awaits"):
         world.office("olga").approve_data(Version("people", 1), reason="so it is")
@@ -557,7 +557,7 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     vote = world.office("olga").approve_data(found, reason="so it is")
     assert (vote.consent.missing, vote.repeated) == (0, False)
     assert world.office("olga").approve_data(found, reason="so it is").repeated
-    request = amir.ask_query(Purpose("q-2", "to know"), [query("r-2")])
+    request = amir.submit_query(Purpose("q-2", "to know"), [query("r-2")])
     assert request.contract.data["people"].number == 3
     assert world.workspace("auditor").verify().approvals == 2
 
@@ -575,7 +575,7 @@ def test_data_is_looked_at_before_it_is_registered(world: World) -> None:
 @pytest.mark.spec("ESC-15")
 def test_data_that_does_not_fit_any_more_spends_nothing(world: World) -> None:
     """It was changed by who can write to the vault, or registered by an older one."""
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "to know"), [query("r-1")])
     world.agree("q")
     rows = world.equipment.rows
 
@@ -604,7 +604,7 @@ def test_shredding_takes_along_what_was_computed(world: World) -> None:
     world.queried()
     world.scored()
     amir = world.office("amir")
-    amir.ask_signal(Purpose("s", "to know"), "t")
+    amir.submit_signal(Purpose("s", "to know"), "t")
     world.agree("s")
     before = set(world.equipment.vault.things)
     version = Version("people", 1)
@@ -636,7 +636,7 @@ def test_an_escrow_without_a_vault_says_so(tmp_path: Path) -> None:
 
 def test_code_that_was_exchanged_does_not_run(world: World) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know"), "q", PROGRAM)
     world.agree("t")
     vault: DictVault = world.equipment.vault
     (place,) = [one for one in vault.things if one.startswith("code/")]
@@ -653,11 +653,11 @@ def test_limits_are_those_of_the_data_set(tmp_path: Path) -> None:
     world.queried()
     world.scored()
     with pytest.raises(ConflictError, match="may receive 0 bits"):
-        world.office("amir").ask_raw_signal(
+        world.office("amir").submit_raw_signal(
             Purpose("raw", "to know"), "t", width=Fraction(1, 20)
         )
-    world.office("amir").ask_signal(Purpose("s", "to know"), "t")
+    world.office("amir").submit_signal(Purpose("s", "to know"), "t")
     with pytest.raises(ConflictError, match="1 open contracts"):
-        world.office("amir").ask_signal(Purpose("s-2", "to know"), "t")
+        world.office("amir").submit_signal(Purpose("s-2", "to know"), "t")
     world.office("amir").withdraw("s", reason="no need")
-    world.office("amir").ask_signal(Purpose("s-2", "to know"), "t")
+    world.office("amir").submit_signal(Purpose("s-2", "to know"), "t")

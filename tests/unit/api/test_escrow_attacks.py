@@ -76,7 +76,7 @@ def test_a_forged_snapshot_is_no_agreement(tmp_path: Path) -> None:
     olga = open_escrow(ledger, place, actor="olga").escrow
     olga.register("people", ROWS, Declared(TABLES), owned)
     amir = open_escrow(ledger, place, actor="amir")
-    asked = amir.escrow.ask_query(Purpose("q", "?"), [query("r-1")])
+    asked = amir.escrow.submit_query(Purpose("q", "?"), [query("r-1")])
     state = amir.state()
     votes = (Agreement("olga", True, ("owner",), state.seq, own),)
     state.approvals["contract", asked.contract.digest] = votes
@@ -91,7 +91,7 @@ def test_an_analyst_cannot_make_the_ledger_unreadable(
 ) -> None:
     world.queried()
     with suppress(ModicumError):
-        world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM, limits=limits)
+        world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM, limits=limits)
     world.workspace("auditor").verify()
 
 
@@ -116,7 +116,7 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     world.queried()
     world.scored()
     amir = world.office("amir")
-    asked = amir.ask_raw_signal(Purpose("raw", "?"), "t", width=Fraction(1, 20))
+    asked = amir.submit_raw_signal(Purpose("raw", "?"), "t", width=Fraction(1, 20))
     with suppress(ModicumError):
         world.workspace("amir").governance.disclose(
             {
@@ -144,7 +144,7 @@ def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
         activated(world, OTHER)
         return found
 
-    world.office("amir").ask_query(Purpose("q", "?"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "?"), [query("r-1")])
     world.agree("q")
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(ModicumError):
@@ -179,7 +179,7 @@ def test_what_is_reserved_for_a_run_that_does_not_begin_is_taken_back(
         return found
 
     two = [query("r-1", "0.1"), query("r-2", "0.1")]
-    world.office("amir").ask_query(Purpose("q", "?"), two)
+    world.office("amir").submit_query(Purpose("q", "?"), two)
     world.agree("q")
     monkeypatch.setattr(run, "reserve", reserved)
     with pytest.raises(mistake):
@@ -194,7 +194,7 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     world, own = World(tmp_path), key(1)
     owned = Ownership({"olga": (own.public.hex(),)}, 1)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    world.office("amir").ask_query(Purpose("q", "?"), [query("r-1")])
+    world.office("amir").submit_query(Purpose("q", "?"), [query("r-1")])
     world.office("olga").approve("q", reason="so it is", key=own)
     text = bodies(world)[-1]
     assert isinstance(text, ApprovalGiven)
@@ -207,7 +207,7 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
 
 def test_a_ledger_that_is_put_back_gets_no_second_answer(world: World) -> None:
     """Fresh noise for one charge: the vault remembers what the ledger forgot."""
-    world.office("amir").ask_query(Purpose("q", "?"), [query("r-q")], exact=True)
+    world.office("amir").submit_query(Purpose("q", "?"), [query("r-q")], exact=True)
     world.agree("q")
     ledger = world.folder / "ledger.db"
     before = ledger.read_bytes()
@@ -223,7 +223,7 @@ def test_a_ledger_that_is_put_back_gets_no_second_answer(world: World) -> None:
 def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.office("amir").ask_query(Purpose("q", "?"), [query("r-q")])
+    world.office("amir").submit_query(Purpose("q", "?"), [query("r-q")])
     world.agree("q")
     answer = answered
 
@@ -246,7 +246,7 @@ def test_data_that_is_shredded_while_it_is_queried_leaves_nothing(
 def test_a_clock_that_is_set_back_prolongs_nothing(world: World) -> None:
     world.queried()
     asked = Purpose("o", "?", lasts_seconds=60)
-    world.office("amir").ask_output(asked, "q")
+    world.office("amir").submit_output(asked, "q")
     world.agree("o")
     now = world.clock.time
     world.clock.time = world.clock.after(now, 61)
@@ -275,7 +275,7 @@ def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.register()
     world.queried()
-    world.office("amir").ask_output(Purpose("o", "?"), "q")
+    world.office("amir").submit_output(Purpose("o", "?"), "q")
     state = world.workspace("amir").state()
     digest = state.escrow.names["o"]
     votes = tuple(
@@ -398,7 +398,7 @@ def test_what_cannot_run_is_not_asked_for(world: World) -> None:
         (Limits(5.0), "bubblewrap", "holds no programs"),
     ):
         with pytest.raises(InputError, match=why):
-            amir.ask_task(Purpose("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
+            amir.submit_task(Purpose("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
     assert not world.equipment.box.given
 
 
@@ -407,7 +407,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     world: World, odd: dict[str, Any]
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
@@ -423,7 +423,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
 def test_a_query_that_cannot_be_reserved_takes_nothing_with_it(world: World) -> None:
     """The first of two is taken back, whatever becomes of the second."""
     asked = [query("r-1", "0.1"), query("r-2", "0.1")]
-    world.office("amir").ask_query(Purpose("q", "?"), asked)
+    world.office("amir").submit_query(Purpose("q", "?"), asked)
     world.agree("q")
     other = {
         "release": "r-2",
@@ -463,7 +463,7 @@ def test_a_run_of_which_one_result_is_lost_ends_without_any(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     vault = world.equipment.vault
     seal = vault.seal
@@ -483,7 +483,7 @@ def test_a_ledger_that_refuses_the_end_of_a_run_is_not_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     turn, box = Workspace.turn, world.equipment.box
 
@@ -502,7 +502,7 @@ def test_a_run_beside_another_ends_when_the_other_did(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM)
     world.agree("t")
     score = world.equipment.box.score
 
@@ -562,11 +562,11 @@ def asked(world: World, name: str) -> None:
     """Have a query, a task or a score by blocks asked for and agreed to."""
     office = world.office("amir")
     if name == "q":
-        office.ask_query(Purpose("q", "?"), [query("r-q")], exact=True)
+        office.submit_query(Purpose("q", "?"), [query("r-q")], exact=True)
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
-        office.ask_task(Purpose(name, "?"), "q", PROGRAM, blocks=blocks)
+        office.submit_task(Purpose(name, "?"), "q", PROGRAM, blocks=blocks)
     world.agree(name)
 
 
@@ -656,7 +656,7 @@ def test_a_ledger_that_is_away_while_queries_are_reserved_ends_no_contract(
 ) -> None:
     """What was reserved for it stands, and the next run goes on with it."""
     office = world.office("amir")
-    office.ask_query(Purpose("q", "?"), [query("r-1", "0.1"), query("r-2", "0.1")])
+    office.submit_query(Purpose("q", "?"), [query("r-1", "0.1"), query("r-2", "0.1")])
     world.agree("q")
     submit, left = Workspace.submit, [times]
 

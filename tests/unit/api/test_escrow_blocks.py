@@ -70,12 +70,12 @@ def world(tmp_path: Path) -> World:
 
 
 def asked(world: World, blocks: ByBlocks = TWENTY, program: Program = PROGRAM) -> None:
-    world.office("amir").ask_task(HEADING, "q", program, blocks=blocks)
+    world.office("amir").submit_task(HEADING, "q", program, blocks=blocks)
     world.agree("t")
 
 
 def received(world: World) -> Fraction:
-    world.office("amir").ask_signal(Purpose("s", "to know"), "t")
+    world.office("amir").submit_signal(Purpose("s", "to know"), "t")
     world.agree("s")
     found = world.office("amir").receive("s")
     assert found.private
@@ -145,7 +145,7 @@ def test_a_score_by_blocks_goes_the_way_of_all_scores(world: World) -> None:
     assert kinds(world)[-3:] == ["flow-released", "release-posted", "release-posted"]
     assert world.workspace("amir").standing("t").status.value == "published"
     with pytest.raises(ConflictError, match="no exact result"):
-        world.office("amir").ask_raw_signal(Purpose("r", "to know"), "t", width=None)
+        world.office("amir").submit_raw_signal(Purpose("r", "to know"), "t", width=None)
 
 
 @pytest.mark.spec("ESC-10")
@@ -266,7 +266,7 @@ def named(tmp_path: Path) -> World:
 
 
 def run_query(world: World, texts: list[str]) -> None:
-    world.office("amir").ask_query(Purpose("q", "to know"), texts)
+    world.office("amir").submit_query(Purpose("q", "to know"), texts)
     world.agree("q")
     assert world.office("amir").run("q").denied is None
 
@@ -410,7 +410,7 @@ def test_a_unit_of_which_nothing_is_proven_refuses_it(tmp_path: Path) -> None:
     activate(world, text)
     for unit in ("user", "ward"):
         with pytest.raises(InputError, match="ward"):
-            world.office("amir").ask_task(
+            world.office("amir").submit_task(
                 HEADING, "q", PROGRAM, blocks=ByBlocks(20, Fraction(1), unit)
             )
 
@@ -435,7 +435,7 @@ def other_world(folder: Path, text: str, asks: str = "") -> World:
 
 @pytest.mark.spec("ESC-11")
 def test_owners_see_what_it_costs_before_they_agree(world: World) -> None:
-    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     (one,) = examined(world.workspace("olga"), "t").queries
     assert one.charge.release == "t"
     assert "number: 20" in one.charge.text
@@ -448,7 +448,7 @@ def test_owners_see_what_it_costs_before_they_agree(world: World) -> None:
     assert one.decision.allowed
     too_much = ByBlocks(20, Fraction(9))
     other = Purpose("t2", "to know")
-    world.office("amir").ask_task(other, "q", PROGRAM, blocks=too_much)
+    world.office("amir").submit_task(other, "q", PROGRAM, blocks=too_much)
     (one,) = examined(world.workspace("olga"), "t2").queries
     assert one.decision is not None
     assert not one.decision.allowed
@@ -462,7 +462,7 @@ def refused(world: World, blocks: ByBlocks = TWENTY, **other: Any) -> str:
     before = len(log(world))
     given: dict[str, Any] = {"program": PROGRAM, **other}
     with pytest.raises(ModicumError) as caught:
-        world.office("amir").ask_task(HEADING, "q", blocks=blocks, **given)
+        world.office("amir").submit_task(HEADING, "q", blocks=blocks, **given)
     assert len(log(world)) == before
     return "".join(one.render() for one in caught.value.problems)
 
@@ -476,12 +476,12 @@ def test_programs_and_units_that_do_not_fit_are_refused(world: World) -> None:
     assert "used once" in refused_uses(world)
     world.scored("other")
     with pytest.raises(ConflictError, match="asks no queries"):
-        world.office("amir").ask_task(HEADING, "other", PROGRAM, blocks=TWENTY)
+        world.office("amir").submit_task(HEADING, "other", PROGRAM, blocks=TWENTY)
 
 
 def refused_uses(world: World) -> str:
     with pytest.raises(ConflictError) as caught:
-        world.office("amir").ask_task(
+        world.office("amir").submit_task(
             replace(HEADING, uses=2), "q", PROGRAM, blocks=TWENTY
         )
     return str(caught.value)
@@ -576,11 +576,11 @@ def test_tables_that_do_not_tell_the_id_of_a_row_are_refused(tmp_path: Path) -> 
         ("q", plain, "`stays` has no column `person`"),
         ("q2", joined, "joined on `ward`"),
     ):
-        world.office("amir").ask_query(Purpose(name, "to know"), [text])
+        world.office("amir").submit_query(Purpose(name, "to know"), [text])
         world.agree(name)
         assert world.office("amir").run(name).denied is None
         with pytest.raises(InputError, match=why) as caught:
-            world.office("amir").ask_task(
+            world.office("amir").submit_task(
                 HEADING, name, PROGRAM, blocks=ByBlocks(20, Fraction("0.1"), "user")
             )
         assert caught.value.code is Code.NOT_BOUNDED
@@ -602,7 +602,7 @@ def test_it_runs_once(world: World) -> None:
 
 
 def test_it_does_not_run_without_its_owners(world: World) -> None:
-    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     world.agree("t", "olga")
     opened = list(world.equipment.vault.opened)
     with pytest.raises(ConflictError, match="1 more must agree"):
@@ -638,7 +638,9 @@ def test_what_is_refused_before_it_begins_costs_nothing(
     # Not even rows are opened: how long that takes depends on how many there are.
     assert [one for one in opened if one.startswith("data/")] == []
     assert world.office("amir").show("t").flow.runs == 0
-    world.office("amir").ask_task(Purpose("t2", "to know"), "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(
+        Purpose("t2", "to know"), "q", PROGRAM, blocks=TWENTY
+    )
     world.agree("t2")
     world.equipment.box.there = False
     with pytest.raises(UnavailableError, match="no bubblewrap"):
@@ -714,7 +716,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
 def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
     world: World, odd: dict[str, Any]
 ) -> None:
-    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     forged = structs.replace(honest, id="f", terms=structs.replace(honest.terms, **odd))
@@ -743,7 +745,7 @@ def test_a_text_that_says_something_else_than_is_charged_does_not_run(
     world: World, old: str, new: str
 ) -> None:
     """Whoever writes contracts of their own cannot show owners a lower price."""
-    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     terms = honest.terms
     assert isinstance(terms, TaskTerms)
@@ -764,7 +766,7 @@ def test_a_text_that_says_something_else_than_is_charged_does_not_run(
 
 @pytest.mark.spec("ESC-11")
 def test_more_blocks_than_are_priced_do_not_run(world: World) -> None:
-    world.office("amir").ask_task(HEADING, "q", PROGRAM, blocks=TWENTY)
+    world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     honest = world.office("amir").show("t").flow.contract
     assert isinstance(honest.terms, TaskTerms)
     forged = structs.replace(

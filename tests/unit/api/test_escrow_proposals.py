@@ -51,7 +51,7 @@ def stale(world: World) -> World:
 
 
 def test_one_stale_data_set_keeps_nobody_from_the_others(stale: World) -> None:
-    flow = stale.office("amir").ask_query(HEADING, [query("r-1")])
+    flow = stale.office("amir").submit_query(HEADING, [query("r-1")])
     assert list(flow.contract.data) == ["people"]
     ws = stale.workspace("amir")
     assert query_risk(ws, query("r-2"), delta=Fraction(1, 10**6)).data.id == "people"
@@ -61,7 +61,7 @@ def test_one_stale_data_set_keeps_nobody_from_the_others(stale: World) -> None:
 def test_who_asks_for_what_is_stale_is_told_why(stale: World) -> None:
     request = query("r-1").replace("FROM people", "FROM pay")
     for ask in (
-        lambda: stale.office("amir").ask_query(HEADING, [request]),
+        lambda: stale.office("amir").submit_query(HEADING, [request]),
         lambda: query_risk(stale.workspace("amir"), request),
         lambda: queries_written(stale.workspace("amir"), [request]),
     ):
@@ -76,28 +76,28 @@ def test_what_was_read_under_another_policy_is_not_remembered(world: World) -> N
     request = query("r-1").replace("FROM people", "FROM pay")
     activate(world, WITH_PAY)
     world.office("olga").register("pay", PAY_ROWS, Declared(PAY_TABLES), OWNED)
-    world.office("amir").ask_query(HEADING, [request])
+    world.office("amir").submit_query(HEADING, [request])
     world.agree("q")
     activate(world, WITHOUT_PAY)
     with pytest.raises(InputError, match="pay"):
-        world.office("amir").ask_query(Purpose("q-2", "?"), [request])
+        world.office("amir").submit_query(Purpose("q-2", "?"), [request])
     with pytest.raises(InputError, match="pay"):
         world.office("amir").run("q")
     activate(world, WITH_PAY.replace("name: census", "name: later"))
-    world.office("amir").ask_query(Purpose("q-3", "?"), [request])
+    world.office("amir").submit_query(Purpose("q-3", "?"), [request])
 
 
 def test_a_mistake_is_not_laid_to_what_is_stale(stale: World) -> None:
     request = query("r-1").replace("SELECT town", "SELECT payer")
     with pytest.raises(InputError, match="payer") as caught:
-        stale.office("amir").ask_query(HEADING, [request])
+        stale.office("amir").submit_query(HEADING, [request])
     assert len(caught.value.problems) == 1
 
 
 def test_where_all_is_stale_it_is_said(stale: World) -> None:
     activate(stale, POLICY.replace("town: low", "city: low"))
     with pytest.raises(InputError, match="town"):
-        stale.office("amir").ask_query(HEADING, [query("r-1")])
+        stale.office("amir").submit_query(HEADING, [query("r-1")])
 
 
 def test_no_name_is_taken_twice_in_other_capitals(
@@ -112,7 +112,7 @@ def test_no_name_is_taken_twice_in_other_capitals(
     monkeypatch.setattr(datasets, "_refuse_look_alike", lambda *_: None)
     world.office("bea").register("PEOPLE", ROWS, shouted, owned)
     request = query("r-1").replace("FROM people", "FROM PEOPLE")
-    flow = world.office("amir").ask_query(HEADING, [request])
+    flow = world.office("amir").submit_query(HEADING, [request])
     assert list(flow.contract.data) == ["people"]
 
 
@@ -140,13 +140,13 @@ def test_code_of_a_task_that_cannot_be_asked_for_is_not_kept(
     """Whoever asks in vain fills no vault."""
     world.register()
     world.queried()
-    world.office("amir").ask_query(Purpose("unrun", "?"), [query("r-u")], exact=True)
+    world.office("amir").submit_query(Purpose("unrun", "?"), [query("r-u")], exact=True)
     kept = set(world.equipment.vault.things)
     own = replace(PROGRAM, code=PROGRAM.code + b"# mine\n")
     with pytest.raises(ModicumError):
-        world.office("amir").ask_task(heading, parent, own, **settings)  # type: ignore[arg-type]
+        world.office("amir").submit_task(heading, parent, own, **settings)  # type: ignore[arg-type]
     assert set(world.equipment.vault.things) == kept
-    world.office("amir").ask_task(Purpose("t", "?"), "q", own)
+    world.office("amir").submit_task(Purpose("t", "?"), "q", own)
     (new,) = set(world.equipment.vault.things) - kept
     assert new.startswith("code/")
 
@@ -156,7 +156,7 @@ def test_code_that_cannot_be_kept_is_asked_for_by_nobody(world: World) -> None:
     world.queried()
     world.equipment.vault.broken = True
     with pytest.raises(ModicumError, match="disk is full"):
-        world.office("amir").ask_task(Purpose("t", "?"), "q", PROGRAM)
+        world.office("amir").submit_task(Purpose("t", "?"), "q", PROGRAM)
     with pytest.raises(InputError, match="unknown contract"):
         world.office("amir").show("t")
 
@@ -166,7 +166,7 @@ def test_code_that_cannot_be_kept_is_asked_for_by_nobody(world: World) -> None:
 
 def ask_raw(world: World, analyst: str, name: str, *recipients: str) -> None:
     """Ask for a score on exact answers, in 20 bins: that tells 5 bits."""
-    world.office(analyst).ask_raw_signal(
+    world.office(analyst).submit_raw_signal(
         Purpose(name, "?", recipients=recipients), f"t-{analyst}", width=Fraction(1, 20)
     )
 
@@ -178,10 +178,10 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     for analyst in ("amir", "cora"):
         office, query_name = world.office(analyst), f"q-{analyst}"
         request = Purpose(query_name, "?")
-        office.ask_query(request, [query(f"r-{analyst}")], exact=True)
+        office.submit_query(request, [query(f"r-{analyst}")], exact=True)
         world.agree(query_name)
         office.run(query_name)
-        office.ask_task(Purpose(f"t-{analyst}", "?"), query_name, PROGRAM)
+        office.submit_task(Purpose(f"t-{analyst}", "?"), query_name, PROGRAM)
         world.agree(f"t-{analyst}")
         office.run(f"t-{analyst}")
     ask_raw(world, "amir", "raw-1", "zoe")

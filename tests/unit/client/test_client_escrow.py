@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +142,12 @@ def registering(side: Side) -> None:
 
 def asking(side: Side) -> None:
     amir, head = side.of("amir"), Purpose("q", "to know")
-    side.tell(lambda: amir.ask_query(head, [query("r-q")], exact=True))
-    side.tell(lambda: amir.ask_query(head, [query("r-q2")]))
-    side.tell(lambda: amir.ask_query(Purpose("q2", "why"), ["release: [x"]))
-    side.tell(lambda: amir.ask_query(Purpose("q3", "why"), []))
+    side.tell(lambda: amir.submit_query(head, [query("r-q")], exact=True))
+    side.tell(lambda: amir.submit_query(head, [query("r-q2")]))
+    side.tell(lambda: amir.submit_query(Purpose("q2", "why"), ["release: [x"]))
+    side.tell(lambda: amir.submit_query(Purpose("q3", "why"), []))
     long = Purpose("a/b c", "why", 60, 1, (), "amir")
-    side.tell(lambda: amir.ask_query(long, [query("r-long")]))
+    side.tell(lambda: amir.submit_query(long, [query("r-long")]))
     side.tell(lambda: amir.withdraw("a/b c", reason="never mind"))
     side.tell(lambda: amir.withdraw("a/b c", reason="never mind"))
     side.tell(lambda: amir.withdraw("nothing", reason="never mind"))
@@ -170,17 +171,17 @@ def flowing(side: Side) -> None:
     side.tell(lambda: amir.run("q"))
     side.tell(lambda: amir.run("q"))
     side.tell(lambda: amir.receive("q"))
-    side.tell(lambda: amir.ask_output(Purpose("o", "to know"), "q"))
+    side.tell(lambda: amir.submit_output(Purpose("o", "to know"), "q"))
     to = Purpose("o2", "to know", recipients=("amir", "zoe"), uses=2)
-    side.tell(lambda: amir.ask_output(to, "q"))
-    side.tell(lambda: amir.ask_task(Purpose("t", "to know"), "q", PROGRAM))
-    side.tell(lambda: amir.ask_task(Purpose("t2", "to know"), "q", HALF))
+    side.tell(lambda: amir.submit_output(to, "q"))
+    side.tell(lambda: amir.submit_task(Purpose("t", "to know"), "q", PROGRAM))
+    side.tell(lambda: amir.submit_task(Purpose("t2", "to know"), "q", HALF))
     false = Program("python", b"x", {}, PROGRAM.range, catalogue="accuracy@1")
-    side.tell(lambda: amir.ask_task(Purpose("t3", "to know"), "q", false))
+    side.tell(lambda: amir.submit_task(Purpose("t3", "to know"), "q", false))
     for noise, unit in (("laplace", ""), ("gaussian", "user"), ("laplace", "town")):
         blocks = ByBlocks(3, Fraction("0.25"), unit, noise)  # type: ignore[arg-type]
         request = Purpose(f"b-{noise}-{unit}", "to know")
-        side.tell(lambda a=request, b=blocks: amir.ask_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
+        side.tell(lambda a=request, b=blocks: amir.submit_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
     for name in ("o", "t", "t2", "b-laplace-", "b-gaussian-user"):
         agreeing(side, name)
     side.tell(lambda: amir.receive("o"))
@@ -189,11 +190,11 @@ def flowing(side: Side) -> None:
         side.tell(lambda name=name: amir.run(name))  # type: ignore[misc]
     for task in ("t", "t2"):
         request = Purpose(f"s-{task}", "to know")
-        side.tell(lambda a=request, t=task: amir.ask_signal(a, t))  # type: ignore[misc]
+        side.tell(lambda a=request, t=task: amir.submit_signal(a, t))  # type: ignore[misc]
         for number, width in enumerate((Fraction(1, 10), None)):
             raw = Purpose(f"raw-{task}-{number}", "to know")
-            side.tell(lambda r=raw, t=task, w=width: amir.ask_raw_signal(r, t, width=w))  # type: ignore[misc]
-    side.tell(lambda: amir.ask_signal(Purpose("s-b", "to know"), "b-gaussian-user"))
+            side.tell(partial(amir.submit_raw_signal, raw, task, width=width))
+    side.tell(lambda: amir.submit_signal(Purpose("s-b", "to know"), "b-gaussian-user"))
     for name in ("s-t", "s-t2", "raw-t-0", "s-b"):
         agreeing(side, name)
         side.tell(lambda name=name: amir.receive(name))  # type: ignore[misc]
@@ -203,13 +204,13 @@ def signing(side: Side) -> None:
     amir, olga = side.of("amir"), side.of("olga")
     text = query("r-signed").replace("people GROUP", "signed GROUP")
     text = text.replace("FROM people", "FROM signed")
-    side.tell(lambda: amir.ask_query(Purpose("qs", "to know"), [text]))
+    side.tell(lambda: amir.submit_query(Purpose("qs", "to know"), [text]))
     side.tell(lambda: olga.approve("qs", reason="so it is"))
     side.tell(lambda: olga.approve("qs", reason="so it is", key=key(2)))
     side.tell(lambda: olga.approve("qs", reason="so it is", key=OLGA))
     side.tell(lambda: amir.run("qs"))
     much = query("r-much", "1.9")
-    side.tell(lambda: amir.ask_query(Purpose("qm", "too much"), [much]))
+    side.tell(lambda: amir.submit_query(Purpose("qm", "too much"), [much]))
     for one in ("olga", "pavel"):
         side.of(one).approve("qm", reason="so it is")
     side.tell(lambda: str(amir.run("qm").denied).splitlines()[0])

@@ -305,7 +305,7 @@ def test_caps_of_parts_of_a_person_move_nobody_else(tmp_path: Path) -> None:
 def test_a_contract_is_named_with_one_of_its_queries(hospital: Hospital) -> None:
     amir = hospital.workspace("amir")
     other = query("SELECT SUM(cost) AS c FROM visits").replace("r-1", "r-2")
-    amir.escrow.ask_query(Purpose("two", "to know"), [query(), other])
+    amir.escrow.submit_query(Purpose("two", "to know"), [query(), other])
     with pytest.raises(mo.InputError, match="asks 2 queries"):
         contract_risk(amir, "two")
     with pytest.raises(mo.InputError, match="asks no query `r-3`"):
@@ -428,7 +428,7 @@ def test_looking_leaves_no_entry(hospital: Hospital) -> None:
 
 def test_what_was_shredded_is_not_looked_at(hospital: Hospital) -> None:
     ws = hospital.workspace("olga")
-    hospital.office("amir").ask_query(Purpose("q", "to know"), [query()])
+    hospital.office("amir").submit_query(Purpose("q", "to know"), [query()])
     asked = contract_risk(ws, "q")
     ws.escrow.shred(mo.Version("visits", 1), reason="the law")
     with pytest.raises(mo.ConflictError, match="was shredded"):

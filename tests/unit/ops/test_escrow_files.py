@@ -10,7 +10,7 @@ import pytest
 import modicum as mo
 from modicum.core.errors import InputError
 from modicum.escrow.programs import CODE_BYTES_MAX, Range
-from modicum.ops.escrow.factory import begin_vault
+from modicum.ops.escrow.factory import create_vault
 from modicum.ops.escrow.inputs import read_program, read_rows, read_task, read_text
 from modicum.vault.key_files import file_keys
 from modicum.vault.vault import open_vault
@@ -65,7 +65,7 @@ def test_texts_and_tasks_say_what_is_wrong(tmp_path: Path) -> None:
 
 def test_a_vault_begins_with_its_key(tmp_path: Path) -> None:
     vault, keys = tmp_path / "vault", tmp_path / "keys.json"
-    assert begin_vault(vault, keys) in keys.read_text()
+    assert create_vault(vault, keys) in keys.read_text()
     sealed = open_vault(vault, file_keys(keys)).seal("thing", b"secret")
     assert open_vault(vault, file_keys(keys)).open(sealed) == b"secret"
     before = keys.read_bytes()
@@ -76,10 +76,10 @@ def test_a_vault_begins_with_its_key(tmp_path: Path) -> None:
         (tmp_path / "new", tmp_path / "no" / ".." / "new" / "keys.json"),
     ):
         with pytest.raises(mo.ModicumError):
-            begin_vault(place, key)
+            create_vault(place, key)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(mo.UsageError, match="exists"):
-        begin_vault(tmp_path / "link", tmp_path / "new.json")
+        create_vault(tmp_path / "link", tmp_path / "new.json")
     assert keys.read_bytes() == before
     assert sorted(one.name for one in tmp_path.iterdir()) == [
         "keys.json",
@@ -91,5 +91,5 @@ def test_a_vault_begins_with_its_key(tmp_path: Path) -> None:
 def test_keys_that_no_vault_uses_do_not_stay(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(mo.UnavailableError):
-        begin_vault(tmp_path / "file" / "vault", tmp_path / "keys.json")
+        create_vault(tmp_path / "file" / "vault", tmp_path / "keys.json")
     assert not (tmp_path / "keys.json").exists()

@@ -16,7 +16,9 @@ from modicum.core.errors import InputError
 def world(tmp_path: Path) -> World:
     found = World(tmp_path)
     found.register()
-    found.office("amir").ask_query(mo.Purpose("q", "to know"), [query("r-1", "0.01")])
+    found.office("amir").submit_query(
+        mo.Purpose("q", "to know"), [query("r-1", "0.01")]
+    )
     return found
 
 
@@ -47,6 +49,6 @@ def test_what_asks_no_query_has_none(world: World) -> None:
         mo.synthetic_answers(ws, "t")
     world.agree("q")
     world.office("amir").run("q")
-    world.office("amir").ask_output(mo.Purpose("o", "to know"), "q")
+    world.office("amir").submit_output(mo.Purpose("o", "to know"), "q")
     with pytest.raises(InputError, match="asks no query"):
         mo.synthetic_answers(ws, "o")

@@ -57,7 +57,7 @@ def said(statement: Statement) -> str:
 
 def ask_raw(world: World, name: str, width: Fraction | None, *to: str) -> None:
     heading = Purpose(name, "to know", recipients=to)
-    world.office("amir").ask_raw_signal(heading, "t", width=width)
+    world.office("amir").submit_raw_signal(heading, "t", width=width)
 
 
 @pytest.fixture
@@ -112,7 +112,9 @@ def test_data_sets_are_told_with_their_owners_and_versions(world: World) -> None
 @pytest.mark.spec("AUD-11")
 def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
     world.queried()
-    world.office("amir").ask_output(Purpose("out", "to know", recipients=("bea",)), "q")
+    world.office("amir").submit_output(
+        Purpose("out", "to know", recipients=("bea",)), "q"
+    )
     world.office("olga").approve("out", reason="fine")
     world.office("pavel").reject("out", reason="too early")
     query, out = told(world)["contracts"]
@@ -148,7 +150,9 @@ def test_what_was_asked_of_the_data_is_told_by_digest_only(scored: World) -> Non
 @pytest.mark.spec("AUD-11")
 def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     world.queried()
-    world.office("amir").ask_output(Purpose("out", "to know", recipients=("bea",)), "q")
+    world.office("amir").submit_output(
+        Purpose("out", "to know", recipients=("bea",)), "q"
+    )
     world.agree("out")
     world.clock.time = "2026-05-02T08:30:00.000000Z"
     world.office("bea").receive("out")
@@ -207,7 +211,7 @@ def test_a_run_without_an_end_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.queried()
-    world.office("amir").ask_task(Purpose("t", "to know"), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know"), "q", PROGRAM)
     world.agree("t")
     world.equipment.vault.broken = True
     with pytest.raises(ModicumError, match="without a result"):
@@ -232,7 +236,9 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     own = key(1)
     owned = Ownership({"olga": (own.public.hex(),)}, 1, contracts_max=20, bits_max=20)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    world.office("amir").ask_query(Purpose("q", "to know"), [query("r-q")], exact=False)
+    world.office("amir").submit_query(
+        Purpose("q", "to know"), [query("r-q")], exact=False
+    )
     world.office("olga").approve("q", reason="so it is", key=own)
     (contract,) = told(world)["contracts"]
     (token,) = contract["words"]
@@ -265,12 +271,12 @@ def test_every_key_of_it_is_described(
     owned = Ownership({"olga": (own.public.hex(),), "pavel": ()}, 1, bits_max=20)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
     request = Purpose("q", "to know")
-    world.office("amir").ask_query(request, [query("r-q")], exact=True)
+    world.office("amir").submit_query(request, [query("r-q")], exact=True)
     world.office("pavel").approve("q", reason="so it is")
     world.office("amir").run("q")
     world.office("olga").reject("q", reason="too late")
     world.office("olga").approve("q", reason="after all", key=own)
-    world.office("amir").ask_task(Purpose("t", "to know", uses=3), "q", PROGRAM)
+    world.office("amir").submit_task(Purpose("t", "to know", uses=3), "q", PROGRAM)
     world.office("pavel").approve("t", reason="so it is")
     box = world.equipment.box
     world.equipment.box = Unplugged()

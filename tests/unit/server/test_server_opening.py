@@ -107,7 +107,7 @@ def signing_in(folder: Path) -> Path:
     (folder / "secret").write_text(SECRET)
     (folder / "secret").chmod(0o600)
     make_key(folder / "key")
-    mo.begin_vault(folder / "vault", folder / "keys.json")
+    mo.create_vault(folder / "vault", folder / "keys.json")
     return folder / "server.yaml"
 
 

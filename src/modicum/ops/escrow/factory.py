@@ -14,7 +14,7 @@ from modicum.vault.key_files import file_keys, new_key_file
 from modicum.vault.vault import open_vault
 
 
-def begin_vault(vault: Path, keys: Path) -> str:
+def create_vault(vault: Path, keys: Path) -> str:
     """Create a vault, and a file with a key for it.
 
     Args:

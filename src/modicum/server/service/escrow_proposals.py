@@ -99,7 +99,7 @@ class EscrowProposals:
         match sent:
             case QueryProposal(queries=queries, exact=exact):
                 _must_submit(who, queries)
-                return lambda office: office.ask_query(purpose, queries, exact=exact)
+                return lambda office: office.submit_query(purpose, queries, exact=exact)
             case TaskProposal(query=query, tier=tier):
                 self._must_follow(who, query)
                 program = self._program(sent)
@@ -107,7 +107,7 @@ class EscrowProposals:
                 blocks = _blocks(sent.blocks)
                 if blocks is not None:  # It charges a release, as those queries did.
                     self._must_submit_again(who, query)
-                return lambda office: office.ask_task(
+                return lambda office: office.submit_task(
                     purpose,
                     query,
                     program,
@@ -117,14 +117,16 @@ class EscrowProposals:
                 )
             case OutputProposal(query=query):
                 self._must_follow(who, query)
-                return lambda office: office.ask_output(purpose, query)
+                return lambda office: office.submit_output(purpose, query)
             case RawSignalProposal(task=task):
                 width = sent.width if isinstance(sent.width, Fraction) else None
                 self._must_follow(who, task)
-                return lambda office: office.ask_raw_signal(purpose, task, width=width)
+                return lambda office: office.submit_raw_signal(
+                    purpose, task, width=width
+                )
             case SignalProposal(task=task):
                 self._must_follow(who, task)
-                return lambda office: office.ask_signal(purpose, task)
+                return lambda office: office.submit_signal(purpose, task)
             case _:
                 raise AssertionError(sent)
 

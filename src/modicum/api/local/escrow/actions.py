@@ -1,10 +1,10 @@
 """The operations of the escrow: register data, request flows, vote, run, receive.
 
 The steps of the utility signaling protocol are these methods. An analyst requests
-queries (`ask_query`), owners review and approve them (`show`, `approve`), they are run
-and their answers withheld (`run`), and disclosure of the answers is requested, approved
-and received (`ask_output`, `receive`); then the same for a task (`ask_task`) and its
-scores (`ask_signal`, `ask_raw_signal`).
+queries (`submit_query`), owners review and approve them (`show`, `approve`), they are
+run and their answers withheld (`run`), and disclosure of the answers is requested,
+approved and received (`submit_output`, `receive`); then the same for a task
+(`submit_task`) and its scores (`submit_signal`, `submit_raw_signal`).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class EscrowProposals:
 
     # --- requests ---
 
-    def ask_query(
+    def submit_query(
         self, heading: Purpose, queries: Sequence[str], *, exact: bool = False
     ) -> Flow:
         """Request to run queries on registered data and withhold their answers.
@@ -97,7 +97,7 @@ class EscrowProposals:
             heading, lambda moment, terms: contract_of_query(moment, terms, wanted)
         )
 
-    def ask_task(
+    def submit_task(
         self,
         heading: Purpose,
         query: str,
@@ -144,7 +144,7 @@ class EscrowProposals:
         keep_code(tools.equipment.vault, program)  # Before anyone can approve it.
         return self._propose(heading, draw_up)
 
-    def ask_output(self, heading: Purpose, query: str) -> Flow:
+    def submit_output(self, heading: Purpose, query: str) -> Flow:
         """Request the disclosure of private answers.
 
         Args:
@@ -163,7 +163,7 @@ class EscrowProposals:
             ),
         )
 
-    def ask_signal(self, heading: Purpose, task: str) -> Flow:
+    def submit_signal(self, heading: Purpose, task: str) -> Flow:
         """Request the disclosure of the score on private answers.
 
         Args:
@@ -182,7 +182,7 @@ class EscrowProposals:
             ),
         )
 
-    def ask_raw_signal(
+    def submit_raw_signal(
         self, heading: Purpose, task: str, *, width: Fraction | None
     ) -> Flow:
         """Request the disclosure of the score on exact answers, without any epsilon.
