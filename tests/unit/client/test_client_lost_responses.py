@@ -136,7 +136,7 @@ def test_who_never_hears_is_told_that_nobody_knows(cut: Cut, how: str) -> None:
         cut.there.submit(counts("lost"))
     problem = caught.value.problems[0]
     assert problem.code.value == "MOD842"
-    assert "nobody knows whether it has reserved" in problem.notes[1]
+    assert "it is unknown whether it has reserved" in problem.notes[1]
     assert "the same id" in problem.help
     assert len(cut.keys()) == retry_connection.ATTEMPTS_MAX
     assert len(set(cut.keys())) == 1
@@ -193,7 +193,7 @@ def test_what_stands_before_a_server_knows_nothing(status: str) -> None:
             pytest.raises(mo.UnavailableError) as caught,
         ):
             there.submit(counts("lost"))
-    assert "nobody knows" in caught.value.problems[0].notes[1]
+    assert "it is unknown" in caught.value.problems[0].notes[1]
     assert len(received) == 1 + retry_connection.ATTEMPTS_MAX
 
 
