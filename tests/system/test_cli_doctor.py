@@ -74,7 +74,8 @@ def test_people_read_each_check_and_its_remedy(folder: Path) -> None:
     (at,) = [n for n, line in enumerate(lines) if line.startswith("warn  permissions")]
     assert lines[at + 1].strip() == "help: chmod o-rw ledger.db*"
     counts = [sum(one[:5] == f"{how:<5}" for one in lines) for how in ("ok", "warn")]
-    assert lines[-1] == f"{counts[0]} ok, {counts[1]} warnings, 0 failures"
+    noun = "warning" if counts[1] == 1 else "warnings"
+    assert lines[-1] == f"{counts[0]} ok, {counts[1]} {noun}, 0 failures"
 
 
 def organization(ledger: str) -> None:

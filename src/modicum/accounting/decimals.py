@@ -126,7 +126,7 @@ def lowest(
     *,
     within: Decimal = Decimal("1e-9"),
 ) -> Decimal:
-    """Return an approximate minimum of a unimodal function.
+    """Return an approximate minimizer of a unimodal function.
 
     The callers evaluate a bound that is valid at *every* point, so a point that
     is not quite the best costs a little tightness and never soundness.

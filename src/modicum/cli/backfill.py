@@ -210,8 +210,8 @@ def redescribe(
 ) -> None:
     """Request a correction of the `periods` of past releases.
 
-    Another person approves it with  release approve  , and others if the policy
-    requires it. Until then, the releases are charged as they were recorded.
+    Another person must approve it with  release approve  , and more if the policy
+    requires. Until then, the releases are charged as they were recorded.
     """
     from modicum.api.local.backfill import id_of
     from modicum.api.local.views.approvals import correction_view

@@ -44,7 +44,7 @@ def _show(made: Demo) -> None:
     print(f"\nThe past: {len(made.past)} releases recorded, not decided.")
     for decision in over[:3]:
         rules = ", ".join(decision.over_limit)
-        print(f"  {decision.release} exceeds the limit of {rules}")
+        print(f"  {decision.release} puts {rules} over the limit")
         break
     print("\nToday's releases:")
     for path, decision in made.decisions:

@@ -13,7 +13,7 @@ from modicum.cli.exit_codes import Exit
 from modicum.cli.ledger_access import open_log, refuse_no_ledger
 from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
-from modicum.cli.output import note, print_json, reporting
+from modicum.cli.output import count_text, note, print_json, reporting
 from modicum.cli.progress import counting
 from modicum.core.errors import UnavailableError, printable
 
@@ -98,8 +98,8 @@ def _print(found: Diagnosis) -> None:
             print(printable(f"{'':<5} {'':<{width}}  help: {one.remedy}"))
     counts = {status: found.count(status) for status in Status}
     print(
-        f"{counts[Status.OK]} ok, {counts[Status.WARN]} warnings,"
-        f" {counts[Status.FAIL]} failures"
+        f"{counts[Status.OK]} ok, {count_text(counts[Status.WARN], 'warning')},"
+        f" {count_text(counts[Status.FAIL], 'failure')}"
     )
 
 

@@ -106,7 +106,7 @@ def print_balance(found: CellBalance, top: int) -> None:
     if not loss.own_filter.enforced:
         print("  limit  none: tracked only")
     else:
-        over = "" if loss.allowed else ", OVER: it denies matching releases here"
+        over = "" if loss.allowed else ", OVER: matching releases are denied"
         print(f"  limit  {spent.measure} {amount_text(spent.limit, spent.scale)}{over}")
     if found.cause:
         print(printable(f"  cause  {found.cause}"))

@@ -36,7 +36,7 @@ Actor = Annotated[
     typer.Option(
         "--actor",
         envvar="MODICUM_ACTOR",
-        help="The requester; by default the login name.",
+        help="The acting person or program; by default the login name.",
     ),
 ]
 AsOf = Annotated[

@@ -232,6 +232,11 @@ def mistake_view(error: ModicumError) -> Mistake:
     return Mistake(error=problems[0], problems=problems)
 
 
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun, such as ``1 round`` and ``2 rounds``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def next_step(release: str, *, of_query: bool) -> str:
     """Return the next step with a reservation, as text."""
     if of_query:

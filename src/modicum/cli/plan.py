@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from modicum.cli.group import ADVANCED
 from modicum.cli.ledger_signatures import file_named
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, expires_in_seconds
-from modicum.cli.output import note, print_json, print_table, reporting
+from modicum.cli.output import count_text, note, print_json, print_table, reporting
 from modicum.cli.plan_access import export_access
 from modicum.cli.plan_files import (
     is_file,
@@ -28,7 +28,7 @@ from modicum.cli.plan_files import (
 )
 from modicum.cli.plan_rotation import rotation
 from modicum.cli.plan_simulation import compare, simulate
-from modicum.cli.plan_simulation_options import count_text, known
+from modicum.cli.plan_simulation_options import known
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import printable
 

@@ -11,8 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modicum.cli.output import print_table, seconds
-from modicum.cli.plan_simulation_options import count_text
+from modicum.cli.output import count_text, print_table, seconds
 from modicum.core.errors import printable
 from modicum.core.rationals import brief
 

@@ -12,6 +12,7 @@ import typer
 
 from modicum.cli import account_options as words
 from modicum.cli.options import exclusive_option, from_options, was_given
+from modicum.cli.output import count_text
 from modicum.cli.plan_options import AT_ONCE
 
 if TYPE_CHECKING:
@@ -321,11 +322,6 @@ def names_of(text: str, option: str) -> list[str]:
             f"{option}: {len(names)} solvers, at most {SOLVERS_MAX} are allowed"
         )
     return names
-
-
-def count_text(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 round`` and ``2 rounds``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _budget(eps: str, delta: str) -> ApproxBudget:

@@ -7,9 +7,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from modicum.cli.account_options import json_amount
-from modicum.cli.output import print_table
+from modicum.cli.output import count_text, print_table
 from modicum.cli.plan_options import AT_ONCE
-from modicum.cli.plan_simulation_options import count_text
 from modicum.cli.workload_text import outline, sentence
 from modicum.core.errors import printable
 from modicum.core.rationals import number_text

@@ -271,7 +271,7 @@ def print_rule(profile: RuleProfile, standing: RuleStanding | None) -> None:
     rule = profile.rule
     _block("rule", f"{rule.id}   per {rule.unit}   {budget_text(rule.budget)}")
     _block("when", when_text(rule))
-    _block("says", profile.promise)
+    _block("promise", profile.promise)
     places = [
         f"{origin.what}  {origin.mark or ''}".rstrip() for origin in profile.origins
     ]
@@ -299,12 +299,12 @@ def _filter_lines(profile: RuleProfile) -> Iterator[str]:
     elif not own.enforced:
         yield "none: tracked only"
     elif own.every:
-        yield "it allows while each of these sums is within its cap"
+        yield "allows while each of these sums is within its cap"
         yield from _cap_lines(own)
     else:
         one = len(own.caps) == 1
-        which = "this sum is" if one else "one of these sums is"
-        yield f"{profile.filter_name}: it allows while {which} within its cap"
+        which = "this sum is" if one else "any of these sums is"
+        yield f"{profile.filter_name}: allows while {which} within its cap"
         yield from _cap_lines(own)
 
 

@@ -195,8 +195,8 @@ class AnswerOutput:
             print_json(self._document("published"))
         elif self._written:
             rows = len(self._answers.rows)
-            count_text = "one row" if rows == 1 else f"{rows} rows"
-            print(f"{self._release}: published; {count_text} in {self._out}")
+            shown = "one row" if rows == 1 else f"{rows} rows"
+            print(f"{self._release}: published; {shown} in {self._out}")
         else:
             print_answers(self._answers)
 

@@ -64,7 +64,7 @@ def withdraw(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Withdraw your own request, or any correction of a past release."""
+    """Withdraw a request of your own, or any request to correct a past release."""
     from modicum.api.local.views.approvals import withdrawn_view
 
     with reporting(as_json=as_json):

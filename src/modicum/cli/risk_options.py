@@ -111,7 +111,7 @@ TellingChoice = Annotated[
     str,
     typer.Option(
         "--choice",
-        help="data-independent, or private-selection, which itself has a cost. For"
+        help="data-independent, or private-selection, which spends budget itself. For"
         " the data controller only: `modicum risk rdr`.",
     ),
 ]
@@ -140,7 +140,7 @@ Allowance = Annotated[
     int | None,
     typer.Option(
         "--allowance",
-        help="Private selection: the number of people that may be exposed more.",
+        help="Private selection: how many people may exceed the threshold.",
         min=0,
     ),
 ]

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.options import DEFAULT_LEDGER, AsOf, Json, Ledger, Policy, point
-from modicum.cli.output import fitting, note, print_json, print_shapes, reporting
+from modicum.cli.output import (
+    count_text,
+    fitting,
+    note,
+    print_json,
+    print_shapes,
+    reporting,
+)
 from modicum.core.errors import printable
 from modicum.core.rationals import brief, rational
 
@@ -71,14 +78,10 @@ def _summary(workspace: LedgerView) -> str:
     state = workspace.state()
     counted, denials = state.releases.counted, state.denials
     return (
-        f"{_counted(counted, 'release')} counted,"
-        f" {_counted(denials, 'denial')};"
+        f"{count_text(counted, 'release')} counted,"
+        f" {count_text(denials, 'denial')};"
         f" entry {state.seq}, head {state.head[:12]}"
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _policy_text(workspace: LedgerView) -> str:

@@ -161,6 +161,6 @@ def _whole(given: str | None, last: str) -> str:
             f"the ledger moved on since entry {wanted[:64]} was reviewed: its last"
             f" entry is {last[:_HASH_SHOWN]}",
             notes=("nothing was written",),
-            help="review again, and give the current head",
+            help="review again, and give the head that you reviewed",
         )
     )

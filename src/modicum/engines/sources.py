@@ -97,7 +97,7 @@ def _of_path(path: str, table: str) -> Source:
         file = _file(place, table)
         must_be_duckdb(file, table)
         if not (inside or table):
-            reason = "the table of the DuckDB file is missing"
+            reason = "the table of the DuckDB file is not named"
             raise unreadable(table, reason, "write FILE.duckdb::TABLE")
         return DuckdbTable(file, inside or table)
     if Path(place).suffix.lower() == ".csv":

@@ -329,7 +329,7 @@ class Training:
         if self.optimizer.noise_multiplier != self._course.noise:
             raise _other_way("the noise was changed")
         if self.optimizer.accumulated_iterations != 1 or self._drawn <= self._done:
-            raise _other_way("a step was made without a new batch")
+            raise _other_way("each step needs a new batch")
 
 
 def _quietly(work: Callable[[], Any]) -> Any:

@@ -240,7 +240,7 @@ def _promise(rule: Rule, policy: Policy) -> str:
         return f"{about}{where}, in each release alone, stays within {limit}"
     return (
         f"{about}{where}, in all releases together, stays within {limit};"
-        " all other releases are fixed"
+        " other releases are treated as fixed"
     )
 
 

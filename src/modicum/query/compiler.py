@@ -111,7 +111,7 @@ def must_have_bounds(request: QueryRequest) -> None:
                 Code.DOES_NOT_FIT,
                 f"`{column.name}` of `{one.column.table}` has no bounds",
                 one.mark or request.mark,
-                notes=("the sensitivity to one row is unlimited",),
+                notes=("one row has unbounded influence",),
                 help="declare for the column  bounds: [LOW, HIGH]  from public"
                 " knowledge, not from the data",
             )

@@ -1,7 +1,7 @@
 """The maximum number of kept rows that change with one instance of a unit.
 
-Caps keep a maximum number of rows of each instance of their units: the first in an
-order of all possible rows, fixed by a keyed hash. So the effect of a cap on one
+Caps keep at most a fixed number of rows of each instance of their units: the first in
+an order of all possible rows, fixed by a keyed hash. So the effect of a cap on one
 instance depends on the rows of that instance only, and is small: if a rows come and d
 rows go, then of the kept ones at most max(a, d) come and at most max(a, d) go. (A row
 that moves up into the kept ones ranks after all that were kept, one that is pushed out

@@ -66,13 +66,9 @@ def _moved(moves: Moves) -> str:
             if one
             else f"adds or removes at most {moves.coming} rows"
         )
-    come, go = (
-        ("comes" if moves.coming == 1 else "come"),
-        ("goes" if moves.going == 1 else "go"),
-    )
     return (
-        f"{_rows(moves.coming)} {come} and {moves.going} {go}: removed rows may be"
-        " replaced by others under the cap"
+        f"adds at most {_rows(moves.coming)} and removes at most {moves.going}: rows"
+        " under the cap may replace removed ones"
     )
 
 

@@ -106,7 +106,9 @@ _SAMPLED: Final = Reason(
 _CLOCK: Final = Reason(
     "an answer must not depend on the time of computation", "write the date itself"
 )
-_JOINED: Final = Reason("each row must belong to its own id", "write JOIN … USING (id)")
+_JOINED: Final = Reason(
+    "each row must belong to the person whose id it has", "write JOIN … USING (id)"
+)
 _NULL_TEST: Final = Reason("", "write IS NULL or IS NOT NULL")
 _SUBQUERY: Final = Reason(
     "conditions compare a column with values", "list the values: column IN (1, 2)"

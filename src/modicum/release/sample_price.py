@@ -1,6 +1,7 @@
 """The cost of a mechanism that runs on a secret Poisson sample.
 
-Let S be the sampled unit and K a random set of keys of S, each in it independently. On
+Let S be the sampled unit and K a random set of keys of S, each included independently
+with the rate. On
 a table, the mechanism answers as it would on the rows whose key of S is in K. Rows are
 chosen by their keys alone, so it is the same to choose the part of the data first that
 the mechanism reads, and among these rows the sample.

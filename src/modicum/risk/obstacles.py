@@ -136,7 +136,7 @@ def obstacle_of(
     if select.find(exp.Subquery, exp.Window, exp.CTE, exp.Lateral, exp.Unnest):
         return "it contains a query or window"
     if unknown := unknown_function(select):
-        return f"{unknown} may not be computed from one row"
+        return f"{unknown} is not known to depend on one row only"
     if not isinstance(select.args["from_"].this, exp.Table):
         return "it does not read a table"
     group = select.args.get("group")
@@ -166,7 +166,7 @@ def _join_obstacle(select: exp.Select, unit: str | None, persons: Sequence[str])
     first = select.args["from_"].this
     joins = select.args.get("joins") or []
     if joins and first.name not in persons:
-        return "its first table has no people"
+        return "its first table has no id column of a person"
     equated = {first.alias_or_name.lower()}
     for join in joins:
         if not isinstance(join.this, exp.Table) or join.args.get("method"):

@@ -324,7 +324,7 @@ def _persons(
         every = {one for table in tables for one in columns[table]}
         raise mistake(
             f"no table of the query has the column `{unit[:60]}`",
-            f"name the id column ({argument('unit')})",
+            f"name the column that identifies a person ({argument('unit')})",
             Code.UNKNOWN_NAME,
             near=nearest(unit, every),
         )

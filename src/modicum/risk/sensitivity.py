@@ -165,7 +165,7 @@ def public_sensitivity(
     if question.unit is None and bounds.rows_max is not None:
         raise _needed(
             "each row is a person, so a person has one row",
-            f"name the id column ({argument('unit')})",
+            f"name the column that identifies a person ({argument('unit')})",
         )
     rows = 1 if question.unit is None else bounds.rows_max
     moved = [_moved(one, bounds) for one in question.measures]
@@ -173,7 +173,7 @@ def public_sensitivity(
     if rows is None and any(per_row):
         raise _needed(
             "a person may have any number of rows",
-            f"declare the maximum that is counted ({argument('rows_max')})",
+            f"declare the maximum number of rows per person ({argument('rows_max')})",
         )
     times = [Fraction(rows or 1) if each else Fraction(1) for each in per_row]
     if norm == "l1":

@@ -472,12 +472,13 @@ def test_what_nobody_knows_is_assumed_and_written_down(tmp_path: Path) -> None:
     assert isinstance(body, PastRecorded)
     assert body.release.mechanisms[0].attributes == ("age", "diagnosis", "steps")
     assert body.assumptions == (
-        "the mechanism: attributes unknown: all 3",
-        "the mechanism: label `ml` is not stated: the strictest value `none`",
+        "the mechanism: attributes unknown; all 3 assumed",
+        "the mechanism: label `ml` is not stated; assumed is the strictest value"
+        " `none`",
         "the mechanism: no `where` stated: everybody",
         "the mechanism: no `periods` stated: all of time",
         "the mechanism: no `groups` stated: all",
-        "`released_on` is not stated: the day of recording",
+        "`released_on` is not stated; assumed is the day of recording",
     )
     for one in body.assumptions:
         assert f"assumed: {one}" in decision.explain()
@@ -536,8 +537,8 @@ def test_only_some_mechanisms_may_leave_something_out(tmp_path: Path) -> None:
     ]
     of(tmp_path, "admin", POLICY).backfill(described)
     assert bodies(tmp_path)[-1].assumptions == (
-        "mechanism b: attributes unknown: all 3",
-        "mechanism b: label `ml` is not stated: the strictest value `none`",
+        "mechanism b: attributes unknown; all 3 assumed",
+        "mechanism b: label `ml` is not stated; assumed is the strictest value `none`",
     )
 
 

@@ -75,7 +75,7 @@ def test_why_is_told_line_by_line() -> None:
     text = "\n".join(derivation(asked.query().compiled))
     assert "10 rows of each user-day, then 70 rows of each user-month" in text
     assert "one user-month: adds or removes at most 70 rows" in text
-    assert "one user-day: 10 rows come and 10 go" in text
+    assert "one user-day: adds at most 10 rows and removes at most 10" in text
     assert "rho = 700 / (2 · 57.735²) = 0.105" in text
 
 

@@ -56,7 +56,7 @@ def bottom_of_valley(
     least: Decimal,
     within: Decimal,
 ) -> Decimal:
-    """Return an approximate minimum of a unimodal function, in few evaluations.
+    """Return an approximate minimizer of a unimodal function, in few evaluations.
 
     Each parabola through the three lowest points proposes the next point; where that
     is no progress, the longer side is divided.

@@ -87,17 +87,17 @@ class Target:
         if self.measure == "eps" and not 0 < self.at < 1:
             raise _wrong(
                 f"delta {brief(self.at)} is not between 0 and 1",
-                "give the delta of the epsilon, such as 1e-6",
+                "give the delta at which to bound epsilon, such as 1e-6",
             )
         if self.measure == "delta" and self.at < 0:
             raise _wrong(
                 f"epsilon {brief(self.at)} is negative",
-                "give the epsilon of the delta",
+                "give the epsilon at which to bound delta",
             )
         if self.measure == "rdp" and self.at <= 1:
             raise _wrong(
                 f"the order {brief(self.at)} is not above 1",
-                "give the order of the divergence",
+                "give the order at which to bound the divergence",
             )
 
 

@@ -32,7 +32,8 @@ WORK_MAX = 500_000
 #: The largest single epsilon: beyond it, e**-eps is 0 in every digit that is kept.
 EPS_MAX = 10**6
 
-#: Relative error of a sum of at most `WORK_MAX` positive terms of 60 digits.
+#: Upper bound of the relative error of a sum of at most `WORK_MAX` positive terms of
+#: 60 digits.
 _SUM_ERROR = Decimal("1e-45")
 
 # Maximum number of factors multiplied exactly.

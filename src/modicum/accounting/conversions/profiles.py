@@ -26,8 +26,8 @@ from modicum.accounting.grid import INFINITE
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT, brief
 
-#: Relative error of the two tails of a Gaussian profile, to the larger one:
-#: `normal_tail` and `mills_ratio` have 40 digits.
+#: Upper bound of the relative error of the two tails of a Gaussian profile, to the
+#: larger one: `normal_tail` and `mills_ratio` have 40 digits.
 _TAIL_ERROR = Decimal("1e-38")
 #: A delta that is not 0 is at least this: exact numbers below it would have more digits
 #: than anyone can wait for, and a power of e may have fallen below every exponent.

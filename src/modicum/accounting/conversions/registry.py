@@ -118,7 +118,7 @@ def _candidates(
 
 
 _NO_PURE = "its privacy loss may be unbounded, so no epsilon is valid with delta 0"
-_TAIL = "with probability delta, the guarantee does not hold"
+_TAIL = "outside an event of probability delta nothing is bounded"
 
 #: Why there is no conversion.
 _REASONS: dict[tuple[str, str], str] = {

@@ -31,7 +31,7 @@ def pure_odometer(total: Total) -> Epsilon:
 
     Returns:
         The sum of eps. It bounds the privacy loss of every sequence of answers, so it
-        needs no delta; infinite if a mechanism has a delta.
+        needs no delta; infinite if a mechanism has a delta of its own.
 
     Neighboring relation:
         The one the losses hold under.

@@ -177,18 +177,18 @@ def _assumptions(
     read = _which(release, [p in unknown for p in range(len(release.mechanisms))])
     if read:
         count = len(vocabulary.attributes)
-        yield f"{read}: attributes unknown: all {count}"
+        yield f"{read}: attributes unknown; all {count} assumed"
     for name, label in vocabulary.labels.items():
         stated = [name in _given_labels(one) for one in release.mechanisms]
         unsaid = _which(release, [not one for one in stated])
         if unsaid:
             yield (
-                f"{unsaid}: label `{name}` is not stated: the strictest value"
-                f" `{label.default}`"
+                f"{unsaid}: label `{name}` is not stated; assumed is the strictest"
+                f" value `{label.default}`"
             )
     yield from _assumed_parts(release, vocabulary)
     if vocabulary.population.time_detail and "released_on" not in release.metadata:
-        yield "`released_on` is not stated: the day of recording"
+        yield "`released_on` is not stated; assumed is the day of recording"
 
 
 def _assumed_parts(release: RecordedRelease, vocabulary: Vocabulary) -> Iterator[str]:

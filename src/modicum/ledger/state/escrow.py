@@ -189,7 +189,7 @@ class Escrow(Struct):
         if not any(one.is_owner(vote.by) for one in owners):
             raise not_permitted(flow, f"`{vote.by}` owns none of its data")
         if vote.roles != (OWNER,):
-            raise not_permitted(flow, f"`{vote.by}` is not an owner")
+            raise not_permitted(flow, f"`{vote.by}` does not vote as an owner")
         if vote.approves and flow.withdrawn:
             raise not_permitted(flow, "it was withdrawn")
         if vote.approves and at >= flow.contract.expires_at:

@@ -177,7 +177,7 @@ def _check_requests(state: State) -> Finding:
         if content not in (policies if kind == "policy" else releases)
     ]
     facts = {"waiting": len(waiting)}
-    message = f"{len(waiting)} have votes and are not submitted"
+    message = f"{len(waiting)} with votes, not yet submitted"
     return Finding("requests", Status.OK, message, facts=facts)
 
 
@@ -210,11 +210,11 @@ def _check_snapshot(store: Store, state: State) -> Finding:
         remedy = "nothing: the next one replaces it"
         return Finding("snapshot", Status.WARN, message, remedy, facts)
     if behind > 2 * SNAPSHOT_EVERY:
-        message = f"a start reads {behind} entries"
+        message = f"startup replays {behind} entries"
         remedy = "check that the ledger's user may write the snapshot"
         return Finding("snapshot", Status.WARN, message, remedy, facts)
     return Finding(
-        "snapshot", Status.OK, f"a start reads {behind} entries", facts=facts
+        "snapshot", Status.OK, f"startup replays {behind} entries", facts=facts
     )
 
 

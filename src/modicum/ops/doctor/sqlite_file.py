@@ -57,7 +57,7 @@ def _check_room(path: Path) -> Finding:
     disk = os.statvfs(path.parent)
     free = disk.f_bavail * disk.f_frsize
     size = path.stat().st_size
-    message = f"{free // 2**20} MiB are free, the ledger takes {size // 2**20}"
+    message = f"{free // 2**20} MiB free; the ledger uses {size // 2**20} MiB"
     facts = {"free_mib": free // 2**20, "ledger_mib": size // 2**20}
     remedy = "free some space: writes that cannot be stored are refused"
     if free < _ROOM_LEAST:

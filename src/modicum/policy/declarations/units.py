@@ -107,7 +107,7 @@ def _refuse_unproven(unit: Unit, cover: Unit, place: Node) -> None:
         )
     elif unit.column != cover.column:
         reason = (
-            f"their time columns are `{unit.column}` and by `{cover.column}`: a row may"
+            f"their time columns are `{unit.column}` and `{cover.column}`: a row may"
             " fall into any period of the other"
         )
     if reason:

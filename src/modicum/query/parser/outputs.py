@@ -99,7 +99,7 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
             "no aggregate is selected",
             scope.sql.mark(scope.sql.tokens[0]),
             reason=Reason(
-                "rows and their groups are never released",
+                "rows, and the group of a row, are never released",
                 "add an aggregate: COUNT(*)",
             ),
         )

@@ -152,7 +152,7 @@ def _meant(names: Set[str]) -> str:
     texts: Mapping[str, str] = {
         "tau": "the ratio",
         "max_variance": "the largest variance",
-        "allowance": "the number of people may be exposed more",
+        "allowance": "the number of people who may be exposed more",
         "people": "the public number of people",
         "eps_select": "the loss of the choice",
     }

@@ -62,7 +62,8 @@ async def proof(
     who: Who,
     verbs: Verbs,
     seq: Annotated[
-        int, Query(ge=0, le=2**53, description="a recorded entry; 0 for none")
+        int,
+        Query(ge=0, le=2**53, description="the entry whose hash you noted; 0 for none"),
     ] = 0,
     head: Hash = "",
     limit: Limit = 100,

@@ -66,7 +66,7 @@ def _parts(given: str, node: Node, what: str) -> SplitResult:
     if not fits or not port_fits or "#" in given:
         raise fail(
             Code.BAD_NAME,
-            f"{what} is not a reachable address",
+            f"{what} is not an address of a server",
             node,
             help=f"write {what.strip('`')}: https://NAME, without user and password",
         )

@@ -91,7 +91,7 @@ def _left_behind(before: Verdict, after: Verdict) -> Iterator[str]:
     about = {loss.rule.id for loss in after.losses}
     freed = [rule for rule in before.blocking if rule not in about]
     if freed:
-        yield f"{', '.join(freed)} no longer matches"
+        yield f"no longer matched: {', '.join(freed)}"
 
 
 def _without_an_attribute(trials: Trials) -> Iterator[Option]:

@@ -197,7 +197,7 @@ def _stage(
     if flow.results:
         return "it has run, and its results are withheld"
     if flow.running:
-        return "a run started, and did not end"
+        return "a run started; its end is not recorded"
     ready = "it may run" if flow.computes else "it may be received"
     return in_general(flow, data, consents, now) or ready
 

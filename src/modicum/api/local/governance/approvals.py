@@ -193,7 +193,7 @@ def reviewed_head(ballot: Ballot, state: State) -> str:
             f"the ledger moved on since entry {given[:64]} was reviewed: its last"
             f" entry is {state.seq} ({state.head[:_HASH_SHOWN]})",
             notes=("nothing was written",),
-            help="review again, and give the current head",
+            help="review again, and give the head that you reviewed",
         )
     )
 
