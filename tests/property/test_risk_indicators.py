@@ -186,7 +186,7 @@ def test_nobody_is_alike_and_nothing_is_chosen() -> None:
     seen = Indicator(empty, LaplaceNoise(Fraction(1)))
     found = find_from_rdr(seen, [RatioAtLeast.of(0.5), VarianceAtMost.of(0)])
     assert found.epsilon is None
-    assert "nobody" in found.why
+    assert "no people" in found.why
     assert {row.passes for row in found.rows} == {None}
     assert {row["ratio"] for row in found.to_dict()["rows"]} == {None}  # type: ignore[attr-defined]
     assert np.isnan(seen.variance(Fraction(1)))

@@ -132,10 +132,10 @@ def test_columns_of_a_task_file_are_looked_up(desk: Desk) -> None:
         (("--code", "own.py", "--tier", "docker"), "unknown sandbox `docker`"),
         (("--code", "own.py", "--seconds", "0"), "--seconds"),
         (("--code", "own.py", "--days", "0"), "--days"),
-        (("--code", "own.py", "--blocks", "20"), "both --blocks and --loss"),
-        (("--code", "own.py", "--loss", "1"), "both --blocks and --loss"),
+        (("--code", "own.py", "--blocks", "20"), "needs --blocks and --loss"),
+        (("--code", "own.py", "--loss", "1"), "needs --blocks and --loss"),
         (("--code", "own.py", "--blocks", "1", "--loss", "1"), "--blocks"),
-        (("--code", "own.py", "--blocks", "2", "--loss", "much"), "is no number"),
+        (("--code", "own.py", "--blocks", "2", "--loss", "much"), "is not a number"),
         (("--code", "own.py", "--unit", "user"), "it needs --blocks"),
         (("--code", "own.py", "--noise", "gaussian"), "it needs --blocks"),
         (
@@ -201,7 +201,7 @@ def test_an_owner_takes_an_agreement_back_and_an_analyst_a_contract(desk: Desk) 
     desk.escrow("amir", "submit", "output", "out", "q", *WHY)
     desk.agree("out")
     vote = desk.escrow("pavel", "reject", "out", *WHY)
-    assert "refused by pavel" in vote
+    assert "rejected by pavel" in vote
     assert "next:" not in vote
     assert desk.error("amir", "receive", "out") == "MOD865"
     assert desk.told("pavel", "approve", "out", *WHY)["consent"]["given"] is True

@@ -61,13 +61,13 @@ def test_versions_are_registered_by_those_who_own_them(desk: Desk) -> None:
     assert desk.error("rita", *GIVEN) == "MOD867"
     assert desk.error("olga", *GIVEN, "--owner", "olga") == "MOD867"
     listed = desk.escrow("olga", "list", "--data")
-    assert "1 of olga, pavel must agree" in listed
+    assert "1 of olga, pavel must approve" in listed
     assert Path("people.csv").read_bytes() == ROWS
 
 
 def test_new_rows_wait_until_another_owner_agrees(desk: Desk) -> None:
     desk.register()
-    assert "when its owners agree" in desk.escrow("pavel", *GIVEN)
+    assert "once its owners approve it" in desk.escrow("pavel", *GIVEN)
     listed = desk.escrow("olga", "list", "--data")
     assert "version 2: csv, entry 3, waiting for its owners" in listed
     result: Any = data(desk)

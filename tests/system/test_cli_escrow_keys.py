@@ -99,7 +99,7 @@ def test_without_a_vault_there_are_none(tmp_path: Path) -> None:
 def test_a_file_may_name_a_service(tmp_path: Path) -> None:
     file = tmp_path / "keys.yaml"
     file.write_text(TRANSIT)
-    with pytest.raises(ModicumError, match="open to others"):
+    with pytest.raises(ModicumError, match="accessible to other users"):
         named_keys(file)
     file.chmod(0o600)
     keys = named_keys(file)
@@ -114,7 +114,7 @@ def test_a_file_may_name_a_service(tmp_path: Path) -> None:
     where = ["--vault", str(tmp_path / "vault"), "--vault-keys", str(file)]
     done = CliRunner().invoke(app, ["escrow", "keys", "retire", "x", *where])
     assert done.exit_code == 2
-    assert "names a service" in done.stderr
+    assert "names a key service" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_file_may_name_a_service(tmp_path: Path) -> None:
         (TRANSIT + "  more: 1\n", "unknown key `more`"),
         (TRANSIT.replace("  key: modicum\n", ""), "needs the key `key`"),
         (TRANSIT.replace("https://", "http://"), "http"),
-        (TRANSIT.replace("teams/hr", "a//b"), "no name of a key"),
+        (TRANSIT.replace("teams/hr", "a//b"), "not a valid name of a key"),
         ("modicum: vault-keys/v2\ntransit: {}\n", "holds no keys|form"),
         ("SECRET-THAT-NOBODY-QUOTES", "holds no keys|form"),
     ],

@@ -61,7 +61,7 @@ def test_all_of_an_own_program_is_shown_with_remarks(desk: Desk) -> None:
     shown = desk.escrow("olga", "show", "t")
     assert "program, on private answers, in bubblewrap (7 s, 2048" in shown
     assert "  scores      from -1 to 5/2\n" in shown
-    assert "takes a row or cell by its place" in shown
+    assert "a score that depends on few cells reveals their values" in shown
     lines = OWN.splitlines()
     for number, line in enumerate(lines, start=1):
         assert f"\n{number:5} | {line}\n" in shown

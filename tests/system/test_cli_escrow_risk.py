@@ -62,7 +62,7 @@ def test_everybody_sees_the_same_public_choice() -> None:
 
 def test_what_does_not_fit_is_told_with_what_would() -> None:
     text = run("q", "--tau", "0.9", "--epsilons", "0.1,0.2,0.4,2")
-    assert "it does not fit: reject it" in text
+    assert "it does not meet the target: reject it" in text
     assert text.endswith("  loss: {user: {eps: 0.2}}\n")
     text = run("q", "--tau", "1")
     assert "epsilon    none" in text
@@ -107,9 +107,9 @@ def test_nobody_else_sees_rows() -> None:
 
 
 def test_options_that_say_too_much_or_too_little() -> None:
-    assert "name a contract" in run(*TAU, code=Exit.USAGE)
+    assert "give a contract" in run(*TAU, code=Exit.USAGE)
     both = ("q", "--file", "query.yaml", *TAU)
-    assert "name a contract" in run(*both, code=Exit.USAGE)
+    assert "give a contract" in run(*both, code=Exit.USAGE)
     text = run("--file", "query.yaml", "--query", "r-1", *TAU, code=Exit.USAGE)
     assert "a query file has one query" in text
     assert "Laplace" in run("q", *TAU, "--delta", "1e-6", code=Exit.USAGE)

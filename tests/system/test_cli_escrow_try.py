@@ -79,7 +79,7 @@ def test_a_query_is_named_by_its_contract_or_its_file(desk: Desk) -> None:
         (("q.yaml", "--query", "q", "--code", "own.py"), "name query files, or the"),
         (("q.yaml",), "with --task, or your own code with --code"),
         (("q.yaml", *OPEN, "--tier", "bubblewrap"), "without a sandbox, none"),
-        (("q.yaml", "--code", "own.py", "--tier", "wasm"), "holds no programs"),
+        (("q.yaml", "--code", "own.py", "--tier", "wasm"), "does not run programs"),
     ],
 )
 def test_what_cannot_be_meant_is_no_command(
@@ -102,7 +102,7 @@ def test_without_a_sandbox_it_tells_why_there_is_no_score(desk: Desk) -> None:
     assert "on exact answers: no score (it failed)\n  | \\x1b[31m!\n" in shown
     assert "NameError" in shown
     assert "\x1b" not in shown
-    assert "takes a row or cell by its place" in shown
+    assert "a score that depends on few cells reveals their values" in shown
     assert "the answers are made up" in shown
     runs = desk.told("amir", "try", "q.yaml", *OPEN)["runs"]
     assert runs["private"]["remark"] == "it failed"

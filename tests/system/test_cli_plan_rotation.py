@@ -260,8 +260,8 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
             "cannot be combined with --delta 0",
         ),
         (("--filter", "as-published", "--eps", "30"), 4, "as-published is not proven"),
-        (("--filter", "best"), 2, "none of combined-v1"),
-        (("--users-per-round", "1.5"), 2, "whole number"),
+        (("--filter", "best"), 2, "not one of combined-v1"),
+        (("--users-per-round", "1.5"), 2, "not an integer"),
         (("--compare", "slack"), 2, "NAME=V"),
         (("--compare", "color=red"), 2, "NAME=V"),
         (("--compare", "slack=0", "--compare", "slack=1"), 2, "NAME=V"),
@@ -269,9 +269,9 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
         (("--compare", "active=" + ",".join(map(str, range(1, 14)))), 2, "13 choices"),
         (("--plot", "x.gif"), 2, "MOD115"),
         (("--plot", "no/x.svg"), 2, "MOD001"),
-        (("--eps", "1e-14", "--delta", "0"), 2, "nothing fits"),
+        (("--eps", "1e-14", "--delta", "0"), 2, "no mechanism fits"),
         (("--policy", "no.yaml"), 4, "MOD001"),
-        (("--rule", "all"), 2, "--rule says whose budget of a --policy"),
+        (("--rule", "all"), 2, "--rule selects the budget of a --policy"),
     ],
 )
 def test_mistakes(
@@ -292,9 +292,9 @@ def test_mistakes(
     [
         ("", "", ("--rule", "visits"), "no rule `visits` takes turns and has a limit"),
         ("", "", ("--rule", "watched"), "there are `all` {rho: 0.8}"),
-        ("", "", ("--rule", "all", "--rho", "1"), "beside another budget"),
+        ("", "", ("--rule", "all", "--rho", "1"), "with another budget"),
         (TURNS, "", (), "`turns` has no `rotation`"),
-        ("{rho: 0.8}", "unlimited", (), "no rule that rotates has a limit"),
+        ("{rho: 0.8}", "unlimited", (), "no rule with rotation has a limit"),
         (
             "unlimited",
             "{eps: 1}",

@@ -453,7 +453,7 @@ def test_progress_is_drawn_on_terminals_only(
         ("--workload w4 --delta 1", 2, "--delta"),
         ("--workload w4 --rounds 0", 2, "--rounds"),
         ("--workload w4 --seed -1", 2, "--seed"),
-        ("--workload w4 --compare fcfs,dpk", 2, "is the solver already"),
+        ("--workload w4 --compare fcfs,dpk", 2, "is already the solver"),
         (
             "--workload w4 --upc --partitioning",
             2,
@@ -468,7 +468,7 @@ def test_progress_is_drawn_on_terminals_only(
         ("--workload w4 --compare fcfs,fcfs", 2, "twice"),
         ("--workload w4 --plot x.gif", 2, "MOD115"),
         ("--workload some.json --seed 1", 2, "--seed cannot be combined with a file"),
-        ("--workload some.json --objective requests", 2, "--objective does not go"),
+        ("--workload some.json --objective requests", 2, "--objective cannot be combined"),
         ("--workload some.json --rounds 4", 2, "the file has 3 rounds"),
         ("--workload some.json --plot no/x.svg", 2, "MOD001"),
         ("", 2, "--workload"),
@@ -514,7 +514,7 @@ def damaged(text: str) -> dict[str, str]:
         ("--workload FILE --seeds 2", 2, "--seeds"),
         ("--workload w4 --solvers " + ",".join(map(str, range(13))), 2, "13 solvers"),
         ("--workload w9", 2, "MOD115"),
-        ("--workload w4 --upc --partitioning", 2, "--partitioning does not go"),
+        ("--workload w4 --upc --partitioning", 2, "--partitioning cannot be combined"),
     ],
 )
 def test_mistakes_of_comparing(

@@ -68,7 +68,10 @@ def test_deltas_add_up() -> None:
         (("1", "a=", "--sensitivity", "1"), "write NAME=WEIGHT"),
         (("1", "=2", "--sensitivity", "1"), "write NAME=WEIGHT"),
         (("1", "a=2", "--sensitivity", "=1"), "write VALUE or NAME=VALUE"),
-        (("1", "a=2", "--sensitivity", "1", "--sensitivity", "2"), "two are given"),
+        (
+            ("1", "a=2", "--sensitivity", "1", "--sensitivity", "2"),
+            "two values are given",
+        ),
         (("x", "a=3", "--sensitivity", "1"), "the cap 'x' is not a finite number"),
         (("0", "a=3", "--sensitivity", "1"), "the cap 0 is not above 0"),
         (("1", "a=0", "--sensitivity", "1"), "the weight 0 is not above 0"),

@@ -108,7 +108,7 @@ def test_rows_lie_in_memory_alone_and_only_while_they_are_read(town: Town) -> No
     [
         (b"", "csv", "it is empty"),
         (b"person;town;income\n1;north;low\n", "csv", "semicolons"),
-        (b"1,north,low\n2,south,high\n", "csv", "has the name of none"),
+        (b"1,north,low\n2,south,high\n", "csv", "has none of its column names"),
         (b"person,town\n1,north\n", "csv", "has no column `income`"),
         (ROWS, "parquet", "it is not a Parquet file"),
         (b"PAR1" + ROWS + b"PAR1", "parquet", "cannot be opened"),

@@ -107,8 +107,8 @@ def test_roles_of_a_person_and_of_their_groups_add_up(
     [
         ("nora", "MOD832", "no role"),
         ("mallory", "MOD832", "not verified"),
-        ("shouting", "MOD832", "cannot be told"),
-        ("both", "MOD833", "stay apart"),
+        ("shouting", "MOD832", "may be ambiguous"),
+        ("both", "MOD833", "must be separate"),
     ],
 )
 def test_who_may_do_nothing_gets_no_session(

@@ -132,7 +132,7 @@ def test_it_is_started_before_the_command_begins(folder: Path) -> None:
 def test_what_cannot_be_run_is_not_started(folder: Path) -> None:
     missing = done(*RUN, "no-such-program")
     assert missing.returncode == 2
-    assert "nothing is spent" in missing.stderr
+    assert "nothing was started or spent" in missing.stderr
     assert done(*RUN).returncode == 2
     assert status(folder) == "reserved"
     unknown = done(*(RUN[:5]), "r-9", "--", "true")
@@ -173,7 +173,7 @@ def test_a_killed_command_leaves_it_spent(folder: Path) -> None:
     killing = "import os; os.kill(os.getpid(), 9)"
     found = done(*python(killing))
     assert found.returncode == 128 + signal.SIGKILL
-    assert "stays started, and spent" in found.stderr
+    assert "stays started, and its loss spent" in found.stderr
     assert status(folder) == "started"
 
 
@@ -317,11 +317,11 @@ def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:
     elsewhere = f"MODICUM_CLAIMS=/nowhere {sys.executable} claim.py 1"
     found = done(*RUN, "sh", "-c", elsewhere)
     assert found.stdout == ""
-    assert "cannot be noted" in found.stderr
+    assert "cannot be recorded" in found.stderr
 
 
 def test_a_script_that_runs_under_none_is_told(folder: Path) -> None:
     joining = "from modicum.ops.command import reservation; reservation()"
     found = done(sys.executable, "-c", joining)
     assert found.returncode == 1
-    assert "runs under no reservation" in found.stderr
+    assert "does not run under a reservation" in found.stderr

@@ -81,7 +81,7 @@ def test_a_forged_snapshot_is_no_agreement(tmp_path: Path) -> None:
     votes = (Agreement("olga", True, ("owner",), state.seq, own),)
     state.approvals["contract", asked.contract.digest] = votes
     (tmp_path / "ledger.db.snapshot").write_bytes(write_snapshot(Snapshot(state)))
-    with pytest.raises(ModicumError, match="1 more must agree"):
+    with pytest.raises(ModicumError, match="1 more must approve"):
         open_escrow(ledger, place, actor="amir").escrow.run("q")
 
 
@@ -201,7 +201,7 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     world.office("olga").reject("q", reason="not any more")
     with pytest.raises(ModicumError, match="not the end of the ledger"):
         world.workspace("olga").turn(lambda entry: entry.add(text))
-    with pytest.raises(ConflictError, match="`olga` refused"):
+    with pytest.raises(ConflictError, match="`olga` rejected it"):
         world.office("amir").run("q")
 
 
@@ -289,7 +289,7 @@ def test_a_server_does_not_believe_a_snapshot_either(tmp_path: Path) -> None:
     ) as decider:
         office = decider.escrow(tools, "amir")
         assert office.show("o").consents.given  # Here it is believed …
-        with pytest.raises(ConflictError, match="2 more must agree"):
+        with pytest.raises(ConflictError, match="2 more must approve"):
             office.receive("o")  # … and here it is not.
 
 
@@ -336,7 +336,7 @@ def test_what_was_put_in_before_there_was_a_version_is_shredded(tmp_path: Path) 
 def test_a_registration_that_finds_no_number_says_so(world: World) -> None:
     for number in range(2, 102):
         world.equipment.vault.seal(f"data/people/{number}", ROWS)
-    with pytest.raises(ConflictError, match="no number is left"):
+    with pytest.raises(ConflictError, match="no version number is left"):
         world.office("olga").register("people", ROWS, Declared(TABLES))
     assert world.office("olga").data()["people"].newest == 1
 
@@ -394,8 +394,8 @@ def test_what_cannot_run_is_not_asked_for(world: World) -> None:
     amir = world.office("amir")
     for limits, tier, why in (
         (Limits(1.0), "wasm", "too short"),
-        (Limits(5.0), "bubblewarp", "no sandbox"),
-        (Limits(5.0), "bubblewrap", "holds no programs"),
+        (Limits(5.0), "bubblewarp", "unknown sandbox"),
+        (Limits(5.0), "bubblewrap", "does not run programs"),
     ):
         with pytest.raises(InputError, match=why):
             amir.submit_task(Purpose("t", "?"), "q", PROGRAM, tier=tier, limits=limits)
@@ -414,7 +414,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_uses_nothing_up(
     proposed = ContractProposed(forged, "why not")
     world.workspace("amir").turn(lambda entry: entry.add(proposed))
     world.agree("f")
-    with pytest.raises(InputError, match=r"holds no programs|too short"):
+    with pytest.raises(InputError, match=r"does not run programs|too short"):
         world.office("amir").run("f")
     assert world.office("amir").show("f").flow.runs == 0
     assert world.equipment.box.turns == []

@@ -471,8 +471,8 @@ def refused(world: World, blocks: ByBlocks = TWENTY, **other: Any) -> str:
 def test_programs_and_units_that_do_not_fit_are_refused(world: World) -> None:
     comparing = replace(PROGRAM, compares=True)
     assert "compares" in refused(world, program=comparing)
-    assert "no programs in wasm" in refused(world, tier="gvisor")
-    assert "divided by `town`" in refused(world, ByBlocks(20, Fraction(1), "town"))
+    assert "does not run programs in wasm" in refused(world, tier="gvisor")
+    assert "split into blocks by `town`" in refused(world, ByBlocks(20, Fraction(1), "town"))
     assert "used once" in refused_uses(world)
     world.scored("other")
     with pytest.raises(ConflictError, match="asks no queries"):
@@ -491,7 +491,7 @@ def refused_uses(world: World) -> str:
 def test_units_with_a_period_are_no_blocks(tmp_path: Path) -> None:
     world = other_world(tmp_path, WIDER)
     assert "`user-day`" in refused(world, ByBlocks(20, Fraction(1), "user-day"))
-    assert "do not say" in refused(world, ByBlocks(20, Fraction(1)))
+    assert "have no privacy unit" in refused(world, ByBlocks(20, Fraction(1)))
 
 
 VISITED_BY_TEXT = """\
@@ -519,7 +519,7 @@ def test_ids_that_are_written_otherwise_are_refused(tmp_path: Path) -> None:
     run_query(world, [query("r-1", "0.1"), visits])
     result = refused(world)
     assert "MOD813" in result
-    assert "must be text everywhere, or integer everywhere" in result
+    assert "must be text in all tables, or integer in all" in result
 
 
 @pytest.mark.spec("ESC-12")
@@ -605,7 +605,7 @@ def test_it_does_not_run_without_its_owners(world: World) -> None:
     world.office("amir").submit_task(HEADING, "q", PROGRAM, blocks=TWENTY)
     world.agree("t", "olga")
     opened = list(world.equipment.vault.opened)
-    with pytest.raises(ConflictError, match="1 more must agree"):
+    with pytest.raises(ConflictError, match="1 more must approve"):
         world.office("amir").run("t")
     assert world.equipment.vault.opened == opened
     assert kinds(world).count("release-reserved") == 1
@@ -706,7 +706,7 @@ def test_what_is_reserved_is_taken_back_if_an_owner_refuses_meanwhile(
         return found
 
     monkeypatch.setattr(run, "reserve", reserved)
-    with pytest.raises(ConflictError, match="`olga` refused"):
+    with pytest.raises(ConflictError, match="`olga` rejected it"):
         world.office("amir").run("t")
     assert world.workspace("amir").standing("t").status.value == "canceled"
     assert world.office("amir").show("t").flow.runs == 0
@@ -723,7 +723,7 @@ def test_a_contract_of_somebody_s_own_for_what_cannot_run_costs_nothing(
     workspace = world.workspace("amir")
     workspace.turn(lambda entry: entry.add(ContractProposed(forged, "why not")))
     world.agree("f")
-    with pytest.raises(InputError, match=r"holds no programs|too short"):
+    with pytest.raises(InputError, match=r"does not run programs|too short"):
         world.office("amir").run("f")
     assert kinds(world).count("release-reserved") == 1
     assert world.equipment.box.turns == []

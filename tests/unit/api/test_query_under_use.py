@@ -123,7 +123,7 @@ def test_a_mistake_in_the_data_uses_nothing_up(ledger: Workspace) -> None:
     with ledger.use("views") as use:
         with pytest.raises(InputError, match="has no column `page`"):
             use.query(asked.query(), ROWS.drop_columns("page"))
-        with pytest.raises(UsageError, match="reads no table"):
+        with pytest.raises(UsageError, match="does not read the table"):
             use.query(asked.query(), {"other": ROWS})
         assert len(use.query(asked.query(), ROWS).rows) == 62
 
@@ -145,6 +145,6 @@ def test_a_query_of_another_policy_does_not_run(
 
 def test_a_workspace_without_engines_says_so(ledger: Workspace) -> None:
     ledger.adapters = None
-    with pytest.raises(UsageError, match=r"knows no engines"):
+    with pytest.raises(UsageError, match=r"has no engines"):
         ledger.queries.run(asked.query(release="other"), ROWS)
     assert "other" not in ledger.state().releases

@@ -117,7 +117,7 @@ def test_a_data_set_is_there_for_its_stewards_only(server: Served) -> None:
             # The same for whatever there is, and before anything is read.
             document = answered.json()
             assert (answered.status_code, document["code"]) == (403, "MOD832"), who
-            assert document["detail"] == f"`{who}` may not analyze risk"
+            assert document["detail"] == f"`{who}` is not authorized to analyze risk"
     assert asked(server, "vera", "many", **TOTAL).status_code == 404
     assert asked(server, "dara", "nothing", **TOTAL).status_code == 404
 

@@ -370,7 +370,7 @@ def test_a_library_that_fills_in_what_was_sent_is_not_quoted() -> None:
     assert MARK not in lines.getvalue()
     assert [one["says"] for one in result[:2]] == [
         "Started server process [%d]",
-        "(hidden: it may contain data sent by a client)",
+        "(hidden: it may contain client data)",
     ]
     assert len(result) == 6
     assert result[-1]["types"] == ["RuntimeError"]
