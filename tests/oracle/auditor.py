@@ -121,8 +121,8 @@ def audit(
     for row in rows():
         auditor.take(row)
     auditor.compare_units()
-    for token, release in acknowledged:
-        if missing := REACHED[token] - auditor.said.get(release, set()):
+    for step, release in acknowledged:
+        if missing := REACHED[step] - auditor.said.get(release, set()):
             auditor.found.lost.append(f"{release} {token}: no {sorted(missing)}")
     return auditor.found
 

@@ -320,8 +320,8 @@ def test_without_a_terminal_nobody_is_asked(command: tuple[str, ...]) -> None:
     )
     assert found.returncode == 2
     assert "--passphrase-file" in found.stderr
-    for token in ("GetPassWarning", "Aborted", "getpass.py"):
-        assert token not in found.stderr
+    for word in ("GetPassWarning", "Aborted", "getpass.py"):
+        assert word not in found.stderr
     assert not Path("another.pem").exists()
 
 

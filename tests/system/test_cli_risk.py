@@ -391,8 +391,8 @@ def test_attributes_are_those_that_the_query_reads(
     command += ["--release", "first", "--charge", "patient"]
     found = RUNNER.invoke(app, ["risk", *command, "--attributes", attributes])
     assert found.exit_code in (Exit.USAGE, Exit.INVALID)
-    for token in (code, *words):
-        assert token in found.output
+    for word in (code, *words):
+        assert word in found.output
     assert statuses() == {}
     run(*command, "--attributes", "COST=cost" if attributes == "" else "cost")
     assert statuses() == {"first": "published"}
@@ -575,8 +575,8 @@ def test_mistakes_name_the_option_and_leave_as_other_commands_do(case: str) -> N
     found = RUNNER.invoke(app, ["risk", *given, *more])
     assert found.exit_code == code, found.output
     shown = " ".join(found.output.replace("│", " ").split())
-    for token in words:
-        assert token in shown, (token, shown)
+    for word in words:
+        assert word in shown, (word, shown)
     assert "=`" not in shown  # An argument of Python.
     assert statuses() == {}
 

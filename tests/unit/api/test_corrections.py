@@ -397,13 +397,13 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     day = ["2026-04-01", "2026-04-01"]
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]
     shown = page(result)
-    for texts in (
+    for text in (
         "Corrections of past releases",
         "views: all of it",
         "views: periods: &quot;2026-04-01",
         "ann, ",
     ):
-        assert texts in shown
+        assert text in shown
     (*_, case) = result.story.approval_cases.in_order
     assert [step.what for step in case.steps] == ["asked", "corrected"]
 

@@ -195,7 +195,7 @@ def test_redirects_are_not_followed(status: str) -> None:
 
 def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    text: list[str] = []
+    texts: list[str] = []
     for result in (
         answer("200 OK"),
         answer("200 OK", body=b"no json"),
@@ -212,11 +212,11 @@ def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
                 pytest.raises(mo.UnavailableError) as caught,
             ):
                 there.submit(counts("told"))
-            text += traceback.format_exception(caught.value)
-            text += [repr(caught.value), caught.value.render()]
+            texts += traceback.format_exception(caught.value)
+            texts += [repr(caught.value), caught.value.render()]
             assert SECRET.encode() in received[1]
-    text += [record.getMessage() for record in caplog.records]
-    assert SECRET not in "".join(text)
+    texts += [record.getMessage() for record in caplog.records]
+    assert SECRET not in "".join(texts)
 
 
 def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> None:

@@ -75,17 +75,17 @@ def release(*mechanisms: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def priced(
-    mechanism: dict[str, Any], texts: Vocabulary = WORDS, **more: Any
+    mechanism: dict[str, Any], vocab: Vocabulary = WORDS, **more: Any
 ) -> PricedMechanism:
     node = from_python(release(mechanism, **more))
-    return price(parse_release(node, texts), texts).mechanisms[0]
+    return price(parse_release(node, vocab), vocab).mechanisms[0]
 
 
 def problems(
-    mechanism: dict[str, Any], texts: Vocabulary = WORDS, **more: Any
+    mechanism: dict[str, Any], vocab: Vocabulary = WORDS, **more: Any
 ) -> tuple[Problem, ...]:
     with pytest.raises(InputError) as caught:
-        priced(mechanism, texts, **more)
+        priced(mechanism, vocab, **more)
     return caught.value.problems
 
 
@@ -312,13 +312,13 @@ def test_only_adding_and_removing_is_amplified(relation: Relation) -> None:
 def test_who_may_leave_the_sample_needs_a_cost_of_its_own() -> None:
     near = {"user": {"l1": 1}, "visit": {"l1": 1}, "day": {"l1": 1}}
     result = LAPLACE | {"sensitivity": near, "sampling": TENTH}
-    texts = vocabulary(visit="substitute")
+    vocab = vocabulary(visit="substitute")
     # A day of a user lies in that user; a visit may be another user's in another table.
-    (found,) = problems(result, texts)
+    (found,) = problems(result, vocab)
     assert found.code is Code.COST_NOT_DERIVABLE
     assert found.message == "no loss is proven for `visit` on a sample of `user`"
     sure = {unit: near[unit] for unit in ("user", "day")}
-    fine = priced(result | {"sensitivity": sure}, texts)
+    fine = priced(result | {"sensitivity": sure}, vocab)
     assert at(fine, "day", EPS) <= Fraction(1, 2)
     assert fine.sources["visit"] == "4 x user, 2 removals and 2 additions"
 
@@ -345,13 +345,13 @@ def test_a_release_gives_its_sample_to_each_of_its_mechanisms() -> None:
 
 @pytest.mark.spec("REL-13")
 def test_what_is_remembered_is_told_apart_by_the_sample_of_the_release() -> None:
-    texts = vocabulary()
+    vocab = vocabulary()
     for rate in (0.1, 0.2, None, 0.1, 0.2, None):
         above: dict[str, Any] = {}
         if rate is not None:
             above["sampling"] = {"unit": "user", "rate": rate}
         result = release(LAPLACE, **above)
-        (quick,) = read_and_price(result, texts).mechanisms
+        (quick,) = read_and_price(result, vocab).mechanisms
         slow = priced(LAPLACE, **above)
         assert quick.losses == slow.losses
         assert quick.mechanism.plain == slow.mechanism.plain

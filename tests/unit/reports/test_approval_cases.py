@@ -114,8 +114,8 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
         f" {OWN[:12]}, their own key); pavel (entry 5, signed by {OTHER[:12]}, a key"
         " that the policy does not list for them)"
     ) in text
-    for texts in ("too wide | not signed", "well then | signed by", "agreed | signed"):
-        assert texts in text
+    for part in ("too wide | not signed", "well then | signed by", "agreed | signed"):
+        assert part in text
     shown = section(statement).said
     for full, name in ((OWN, "olga"), (OTHER, "pavel")):
         assert shown[shown.index(full) + 1] == name

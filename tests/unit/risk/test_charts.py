@@ -139,8 +139,8 @@ def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) ->
     for axes in figure_of(name, kind, number).axes:
         assert axes.get_title(loc="left")
         assert axes.get_xlabel()
-        text = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in text for unit in ("people", "%", "part of the largest"))
+        labels = f"{axes.get_xlabel()} {axes.get_ylabel()}"
+        assert any(unit in labels for unit in ("people", "%", "part of the largest"))
 
 
 @EVERY

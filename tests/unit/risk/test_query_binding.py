@@ -56,8 +56,8 @@ def test_mistakes_have_the_codes_that_private_queries_give(
             request(ROWS, sql, unit="user", sensitivity=1, dimensions=1)
         assert caught.value.code is code
         result = caught.value.render()
-        for token in words:
-            assert token in result
+        for word in words:
+            assert word in result
         assert CANARY not in result
 
 

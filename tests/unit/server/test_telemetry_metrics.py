@@ -137,8 +137,8 @@ def test_the_ledger_is_told_as_it_is(server: Served, ledger: Path) -> None:
     assert text["modicum_nondp_disclosures_total"][alone] == len(state.disclosures)
     assert text["modicum_line_length"][alone] == 0
     assert text["modicum_rules"] == {
-        (("state", token),): count
-        for token, count in Counter(one["state"] for one in rules).items()
+        (("state", state),): count
+        for state, count in Counter(one["state"] for one in rules).items()
     }
 
 

@@ -186,33 +186,33 @@ def test_under_every_fault_a_key_is_done_at_most_once(seed: int) -> None:
     )
     for key, one in kept.items():
         assert one.digest == once(key, bodies[key]).digest
-    for key, body, token in office.told:
-        how, _, answer = token.partition(" ")
+    for key, body, answer_of in office.told:
+        how, _, answer = answer_of.partition(" ")
         kind = int(key[1:]) % 4
         if kind == 1:
-            assert token in {"a mistake", "nothing"}
+            assert answer_of in {"a mistake", "nothing"}
         elif kind == 2:
             assert how in {"did", "nothing"}
         elif how in {"did", "again"}:  # Whoever is told anything is told the same.
             assert bodies[key] == body
             assert answer == kept[key].answer.decode()
-        elif token == "reused":
+        elif answer_of == "reused":
             assert bodies[key] != body
         else:
-            assert token == "nothing"
+            assert answer_of == "nothing"
 
 
 def test_the_simulation_meets_every_fault_and_every_answer() -> None:
     faults: Counter[str] = Counter()
-    texts: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     for seed in range(12):
         office = Office(seed)
         office.run(25)
         faults += office.faults
-        texts += Counter(token.split()[0] for _, _, token in office.told)
+        answers += Counter(answer_of.split()[0] for _, _, answer_of in office.told)
     assert {"look-up failed", "keeping failed", "outcome unknown"} <= faults.keys()
     assert {"crash before the commit", "crash after the commit"} <= faults.keys()
-    assert texts.keys() == {"did", "again", "reused", "a", "nothing"}
+    assert answers.keys() == {"did", "again", "reused", "a", "nothing"}
 
 
 # --- the decider, on both stores ------------------------------------------------------
@@ -449,8 +449,8 @@ def test_keys_are_looked_up_once_for_a_batch(store: Watched) -> None:
         ]
         gate.let_go(lambda: len(decider._desk._line) == len(waiting))
         assert first.result(PATIENCE).status == "reserved"
-        texts = Counter(outcome(one) for one in waiting)
-    assert texts == {"reserved": 4, "again reserved": 2}
+        outcomes = Counter(outcome(one) for one in waiting)
+    assert outcomes == {"reserved": 4, "again reserved": 2}
     assert store.looked_up == [{f"desk k{n}" for n in range(4)}]
     assert len(store.kept) == 4
 

@@ -209,7 +209,7 @@ def test_a_decider_writes_what_a_workspace_writes(seed: int, tmp_path: Path) -> 
     assert [one.hash for one in workspace(tmp_path).records()] == [
         one.hash for one in plain.records()
     ]
-    assert len({token for token, _ in error}) > 2
+    assert len({kind for kind, _ in error}) > 2
 
 
 def _asked(rng: random.Random) -> Iterator[Any]:

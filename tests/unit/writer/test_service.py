@@ -319,11 +319,11 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
     report = audit(list(SqliteStore(tmp_path / f"{seed}.db").read(0)))
     state = workspace_at(tmp_path / f"{seed}.db").state()
     assert report.decisions == state.denials + len(state.releases)
-    for key, token in result.items():
+    for key, status in result.items():
         name = key.split()[0]
-        if token == "denied":
+        if status == "denied":
             assert name not in state.releases or name.startswith("shared")
-        elif token != "other":
+        elif status != "other":
             assert state.releases[name].status.value in ("reserved", "published")
     assert {"denied", "reserved", "published"} <= {*result.values()}
 
@@ -540,14 +540,14 @@ def test_a_forked_process_is_refused(decider: Decider) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        token = b"served"
+        outcome = b"served"
         try:
             decider.submit(counts("r-2"))
         except UsageError:
             decider.close()  # It does nothing here.
-            token = b"refused"
+            outcome = b"refused"
         finally:
-            os.write(writer, token)
+            os.write(writer, outcome)
             os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reader, 20) == b"refused"
@@ -601,7 +601,7 @@ def test_two_deciders_share_a_ledger(store: Gate, tmp_path: Path) -> None:
             pool.submit(_fill, decider, name)
             for decider, name in ((one, "a"), (two, "b"))
         ]
-        result = [token for job in jobs for token in job.result(PATIENCE)]
+        result = [status for job in jobs for status in job.result(PATIENCE)]
     state = workspace(tmp_path).state()
     assert result.count("reserved") == len(state.releases)
     assert result.count("denied") == state.denials
@@ -620,8 +620,8 @@ def test_on_postgresql_it_survives_a_restart_of_the_server(
     with mo.open_decider(ledger, policy=compiled(), actor="desk") as decider:
         assert decider.submit(counts("r-1", rho="0.0001")).allowed
         own_postgres.restart()
-        token = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
-        assert token == "reserved"
+        status = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
+        assert status == "reserved"
         assert patiently(lambda: decider.check(counts("r-3", rho="0.0001"))).allowed
         answers = decider.submit_batch([counts(f"b-{n}", rho="0.0001") for n in (1, 2)])
         assert [one.status for one in answers if isinstance(one, Decision)] == (
