@@ -298,12 +298,12 @@ def test_a_sample_is_told_wherever_its_release_is() -> None:
         "scale": 20,
         "sensitivity": {"user": {"l1": 1}},
     }
-    printed = {
+    written = {
         "release": "sampled",
         "sampling": {"unit": "user", "rate": 0.1},
         "mechanisms": [sampled],
     }
-    Path("sampled.yaml").write_text(json.dumps(printed))
+    Path("sampled.yaml").write_text(json.dumps(written))
     run("init", "--policy", "policy.yaml")
     text = "on a fresh Poisson sample of 10 % by user"
     note = f"mechanism `counts` runs {text}, which must stay secret"

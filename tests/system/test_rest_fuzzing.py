@@ -108,9 +108,9 @@ def another() -> str:
     return ASKING.replace("name: small", f"name: small-{next(_numbers)}", 1)
 
 
-def a_policy(rng: random.Random, result: Told) -> str:
+def a_policy(rng: random.Random, given: Told) -> str:
     """Return a policy: a new one, or one that people were asked about."""
-    known = result.value("/policies", "text", rng)
+    known = given.value("/policies", "text", rng)
     return another() if known is None or rng.random() < 0.5 else str(known)
 
 

@@ -155,8 +155,8 @@ def test_what_was_said_can_be_read(tmp_path: Path) -> None:
     (vote,) = office.votes("r-1")
     assert (vote.by, vote.approves, vote.roles) == ("olga", True, ("officer",))
     assert (vote.seq, vote.reason) == (2, "fine")
-    (received,) = office.approval_states(PUBLIC)
-    assert received.left == ("pavel",)
+    (states,) = office.approval_states(PUBLIC)
+    assert states.left == ("pavel",)
     assert office.votes("r-2") == ()
 
 

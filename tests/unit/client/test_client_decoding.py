@@ -125,10 +125,10 @@ def lies(
     monkeypatch: pytest.MonkeyPatch, path: str, change: Callable[[Any], None]
 ) -> None:
     """Let answers to what is asked at a path be changed on their way."""
-    requested = Connection.send
+    send = Connection.send
 
     def ask(self: Connection, request: Request[Any]) -> Any:
-        result = requested(self, request)
+        result = send(self, request)
         if request.path.endswith(path):
             change(result)
         return result

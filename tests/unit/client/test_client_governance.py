@@ -151,10 +151,10 @@ def test_who_named_no_head_signs_again_at_the_next(
     world.of("ann").governance.request(PUBLIC, reason="x")
     olga = world.of("olga")
     heads = iter(range(3))
-    review = RemoteWorkspace.head
+    original = RemoteWorkspace.head
 
     def moving(ws: RemoteWorkspace) -> Any:
-        found = review(ws)
+        found = original(ws)
         for number in heads:  # Something comes in between, three times.
             world.here("dara").governance.annotate(f"remark {number}")
             break

@@ -196,7 +196,7 @@ def test_redirects_are_not_followed(status: str) -> None:
 def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     texts: list[str] = []
-    for result in (
+    for response in (
         answer("200 OK"),
         answer("200 OK", body=b"no json"),
         answer("401 No", body=b'{"kind": "access", "problems": []}'),
@@ -205,7 +205,7 @@ def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
         b"HTTP/9 nonsense\r\n\r\n",
         b"",
     ):
-        with saying(result) as received:
+        with saying(response) as received:
             url = f"http://127.0.0.1:{received[0].decode()}"
             with (
                 mo.connect(url, token=SECRET) as there,

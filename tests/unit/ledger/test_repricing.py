@@ -413,8 +413,8 @@ def test_numbers_that_no_file_can_hold_are_priced_again(
     mechanism: dict[str, Any],
 ) -> None:
     policy = compiled(audited.ASKING)
-    request = {"name": "thirds", "attributes": ["age"], **mechanism}
-    release = price_release({"release": "r-1", "mechanisms": [request]}, policy)
+    whole = {"name": "thirds", "attributes": ["age"], **mechanism}
+    release = price_release({"release": "r-1", "mechanisms": [whole]}, policy)
     assert audited_with(release).unpriced == Unpriced()
 
 
@@ -621,11 +621,11 @@ def audited_first(release: RecordedRelease) -> Unpriced:
 
 
 def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    review: list[RecordedMechanism] = []
+    repriced: list[RecordedMechanism] = []
     refuse_less = repricing._refuse_less
 
     def counted(one: RecordedMechanism, priced: Mapping[str, Loss]) -> None:
-        review.append(one)
+        repriced.append(one)
         refuse_less(one, priced)
 
     priced: list[object] = []
@@ -648,5 +648,5 @@ def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
     ]
     report = audit(sealed(happened))
     assert report.entries == 42
-    assert len(review) == 3
+    assert len(repriced) == 3
     assert len(priced) == 3

@@ -355,8 +355,8 @@ def test_a_bar_for_each_group_at_each_epsilon_that_is_shown(name: str) -> None:
 
 
 def test_what_was_asked_of_groups_is_a_line_for_each_epsilon() -> None:
-    request: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
-    for statistic, which in (*request, ("median", "median")):
+    statistics: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
+    for statistic, which in (*statistics, ("median", "median")):
         usual = STUDIES["two groups"]
         assert usual.wanted is not None
         shown = replace(usual, wanted=replace(usual.wanted, statistic=statistic))

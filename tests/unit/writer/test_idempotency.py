@@ -116,12 +116,12 @@ class Office:
 
     def run(self, rounds: int) -> None:
         for _ in range(rounds):
-            request = [self._request() for _ in range(self.rng.randrange(1, 9))]
-            self.serve(request)
+            batch = [self._request() for _ in range(self.rng.randrange(1, 9))]
+            self.serve(batch)
 
-    def serve(self, request: Sequence[tuple[str, str]]) -> None:
+    def serve(self, batch: Sequence[tuple[str, str]]) -> None:
         """Send requests, and note what each is told."""
-        waiting = [(key, body, self._waiting(key, body)) for key, body in request]
+        waiting = [(key, body, self._waiting(key, body)) for key, body in batch]
         self.line.join([one for _, _, one in waiting])
         try:
             while len(self.line):
@@ -289,7 +289,7 @@ def entries(store: Watched) -> int:
 
 
 def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) -> None:
-    requests: dict[str, Callable[[Decider], Any]] = {
+    calls: dict[str, Callable[[Decider], Any]] = {
         "submit": lambda d: d.submit(counts("r-1"), once=once("1")),
         "start": lambda d: d.start("r-1", once=once("2")),
         "post": lambda d: d.publish("r-1", once=once("3")),
@@ -299,15 +299,15 @@ def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) 
         "remark": lambda d: d.governance("olga", once=once("7")).annotate("hello"),
         "turn": lambda d: d.turn(lambda e: annotate(e, "bye"), once=once("8")),
     }
-    rendered = {name: _render(ask(decider)).decode() for name, ask in requests.items()}
+    rendered = {name: _render(ask(decider)).decode() for name, ask in calls.items()}
     after = entries(store)
-    assert {name: again(partial(ask, decider)) for name, ask in requests.items()} == (
+    assert {name: again(partial(ask, decider)) for name, ask in calls.items()} == (
         rendered
     )
     with serving(place.open()) as other:  # Another process, or the same one later.
-        assert again(lambda: requests["start"](other)) == rendered["start"]
+        assert again(lambda: calls["start"](other)) == rendered["start"]
     assert entries(store) == after
-    assert len(store.kept) == len(requests)
+    assert len(store.kept) == len(calls)
 
 
 def test_a_denial_is_an_answer_too(decider: Decider, store: Watched) -> None:
@@ -484,9 +484,9 @@ class Gate(Watched):
         """Ask, and hold up the turn in which it is done."""
         self._reached.clear()
         self._open.clear()
-        request = ask()
+        answer = ask()
         assert self._reached.wait(PATIENCE)
-        return request
+        return answer
 
     def let_go(self, ready: Callable[[], bool]) -> None:
         """Let the turn end as soon as something is so."""
