@@ -343,9 +343,7 @@ def started(unit: str) -> list[list[str]]:
     for line in lines:
         args = shlex.split(line)
         if args[0].endswith("/sh"):
-            args = shlex.split(
-                re.sub(r"\$\$\(.*?\)", "NOW", args[-1][len("exec ") :])
-            )
+            args = shlex.split(re.sub(r"\$\$\(.*?\)", "NOW", args[-1][len("exec ") :]))
         assert args[0] == PROGRAM
         found.append(args[1:])
     return found

@@ -130,8 +130,12 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     with suppress(ModicumError):
         amir.receive("raw")
     if any(one.kind == "flow-released" for one in bodies(world)):
-        disclosures = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
-        assert any("score of a program on exact answers" in one.what for one in disclosures)
+        disclosures = [
+            one for one in bodies(world) if isinstance(one, DisclosureRecorded)
+        ]
+        assert any(
+            "score of a program on exact answers" in one.what for one in disclosures
+        )
 
 
 def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(

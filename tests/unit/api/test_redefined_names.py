@@ -180,9 +180,7 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
 
 @pytest.mark.spec("POL-17")
 def test_who_agreed_does_not_make_a_redefinition_right(tmp_path: Path) -> None:
-    by_day = (
-        POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
-    )
+    by_day = POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
     of(tmp_path, by_day).submit(release("r-1"), publish=True)
     month = compiled(by_day.replace("period: day", "period: month"))
     of(tmp_path).governance.propose_policy(month, reason="months")

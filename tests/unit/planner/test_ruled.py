@@ -80,9 +80,7 @@ class Line:
 
 def elements(demands: LineDemands, request: int) -> set[int]:
     runs = range(int(demands.first[request]), int(demands.first[request + 1]))
-    return {
-        e for k in runs for e in range(int(demands.start[k]), int(demands.stop[k]))
-    }
+    return {e for k in runs for e in range(int(demands.start[k]), int(demands.stop[k]))}
 
 
 @pytest.mark.parametrize(
