@@ -123,7 +123,7 @@ def audit(
     auditor.compare_units()
     for step, release in acknowledged:
         if missing := REACHED[step] - auditor.said.get(release, set()):
-            auditor.found.lost.append(f"{release} {token}: no {sorted(missing)}")
+            auditor.found.lost.append(f"{release} {step}: no {sorted(missing)}")
     return auditor.found
 
 

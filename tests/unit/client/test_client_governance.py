@@ -162,7 +162,7 @@ def test_who_named_no_head_signs_again_at_the_next(
 
     monkeypatch.setattr(RemoteWorkspace, "head", moving)
     file = world.folder / "olga.pem"
-    head = review(olga).head
+    head = original(olga).head
     world.here("dara").governance.annotate("meanwhile")
     with pytest.raises(mo.StaleError):
         olga.governance.approve("r-1", reason="x", head=head, key=file)
