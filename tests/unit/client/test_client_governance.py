@@ -252,7 +252,7 @@ def test_who_never_hears_is_told_that_nobody_knows(world: World) -> None:
         world.of("petra").rounds.open(unlocked={"user": Fraction(1, 2)})
     problem = caught.value.problems[0]
     assert "it is unknown whether it has opened the round" in problem.notes
-    assert problem.help.startswith("look at what stands in the ledger by now")
+    assert problem.help.startswith("check the ledger before you repeat it")
     assert world.of("petra").rounds.present() is not None
 
 
