@@ -70,7 +70,7 @@ PARTS: Final = {
     "run_query": "all of it",
     "_queries": "consent, and the query read and priced anew",
     "reserve": "reserving",
-    "_begin_query": "starting, in the turn of the run",
+    "_start_query": "starting, in the turn of the run",
     "apart": "beginning the process that reads rows, which opens them, and ending it",
     "carried_out": "computing, noise and encrypting the answers there, and telling it",
 }

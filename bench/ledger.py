@@ -229,9 +229,9 @@ def load(ledger: str, plan: Plan, clients: int, size: int, *, hot: bool) -> Load
         until = began + plan.seconds
 
         def client(number: int) -> None:
-            while (request := time.perf_counter()) < until:
+            while (began_at := time.perf_counter()) < until:
                 done[number] += ask(decider, releases, size)
-                waits.append(time.perf_counter() - request)
+                waits.append(time.perf_counter() - began_at)
 
         threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
         for one in threads:
@@ -369,7 +369,7 @@ def report(name: str, place: Callable[[], str], folder: Path, plan: Plan) -> Non
     how = (
         f"a sync with {plan.sync_us} us added, simulated"
         if plan.sync_us
-        else ("the disk exactly")
+        else "the disk as is"
     )
     print(f"\n## {name}, {how}\n")
     small = raw_syncs(folder, plan, 200)
@@ -384,9 +384,9 @@ def report(name: str, place: Callable[[], str], folder: Path, plan: Plan) -> Non
         claim("appends in batches of 100: at least 12 x raw", many / raw, 12)
 
 
-def claim(texts: str, found: float, least: float) -> None:
+def claim(target: str, found: float, least: float) -> None:
     """Print whether a target is reached."""
-    print(f"- {'PASS' if found >= least else 'FAIL'} {texts}: {found:.2f} x")
+    print(f"- {'PASS' if found >= least else 'FAIL'} {target}: {found:.2f} x")
 
 
 def starts_table(folder: Path, plan: Plan) -> None:

@@ -196,16 +196,16 @@ def tables_of(large: Large) -> Tables:
     """Return the rules as the reference wants them."""
     rules = large.rules
     place = {name: n for n, name in enumerate(sorted(large.vocabulary.attributes))}
-    texts = len(place) // 64 + 1  # One bit more: only `true` covers all attributes.
-    bits = np.zeros((len(rules.bases), texts), np.uint64)
+    words = len(place) // 64 + 1  # One bit more: only `true` covers all attributes.
+    bits = np.zeros((len(rules.bases), words), np.uint64)
     for row, base in zip(bits, rules.bases, strict=True):
         if isinstance(base.predicate, Constant):
             row[:] = np.uint64(2**64 - 1)
         else:
             assert isinstance(base.predicate, ReadsAny)
             for name in base.predicate.attributes:
-                token, bit = divmod(place[name], 64)
-                row[token] |= np.uint64(1 << bit)
+                word, bit = divmod(place[name], 64)
+                row[word] |= np.uint64(1 << bit)
     within = [
         [
             all(
@@ -236,8 +236,8 @@ def tables_of(large: Large) -> Tables:
 
 @numba.njit(inline="always")
 def _subset(bits: Bits, narrow: int, wide: int) -> bool:
-    for token in range(bits.shape[1]):
-        if bits[narrow, token] & ~bits[wide, token]:
+    for word in range(bits.shape[1]):
+        if bits[narrow, word] & ~bits[wide, word]:
             return False
     return True
 

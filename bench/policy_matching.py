@@ -201,17 +201,17 @@ class Dense:
         """Copy the sums of all rules."""
         self._sums[:] = sums.T
 
-    def every_test_on_every_rule(self, request: ReleaseRows) -> bool:
+    def every_test_on_every_rule(self, release: ReleaseRows) -> bool:
         """Return whether a release of one mechanism may pass."""
-        losses = request.losses[0].T
+        losses = release.losses[0].T
         each = [loss[self._unit] for loss in losses]
         return not (
-            self._matching(request) & ~_within(self._sums, self._caps, each)
+            self._matching(release) & ~_within(self._sums, self._caps, each)
         ).any()
 
-    def by_blocks(self, request: ReleaseRows) -> bool:
+    def by_blocks(self, release: ReleaseRows) -> bool:
         """Return the same; in each block of rules, a loss is one number."""
-        matching, losses = self._matching(request), request.losses[0]
+        matching, losses = self._matching(release), release.losses[0]
         for block in self._blocks:
             own = losses[self._unit[block.start]].tolist()
             within = _within(self._sums[:, block], self._caps[:, block], own)
@@ -219,22 +219,22 @@ class Dense:
                 return False
         return True
 
-    def matching_first(self, request: ReleaseRows) -> bool:
+    def matching_first(self, release: ReleaseRows) -> bool:
         """Return the same; the caps of rules that do not match are left alone."""
-        numbers = np.flatnonzero(self._matching(request))
+        numbers = np.flatnonzero(self._matching(release))
         caps, sums = self._caps[:, numbers], self._sums[:, numbers]
-        losses = request.losses[0][self._unit[numbers]].T
+        losses = release.losses[0][self._unit[numbers]].T
         return bool(_within(sums, caps, losses).all())
 
-    def _matching(self, request: ReleaseRows) -> Booleans:
+    def _matching(self, release: ReleaseRows) -> Booleans:
         """Return which rules are about an attribute and a context of the release."""
         masks: dict[int, int] = {}
         reads: list[Booleans] = []
-        for key in request.keys.tolist():
+        for key in release.keys.tolist():
             masks[key // 64] = masks.get(key // 64, 0) | 1 << key % 64
         for at, mask in masks.items():
             reads.append((self._bits[at] & np.uint64(mask)) != 0)
-        matching: Booleans = request.inside[0][self._context] & reduce(or_, reads)
+        matching: Booleans = release.inside[0][self._context] & reduce(or_, reads)
         return matching
 
 
@@ -302,10 +302,10 @@ def compare(compiled: CompiledPolicy, count: int) -> None:
         "ours in NumPy, kept rules": Turn(pruned.engine.admits, pruned),
         "ours compiled, kept rules": Turn(quickest.engine.admits, quickest),
     }
-    requester = releases(compiled, count, most=0.4)
+    wanted = releases(compiled, count, most=0.4)
     allowed = 0
     for first in range(0, count, 50):
-        some = requester[first : first + 50]
+        some = wanted[first : first + 50]
         dense.take_over(everything.engine.rest)  # Nothing was carried.
         answers = [_answers(side, some) for side in sides.values()]
         if any(other != answers[0] for other in answers):
@@ -319,17 +319,17 @@ def compare(compiled: CompiledPolicy, count: int) -> None:
     print(f"{len(compiled.rules):,} rules, {kept:.1%} kept; {count} releases,")
     print(f"{allowed} of them allowed; {len(layout.coordinates)} coordinates\n")
     _table(sides)
-    numbers = [_timed(quickest.release_rows, release)[0] for release in requester]
+    numbers = [_timed(quickest.release_rows, release)[0] for release in wanted]
     print(f"\nputting a release into numbers: {_micro(numbers, 50):.1f} us")
 
 
 def _answers(side: Turn, some: Sequence[RecordedRelease]) -> list[bool]:
     answers: list[bool] = []
-    inquiries = [side.balances.charges_of(release) for release in some]
-    for request in inquiries:
-        side.admits(request)
-    for request in inquiries:
-        seconds, passes = _timed(side.admits, request)
+    inquiries = [side.balances.release_rows(release) for release in some]
+    for rows in inquiries:
+        side.admits(rows)
+    for rows in inquiries:
+        seconds, passes = _timed(side.admits, rows)
         side.times.append(seconds)
         answers.append(passes)
     return answers

@@ -319,22 +319,22 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--check", action="store_true", help="once more, by an oracle")
-    text = parser.parse_args()
+    given = parser.parse_args()
     found = []
     with Progress(console=Console(stderr=True)) as progress:
         # Two systems in each scenario, and a third one in S3.
-        task = progress.add_task("runs", total=text.seeds * len(text.totals) * 7)
-        for one in results(text.seeds, text.totals, check=text.check):
+        task = progress.add_task("runs", total=given.seeds * len(given.totals) * 7)
+        for one in results(given.seeds, given.totals, check=given.check):
             found.append(one)
             progress.advance(task)
             progress.print(f"seed {one.seed}: {one.scenario} {one.total} {one.system}")
     held = claims(found)
-    if text.json:
+    if given.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
     else:
         print(tables(found))
-        print(*("\n" + ("PASS " if ok else "FAIL ") + texts for ok, texts in held))
-    if text.write_docs:
+        print(*("\n" + ("PASS " if ok else "FAIL ") + given for ok, given in held))
+    if given.write_docs:
         write_docs(tables(found))
     sys.exit(0 if all(ok for ok, _ in held) else 1)
 

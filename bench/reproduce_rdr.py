@@ -121,7 +121,7 @@ def figure_9(found: dict[tuple[str, str], Risk], runs: int, failed: list[str]) -
         else:
             yield "| noise | query | variance | ε | none | over |"
             yield "| --- | --- | --: | --- | --: | --: |"
-        near = result = 0
+        near = compared = 0
         for (mechanism, name), risk in found.items():
             spreads = statistic(risk)
             if spreads is None:
@@ -138,19 +138,19 @@ def figure_9(found: dict[tuple[str, str], Risk], runs: int, failed: list[str]) -
                         f" | {shown} | {cells[1]} | {cells[2]} |"
                     )
                     if theirs is not None and name != "Q4":
-                        result += 1
+                        compared += 1
                         near += is_near(chosen, theirs)
                 else:
                     yield (
                         f"| {mechanism} | {name} | {variance:g} | {cells[0]}"
                         f" | {cells[1]} | {cells[2]} |"
                     )
-        if result:
+        if compared:
             yield ""
             yield verdict(
-                f"{near} of {result} published medians (without Q4) lie within our"
+                f"{near} of {compared} published medians (without Q4) lie within our"
                 " quartiles",
-                near == result,
+                near == compared,
                 failed,
             )
 

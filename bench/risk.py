@@ -123,10 +123,10 @@ class Verdicts:
     def __init__(self) -> None:
         self.failed = False
 
-    def line(self, texts: str, *, holds: bool) -> str:
+    def line(self, text: str, *, holds: bool) -> str:
         """Return a line that says whether something holds."""
         self.failed |= not holds
-        return f"- {'PASS' if holds else 'FAIL'} {texts}"
+        return f"- {'PASS' if holds else 'FAIL'} {text}"
 
 
 def again(folder: Path, given: argparse.Namespace, verdicts: Verdicts) -> Iterator[str]:
@@ -152,8 +152,8 @@ def again(folder: Path, given: argparse.Namespace, verdicts: Verdicts) -> Iterat
             f"| {query} | {slow[0]['wall']:.1f} | {fast[0]['wall']:.4f}"
             f" | {ratio:,.0f} x |"
         )
-        texts = f"{query}: at least {WANTED_EACH:,} x each row: {ratio:,.0f} x"
-        checks.append(verdicts.line(texts, holds=ratio >= WANTED_EACH))
+        text = f"{query}: at least {WANTED_EACH:,} x each row: {ratio:,.0f} x"
+        checks.append(verdicts.line(text, holds=ratio >= WANTED_EACH))
     yield ""
     yield from checks
 
@@ -196,8 +196,8 @@ def candidates(
     if not checks:
         yield verdicts.line("the same numbers from all sides", holds=True)
     least = min(ratios, default=0.0)
-    texts = f"at least {WANTED_MATRIX} x the matrix, for every query: {least:.1f} x"
-    yield verdicts.line(texts, holds=least >= WANTED_MATRIX)
+    text = f"at least {WANTED_MATRIX} x the matrix, for every query: {least:.1f} x"
+    yield verdicts.line(text, holds=least >= WANTED_MATRIX)
 
 
 # --- (c): large tables ----------------------------------------------------------------

@@ -232,15 +232,15 @@ def percentile(times: list[float], percent: int) -> float:
     return sorted(times)[min(len(times) - 1, len(times) * percent // 100)] * 1e3
 
 
-def compare(client: Client, wanted: Releases, request: int) -> None:
+def compare(client: Client, wanted: Releases, count: int) -> None:
     """Ask in turns, and print both sides."""
     empty: list[float] = []
     checks: list[float] = []
-    for _ in range(request):
+    for _ in range(count):
         body = json.dumps(next(wanted)).encode()
         empty.append(client.ask("GET", "/ping"))
         checks.append(client.ask("POST", "/releases:check", body))
-    print(f"\n{request:,} of each, in turns\n")
+    print(f"\n{count:,} of each, in turns\n")
     print("| | p50 ms | p90 ms | p99 ms |")
     print("|---|--:|--:|--:|")
     for name, times in (("empty route", empty), ("releases:check", checks)):

@@ -53,23 +53,23 @@ class Side:
         )
         return ["/usr/bin/env", *settings, sys.executable, *texts]
 
-    def run(self, texts: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def run(self, args: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run Python with the code of this side."""
         return subprocess.run(  # noqa: S603 - our own commands
-            self.command(texts),
+            self.command(args),
             cwd=self.demo,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    def seconds(self, texts: Sequence[str]) -> float:
+    def seconds(self, args: Sequence[str]) -> float:
         """Return the CPU time of a run."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = self.run(texts)
+        done = self.run(args)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode not in {0, 3}:  # A denial is an answer, too.
-            sys.exit(f"{self.name}: {' '.join(texts)}\n{done.stderr}")
+            sys.exit(f"{self.name}: {' '.join(args)}\n{done.stderr}")
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return float(spent)
 
@@ -121,8 +121,8 @@ def checked_out(place: Path, commit: str) -> Iterator[Path]:
         _git("worktree", "remove", "--force", str(before))
 
 
-def _git(*texts: str) -> None:
-    subprocess.run(["/usr/bin/git", "-C", ROOT, *texts], check=True)  # noqa: S603
+def _git(*args: str) -> None:
+    subprocess.run(["/usr/bin/git", "-C", ROOT, *args], check=True)  # noqa: S603
 
 
 def sides(place: Path, before: Path) -> list[Side]:
@@ -141,8 +141,8 @@ def _compare(sides: Sequence[Side], runs: int) -> None:
     times: dict[str, tuple[list[float], ...]] = {one: ([], []) for one in COMMANDS}
     for turn in range(runs + 1):
         for number, side in enumerate(sides):
-            for name, texts in COMMANDS.items():
-                spent = side.seconds(texts)
+            for name, args in COMMANDS.items():
+                spent = side.seconds(args)
                 if turn:  # The first run compiles and fills caches.
                     times[name][number].append(spent)
     print("| command | before, s of CPU | now | ratio |\n|---|--:|--:|--:|")

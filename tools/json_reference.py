@@ -60,10 +60,10 @@ def rows(
         sections: The headings of the shapes that have a section of their own.
         before: What keys begin with.
     """
-    text = meanings(shape)
+    meaning_of = meanings(shape)
     for field in fields(shape):
         key = f"{before}{field.encode_name}"
-        meaning = text[field.name].removesuffix(".").replace("None", "null")
+        meaning = meaning_of[field.name].removesuffix(".").replace("None", "null")
         meaning = meaning.replace("A code of Errors", "a code of [Errors](errors.md)")
         if not meaning[1:2].isupper():  # Such as SHA-256.
             meaning = meaning[:1].lower() + meaning[1:]

@@ -137,9 +137,9 @@ class Copy:
             (self.path / "build" / OIDC).symlink_to(ROOT / "build" / OIDC)
         self._git("checkout", "--quiet", "--force", COMMIT)
 
-    def _git(self, *texts: str) -> None:
+    def _git(self, *args: str) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", *texts], cwd=self.path, check=True)
+        subprocess.run(["git", *args], cwd=self.path, check=True)
 
     def pytest(
         self, *args: str, seconds: float | None = None, **env: str
@@ -354,8 +354,8 @@ def survivors(mutants: Sequence[Mutant], suites: str, jobs: int) -> list[Mutant]
             one, alive = done.result()
             known[str(one)] = alive
             file.write_text(json.dumps(known, indent=0))
-            token = "survives" if alive else "is found"
-            print(f"{suites} {number} of {len(todo)}: {one} {token}", flush=True)
+            fate = "survives" if alive else "is found"
+            print(f"{suites} {number} of {len(todo)}: {one} {fate}", flush=True)
     return [one for one in mutants if known[str(one)]]
 
 

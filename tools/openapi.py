@@ -89,9 +89,9 @@ def _told_less(old: Json, before: Json, new: Json, after: Json) -> Iterator[str]
         if later is None:
             yield f"it does not respond {status} any more"
             continue
-        reply = _fields(old, _answer(old, before["responses"][status]))
+        answered = _fields(old, _answer(old, before["responses"][status]))
         tells = _fields(new, _answer(new, later))
-        for path in sorted(reply - tells):
+        for path in sorted(answered - tells):
             yield f"the answer's {path} is gone"
 
 

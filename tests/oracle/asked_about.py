@@ -66,17 +66,17 @@ class AskedAbout:
             return
         last = self.people._last_words(subject, content)
         for person in sorted(agreed or ()):
-            token = last[person]
+            vote = last[person]
             (seq,) = [
                 seq
                 for seq, one in enumerate(self.people.events, 1)
-                if one["body"] is token
+                if one["body"] is vote
             ]
             yield {
                 "by": person,
                 "entry": seq,
-                "key": token["key"] or None,
-                "key_named": token["key"] in self._keys().get(person, ()),
+                "key": vote["key"] or None,
+                "key_named": vote["key"] in self._keys().get(person, ()),
             }
 
     # --- what people were asked about ---

@@ -214,9 +214,9 @@ class _UnitSums:
     def _admitted(self, rules: Numbers, within: Sequence[Bools]) -> Bools:
         *measures, delta = within
         one_holds, all_hold = np.zeros_like(delta), np.ones_like(delta)
-        for held, request in zip(measures, self._named[rules].T, strict=False):
-            one_holds |= held & request[:, None]
-            all_hold &= held | ~request[:, None]
+        for held, named in zip(measures, self._named[rules].T, strict=False):
+            one_holds |= held & named[:, None]
+            all_hold &= held | ~named[:, None]
         enough: Bools = np.where(self._every[rules][:, None], all_hold, one_holds)
         admitted: Bools = (enough & delta) | ~self._enforced[rules][:, None]
         return admitted

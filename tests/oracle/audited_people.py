@@ -180,17 +180,17 @@ class People:
     def agreed_to_release(self, release: Plain, by: str) -> set[str] | None:
         """Return who agreed and counts if somebody submits it; None if too few."""
         named = {**release["metadata"], **release["labels"]}.get("requester")
-        requester = {by, *([named] if named else []), *self.requesters(release)}
+        requesters = {by, *([named] if named else []), *self.requesters(release)}
         content = release["content"]
-        return self._agreed(self._asked(release), "release", content, requester)
+        return self._agreed(self._asked(release), "release", content, requesters)
 
     def agreed_to_policy(self, digest: str, by: str) -> set[str] | None:
         """Return who agreed and counts if somebody activates it; None if too few."""
         assert self._policy is not None
         if self._policy.activation is None:
             return set()
-        requester = {by, *self.proposers(digest)}
-        return self._agreed([self._policy.activation], "policy", digest, requester)
+        requesters = {by, *self.proposers(digest)}
+        return self._agreed([self._policy.activation], "policy", digest, requesters)
 
     def requesters(self, release: Plain) -> set[str]:
         """Return who ever requested a release; or a correction, since it was made."""
@@ -199,8 +199,8 @@ class People:
             if one["kind"] not in ("release-requested", "past-redescribed"):
                 continue
             if one["body"]["release"]["content"] == release["content"]:
-                request = one["kind"] == "release-requested"
-                found = found | {one["actor"]} if request else set()
+                is_request = one["kind"] == "release-requested"
+                found = found | {one["actor"]} if is_request else set()
         return found
 
     def _ill_reserved(self, body: Plain, by: str) -> Iterator[str]:
@@ -219,14 +219,14 @@ class People:
             return
         if pending["body"]["policy"] != body["policy"]:
             yield "it was asked for under another policy"
-        requester = self.requesters(release)
-        if by.strip().casefold() in {one.strip().casefold() for one in requester}:
+        requesters = self.requesters(release)
+        if by.strip().casefold() in {one.strip().casefold() for one in requesters}:
             yield "who asks for the correction agrees to it"
         named = {**release["metadata"], **release["labels"]}.get("requester")
-        requester |= {named} if named else set()
+        requesters |= {named} if named else set()
         wanted = [replace(a, requester_may_approve=False) for a in self._asked(release)]
         since = self.events.index(pending)
-        agreed = self._agreed(wanted, "release", release["content"], requester, since)
+        agreed = self._agreed(wanted, "release", release["content"], requesters, since)
         if agreed is None:
             yield "it is corrected without approval"
         elif sorted(agreed) != body["approved_by"]:
@@ -237,25 +237,25 @@ class People:
         wanted: list[Approval] | tuple[Approval, ...],
         subject: str,
         content: str,
-        requester: set[str],
+        requesters: set[str],
         since: int = 0,
     ) -> set[str] | None:
         """Return who agreed and counts; None if that is not enough."""
-        own = {one.strip().casefold() for one in requester}
+        own = {one.strip().casefold() for one in requesters}
         last = self._last_words(subject, content, since)
         everybody: set[str] = set()
         for approval in wanted:
-            received = {
+            votes = {
                 person: body["approves"]
                 for person, body in last.items()
                 if self._speaks(person, approval, body)
             }
             yes = {
                 person
-                for person in received
+                for person in votes
                 if approval.requester_may_approve or person.casefold() not in own
             }
-            if not all(received.values()) or len(yes) < approval.need:
+            if not all(votes.values()) or len(yes) < approval.need:
                 return None
             everybody |= yes
         return everybody

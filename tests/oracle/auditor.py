@@ -121,9 +121,9 @@ def audit(
     for row in rows():
         auditor.take(row)
     auditor.compare_units()
-    for token, release in acknowledged:
-        if missing := REACHED[token] - auditor.said.get(release, set()):
-            auditor.found.lost.append(f"{release} {token}: no {sorted(missing)}")
+    for step, release in acknowledged:
+        if missing := REACHED[step] - auditor.said.get(release, set()):
+            auditor.found.lost.append(f"{release} {step}: no {sorted(missing)}")
     return auditor.found
 
 

@@ -43,8 +43,8 @@ def mean(
 
 def tables(number: int, values: Sequence[str]) -> Iterator[People]:
     """Yield all tables of so many people, each there with one of the values or not."""
-    for result in product((None, *values), repeat=number):
-        yield {who: what for who, what in enumerate(result) if what is not None}
+    for row in product((None, *values), repeat=number):
+        yield {who: what for who, what in enumerate(row) if what is not None}
 
 
 def neighbors(people: People, who: int, values: Sequence[str]) -> Iterator[People]:

@@ -123,8 +123,8 @@ def _speaks_of_data(log: list[Plain], body: Plain, by: str) -> bool:
 
 
 def _data_content(kept: Plain) -> str:
-    text = {key: kept[key] for key in ("id", "version", "sealed", "media", "table")}
-    return digest_of({"kind": "modicum-data-version/v1", **text})
+    content = {key: kept[key] for key in ("id", "version", "sealed", "media", "table")}
+    return digest_of({"kind": "modicum-data-version/v1", **content})
 
 
 def _is_used(log: list[Plain], version: list[Any]) -> bool:
@@ -137,10 +137,10 @@ def _is_used(log: list[Plain], version: list[Any]) -> bool:
         return True
     kept, agree = one["body"], set()
     for owner, keys in kept["owners"].items():
-        token = _last_word(log, "data", _data_content(kept), owner, keys)
-        if token is False:
+        vote = _last_word(log, "data", _data_content(kept), owner, keys)
+        if vote is False:
             return False
-        if token or (owner == one["actor"] and not keys):
+        if vote or (owner == one["actor"] and not keys):
             agree.add(owner)
     return len(agree) >= int(kept["quorum"])
 
@@ -342,10 +342,10 @@ def has_consent(log: list[Plain], digest: str) -> bool:
         data = _data(log, identifier)
         agree = set()
         for owner, keys in data["owners"].items():
-            token = _last_word(log, "contract", digest, owner, keys)
-            if token is False:
+            vote = _last_word(log, "contract", digest, owner, keys)
+            if vote is False:
                 return False
-            if token and _person(owner) not in out:
+            if vote and _person(owner) not in out:
                 agree.add(_person(owner))
         if len(agree) < data["quorum"]:
             return False

@@ -123,8 +123,8 @@ def contests(world: World, alive: frozenset[int]) -> dict[Pair, Contest]:
             segments.setdefault((element[0], asking, group), []).append(left)
     found = {}
     for pair, lefts in segments.items():
-        request = total(world, pair[1])
-        if not all(fits(request, left) for left in lefts):
+        wanted = total(world, pair[1])
+        if not all(fits(wanted, left) for left in lefts):
             capacity = tuple(max(0, min(least)) for least in zip(*lefts, strict=True))
             found[pair] = Contest(capacity, favored(world, pair[1], capacity))
     return found

@@ -86,13 +86,13 @@ class Overdrawn(NamedTuple):
     round: int
 
 
-def overdrawn(result: Told) -> list[Overdrawn]:
+def overdrawn(told: Told) -> list[Overdrawn]:
     """Return every place where a rule does not hold after some round."""
     found = []
-    for rule, limit in result.limits.items():
-        own = [charge for charge in result.charges if rule in charge.rules]
+    for rule, limit in told.limits.items():
+        own = [charge for charge in told.charges if rule in charge.rules]
         for month, charges in by_month(own, limit):
-            for group, round_ in _broken(result, limit, charges):
+            for group, round_ in _broken(told, limit, charges):
                 found.append(Overdrawn(rule, month, group, round_))
     return found
 
@@ -112,7 +112,7 @@ def by_month(
 
 
 def _broken(
-    result: Told, limit: Limit, charges: list[Charge]
+    told: Told, limit: Limit, charges: list[Charge]
 ) -> Iterator[tuple[int, int]]:
     """Yield the group and the round in which one account was charged too much."""
     # Who is at an element reads it from some first element on: all that are there
@@ -120,22 +120,22 @@ def _broken(
     points = np.array(sorted({charge.start for charge in charges}), np.int64)
     taken = {
         round_: _at(
-            points, [one for one in charges if one.round == round_], result, limit
+            points, [one for one in charges if one.round == round_], told, limit
         )
-        for round_ in result.rounds
+        for round_ in told.rounds
     }
-    for group in range(result.rounds.start - result.life + 1, result.rounds.stop):
+    for group in range(told.rounds.start - told.life + 1, told.rounds.stop):
         total = np.zeros_like(next(iter(taken.values())))
-        for age in range(1, result.life + 1):
+        for age in range(1, told.life + 1):
             round_ = group + age - 1
-            if round_ in result.rounds:
+            if round_ in told.rounds:
                 total = total + taken[round_]
-                if not _holds(total, limit, unlocked(result, age)):
+                if not _holds(total, limit, unlocked(told, age)):
                     yield group, round_
 
 
 def _at(
-    points: np.ndarray, charges: Iterable[Charge], result: Told, limit: Limit
+    points: np.ndarray, charges: Iterable[Charge], told: Told, limit: Limit
 ) -> np.ndarray:
     """Return what charges take at each point together, coordinate by coordinate."""
     # One cost above a cap is above it in any sum, and need not be added up exactly.
@@ -143,17 +143,17 @@ def _at(
     indices = [*limit.caps, limit.delta[0]]
     total = np.zeros((len(points), len(indices)), np.int64)
     for charge in charges:
-        there = (points - charge.start) % result.size < charge.width
+        there = (points - charge.start) % told.size < charge.width
         total[there] += np.array([min(charge.cost[i], above) for i in indices])
     return total
 
 
-def unlocked(result: Told, age: int) -> Fraction:
+def unlocked(told: Told, age: int) -> Fraction:
     """Return which part of a budget is open at an age."""
-    life, share = result.life, Fraction(0)
+    life, share = told.life, Fraction(0)
     for step in range(1, age + 1):
         ahead = (2 * step <= life) - (2 * step > life + 1)
-        share += (1 + ahead * result.slack) / life
+        share += (1 + ahead * told.slack) / life
     return share
 
 

@@ -173,25 +173,25 @@ def _paints(
     comers: Sequence[str], goers: Sequence[str], plan: Plan
 ) -> Iterator[list[Look]]:
     """Yield pages, values and items for the rows of one cell that come, then go."""
-    request, pages = plan.asked, plan.pages or ("any",)
+    aggregate, pages = plan.asked, plan.pages or ("any",)
     come, go = len(comers), len(goers)
     first, last = pages[0], pages[-1]
     items = [f"item {number}" for number in range(come + go)]
-    if request.kind == "distinct":  # One page each, as long as there are some.
+    if aggregate.kind == "distinct":  # One page each, as long as there are some.
         for shift in (0, come):
             spread = [pages[(at + shift) % len(pages)] for at in range(come + go)]
             if len(pages) < come + go:
                 beyond = range(len(pages), come + go)
-                for at in beyond if request.column == "user" else ():
+                for at in beyond if aggregate.column == "user" else ():
                     spread[at] = _LEFT_OUT
             yield list(zip(spread, range(1, 1 + come + go), items, strict=True))
-    if request.column == "user":  # On each page one row of each user.
+    if aggregate.column == "user":  # On each page one row of each user.
         first_free = max(Counter(comers).values(), default=0)
         places = [*_turns(comers), *(first_free + turn for turn in _turns(goers))]
         yield [
             (pages[at] if at < len(pages) else _LEFT_OUT, None, "any") for at in places
         ]
-    ends: list[int | None] = [request.low, request.high, None]
+    ends: list[int | None] = [aggregate.low, aggregate.high, None]
     for up, down, page in product(ends, ends, dict.fromkeys((first, last, _LEFT_OUT))):
         yield [
             *((first, up, item) for item in items[:come]),

@@ -202,8 +202,8 @@ def test_the_rows_that_are_selected_are_those_of_the_part(data: st.DataObject) -
 
     assert by_sql(table, sql_predicate(found), columns) == right
     document: Any = decode(encode(rows_to_plain(found)))
-    reply = [{columns.named.get(k, k): v for k, v in row.items()} for row in table]
-    assert [n for n, row in enumerate(reply) if passes(row, document)] == right
+    renamed = [{columns.named.get(k, k): v for k, v in row.items()} for row in table]
+    assert [n for n, row in enumerate(renamed) if passes(row, document)] == right
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -171,9 +171,9 @@ def test_brute_force_on_samples_finds_the_same(
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9)
     with engine_of(rows) as engine:
         question = read_question(query.sql, engine.columns())
-        request = measure_again(engine, question).profile(noise.norm)
+        measured = measure_again(engine, question).profile(noise.norm)
     np.testing.assert_allclose(
-        np.repeat(request.values, request.people), expected, rtol=0, atol=1e-9
+        np.repeat(measured.values, measured.people), expected, rtol=0, atol=1e-9
     )
     for threshold in THRESHOLDS:
         slow = found_by_search(moved, noise, SAMPLE**-2.0, float(threshold))

@@ -343,9 +343,9 @@ def test_a_checkpoint_of_the_last_entry_may_state_the_folded_state() -> None:
 
 def test_what_is_signed_names_its_kind_and_its_key() -> None:
     one = checkpoint(log(), 5, key())
-    text = claim_bytes(one.claim)
-    assert b'"kind":"modicum-checkpoint/v1"' in text
-    assert one.claim.key.encode() in text
+    payload = claim_bytes(one.claim)
+    assert b'"kind":"modicum-checkpoint/v1"' in payload
+    assert one.claim.key.encode() in payload
 
 
 PLAIN = st.recursive(
@@ -361,10 +361,10 @@ def test_a_manifest_that_says_anything_else_is_refused(
     data: st.DataObject, value: Any
 ) -> None:
     members = bundled(log(), signed_log())
-    text = json.loads(members[0][1])
-    name = data.draw(st.sampled_from(sorted(text)))
-    assume(value != text[name] or isinstance(value, bool))
-    members[0] = ("manifest.json", encode(text | {name: value}) + b"\n")
+    manifest = json.loads(members[0][1])
+    name = data.draw(st.sampled_from(sorted(manifest)))
+    assume(value != manifest[name] or isinstance(value, bool))
+    members[0] = ("manifest.json", encode(manifest | {name: value}) + b"\n")
     with pytest.raises(VerificationError):
         checked(b"".join(packed(members)))
 
@@ -374,13 +374,13 @@ def test_a_manifest_that_says_anything_else_is_refused(
 def test_a_claim_that_says_anything_else_is_not_its_signers(
     data: st.DataObject, value: Any
 ) -> None:
-    text = json.loads(signed_bytes(signed_log()[0]))
-    part = data.draw(st.sampled_from([text, text["claim"]]))
+    written = json.loads(signed_bytes(signed_log()[0]))
+    part = data.draw(st.sampled_from([written, written["claim"]]))
     name = data.draw(st.sampled_from(sorted(part)))
     assume(value != part[name] or isinstance(value, bool))
     part[name] = value
     try:
-        changed = read_signed(encode(text))
+        changed = read_signed(encode(written))
     except ValueError:
         return
     assert not changed.is_genuine(verify_signature)

@@ -83,20 +83,20 @@ class Log:
             if self.rng.random() < 0.8:
                 one["periods"] = self.rng.sample(MONTHS, self.rng.randint(1, 2))
         people = self.rng.sample(["ann", "bob", "cleo"], 2)
-        requests, agrees = (self.by(one).governance for one in people)
-        request = requests.redescribe(now, reason="it reads these")
+        asks, agrees = (self.by(one).governance for one in people)
+        request = asks.redescribe(now, reason="it reads these")
         if request is None:
             return
-        requester = self.asking.setdefault(request.request.content, set())
-        requester.add(people[0])
-        if people[1] in requester:  # They asked for the same before.
+        requesters = self.asking.setdefault(request.request.content, set())
+        requesters.add(people[0])
+        if people[1] in requesters:  # They asked for the same before.
             with pytest.raises(ApprovalError):
                 agrees.approve(name, reason="it does")
-        if people[1] in requester or self.rng.random() < 0.2:
-            requests.withdraw_request(name, reason="it does not")
+        if people[1] in requesters or self.rng.random() < 0.2:
+            asks.withdraw_request(name, reason="it does not")
             return
         agrees.approve(name, reason="it does")
-        requester.clear()
+        requesters.clear()
         self.past[name] = now
         self.corrected += 1
 

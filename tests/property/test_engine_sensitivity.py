@@ -279,9 +279,9 @@ def test_without_a_row_id_no_change_moves_more_than_its_price() -> None:
                 for table in (pair.before, pair.after[::-1]):
                     rows = without_row_id(table, case.plan)
                     with duckdb(rows) as engine:
-                        text = engine.run(exact, SECRETS)
-                        cut += text != engine.run(uncut, SECRETS)
-                    found.append(ours.vectors(text["asked"]).get("None", {}))
+                        answer = engine.run(exact, SECRETS)
+                        cut += answer != engine.run(uncut, SECRETS)
+                    found.append(ours.vectors(answer["asked"]).get("None", {}))
                 if price is None:
                     continue
                 l1, l2_squared = apart(*found)

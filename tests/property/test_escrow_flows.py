@@ -179,10 +179,10 @@ class Story:
         log = self.log()
         opened = len(self.world.equipment.vault.opened)
         try:
-            result = self.world.office(to).receive(contract.id)
+            received = self.world.office(to).receive(contract.id)
         except ModicumError:
-            result = None
-        got = result is not None
+            received = None
+        got = received is not None
         found = self.world.equipment.vault.opened[opened:]
         identifier = f"contract/{contract.digest}"
         tells = {"kind": "disclosure-recorded", "body": {"id": identifier}}
@@ -194,12 +194,12 @@ class Story:
             assert found == []
             self.seen["not received"] += 1
             return
-        assert result is not None
+        assert received is not None
         (place,) = found
         exact = contract.flow == "raw-signal"
         assert place.startswith(f"result/{contract.parent}/")
         assert place.endswith("/exact" if exact else "/private")
-        assert result.private is not exact
+        assert received.private is not exact
         kept = [one["kind"] for one in self.log()]
         assert "flow-released" in kept[len(log) :]
         if exact:

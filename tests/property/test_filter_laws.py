@@ -274,9 +274,9 @@ def leaky(truth: Fraction, leak: Fraction) -> Mechanism:
     """Randomized response that tells everything with a small probability."""
     eps_known = answer(truth).loss.coordinates[:DELTA]
     mixed = tuple(((1 - leak) * p, (1 - leak) * q) for p, q in answer(truth).outcomes)
-    result = ((leak, Fraction(0)), (Fraction(0), leak))
+    leaks = ((leak, Fraction(0)), (Fraction(0), leak))
     own = Loss((*eps_known, -(-leak.numerator * 10**18 // leak.denominator)))
-    return Mechanism((*mixed, *result), own)
+    return Mechanism((*mixed, *leaks), own)
 
 
 Adversary = Callable[[tuple[int, ...], list[Mechanism]], Mechanism]

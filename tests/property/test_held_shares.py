@@ -120,14 +120,14 @@ def written(name: str, attribute: str, countries: frozenset[str], cost: int) -> 
 @pytest.mark.spec("LED-23")
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(ASKED | STEPS, max_size=20))
-def test_holdings_are_bounded_by_cell_and_identity(request: list[Any]) -> None:
+def test_holdings_are_bounded_by_cell_and_identity(steps: list[Any]) -> None:
     store = TrialStore("the ledger", lambda after: iter(()), 0)
     clock, oracle = FixedClock("2026-05-01T12:00:00.000000Z"), Oracle()
     people = {
         who: Workspace(store, clock, policy=COMPILED, actor=who)
         for who in ("ann", "bob")
     }
-    for number, (kind, *rest) in enumerate(request):
+    for number, (kind, *rest) in enumerate(steps):
         clock.time = add_seconds(clock.time, 1)  # Too little for anything to expire.
         if kind != "reserve":
             names = sorted(oracle.open)

@@ -110,12 +110,12 @@ class World:
         return pinned is None or signed in pinned
 
     def may_approve(
-        self, by: str, signed: str, content: str, requester: set[str], since: int
+        self, by: str, signed: str, content: str, requesters: set[str], since: int
     ) -> bool:
         return (
             by in OFFICERS
             and self.may_sign(by, signed)
-            and (by not in requester or self.refuses(by, content, since))
+            and (by not in requesters or self.refuses(by, content, since))
         )
 
 
@@ -181,12 +181,12 @@ def said_of_a_release(world: World, step: tuple[str, str, int, int | None]) -> N
             if verb == "by-id":
                 about = one["id"]
                 one = pending["body"]["release"] if pending is not None else one
-            requester = world.people.requesters(one)
+            requesters = world.people.requesters(one)
             known = verb == "approve" or (
                 pending is not None and pending["body"]["policy"] == digest
             )
             may = (not stands and known) and world.may_approve(
-                by, signed, one["content"], requester, 0
+                by, signed, one["content"], requesters, 0
             )
             done = works(lambda: office.approve(about, reason="x", key=signs))
     assert done == may, step
@@ -204,15 +204,15 @@ def said_of_a_policy(world: World, step: tuple[str, str, int, int | None]) -> No
     signed = signs.public.hex() if signs else ""
     if number == world.active:
         return
-    requester = {*world.people.proposers(digest)}
+    proposers = {*world.people.proposers(digest)}
     match verb:
         case "propose":
             may = True
             done = works(lambda: office.propose_policy(other, reason="x"))
         case "agree":
             since = world.people.since
-            may = world.may_approve(by, signed, digest, requester, since)
-            about = digest if requester else other
+            may = world.may_approve(by, signed, digest, proposers, since)
+            about = digest if proposers else other
             done = works(lambda: office.approve_policy(about, reason="x", key=signs))
         case "refuse":
             may = by in OFFICERS

@@ -142,14 +142,14 @@ def tables(draw: st.DrawFn, *, total: bool = False) -> Written:
     points = dict(zip(sorted(keys), sorted(values), strict=True))
     table: Written = {"map": shuffled(draw, points)}
     undefined = [] if total else ["error", None]
-    for key, texts in (
+    for key, names in (
         ("between", ["linear", "floor", "linear"]),
         ("below", ["proportional", "proportional", "proportional"]),
         ("above", ["last", "unlimited", "last"]),
     ):
-        token = draw(st.sampled_from([*texts, *undefined]))
-        if token is not None:
-            table[key] = token
+        name = draw(st.sampled_from([*names, *undefined]))
+        if name is not None:
+            table[key] = name
     return table
 
 
@@ -735,14 +735,14 @@ def test_no_broken_file_crashes_the_reader(name: str, data: st.DataObject) -> No
         end = start + data.draw(st.sampled_from([0, 0, 1, 2, 5, 20, 100]))
         text = text[:start] + data.draw(st.sampled_from(["", *BROKEN])) + text[end:]
 
-    texts = modicum.load_policy(EXAMPLE / "policy.yaml").policy.vocabulary
+    vocabulary = modicum.load_policy(EXAMPLE / "policy.yaml").policy.vocabulary
 
     def read() -> None:
         if name == "policy.yaml":
             compile_text(text.encode(), name)
         else:
             node = read_document(text.encode(), name)
-            price(parse_release(node, texts), texts)
+            price(parse_release(node, vocabulary), vocabulary)
 
     error = refusal(read)
     if error is not None:

@@ -72,9 +72,9 @@ def test_texts_that_are_spoiled_are_read_or_refused() -> None:
 def test_words_in_any_order_are_read_or_refused() -> None:
     for place in range(examples(700)):
         dice = random.Random(f"words {seed()} {place}")
-        texts = dice.choices(WORDS, k=dice.randint(1, 25))
+        words = dice.choices(WORDS, k=dice.randint(1, 25))
         head = dice.choice(["SELECT ", "SELECT COUNT(*) FROM views WHERE ", ""])
-        outcome(head + dice.choice([" ", ""]).join(texts))
+        outcome(head + dice.choice([" ", ""]).join(words))
 
 
 def test_bytes_are_read_or_refused() -> None:

@@ -219,7 +219,7 @@ def test_no_short_story_moves_more_rows_than_is_said() -> None:
         start = date(2026, 10, 31) + timedelta(days=dice.choice([0, 0, 1, -1]))
         plan = a_plan(caps, 3, Asked("rows"), relation=relation, start=start)
         for unit in ("user", "user-month", "user-week", "user-day"):
-            text, most = priced_moves(plan, unit), Moves(0, 0)
+            priced, most = priced_moves(plan, unit), Moves(0, 0)
             length = 5 if relation == "add-remove" else 4
             for story in every_story(plan, plan.units[unit], length, plan.days):
                 ways = Counter(moved(story, plan)[0].values())
@@ -227,9 +227,9 @@ def test_no_short_story_moves_more_rows_than_is_said() -> None:
                 if relation != "add-remove":
                     come, go = max(come, go), min(come, go)
                 most = Moves(max(most.coming, come), max(most.going, go))
-            assert most.coming <= text.coming, (plan.caps, unit, relation, start)
-            assert most.going <= text.going, (plan.caps, unit, relation, start)
-            reached += most.coming == text.coming
+            assert most.coming <= priced.coming, (plan.caps, unit, relation, start)
+            assert most.going <= priced.going, (plan.caps, unit, relation, start)
+            reached += most.coming == priced.coming
     assert reached >= 12
 
 
@@ -260,14 +260,14 @@ def test_norms_of_sums_are_the_most_of_all_ways_to_lay_rows_into_groups() -> Non
             ]
             for both in product(coming, list(spreads(go, together, groups)))
         ]
-        text = of_sums(Moves(come, go), Shape(groups, together), -down, up)
+        priced = of_sums(Moves(come, go), Shape(groups, together), -down, up)
         most = Norms(max(map(sum, gaps)), max(sum(x * x for x in one) for one in gaps))
         where = (come, go, together, groups, up, down)
-        assert most.l1 <= text.l1, where
-        assert most.l2_squared <= text.l2_squared, where
+        assert most.l1 <= priced.l1, where
+        assert most.l2_squared <= priced.l2_squared, where
         if -(-come // together) - (-go // together) <= groups:
             parted += 1
-            assert most == text, where
+            assert most == priced, where
     assert parted >= 20
 
 

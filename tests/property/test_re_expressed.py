@@ -105,9 +105,9 @@ def becomes(value: Value, old: Partition | None, new: Partition | None) -> set[V
     """Return the values that a row may have after a step, by what policies declare."""
     if old is None or new is None or (old.values is None) != (new.values is None):
         return set(domain(new))
-    text = [one for one in new.was if one not in old.was and contains(one.old, value)]
-    if text:
-        return {v for v in domain(new) if any(contains(one.now, v) for one in text)}
+    pieces = [one for one in new.was if one not in old.was and contains(one.old, value)]
+    if pieces:
+        return {v for v in domain(new) if any(contains(one.now, v) for one in pieces)}
     return {value} if value in domain(new) else set(domain(new))
 
 

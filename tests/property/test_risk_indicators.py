@@ -163,8 +163,8 @@ def test_advice_is_the_greatest_candidate_at_which_every_condition_holds(
 ) -> None:
     seen = Indicator(influence(moves), noise)
     limit = Fraction(1, 50)
-    request: list[Threshold] = [RatioAtLeast(tau), VarianceAtMost(limit)]
-    found = find_from_rdr(seen, request, candidates=list(offered))
+    thresholds: list[Threshold] = [RatioAtLeast(tau), VarianceAtMost(limit)]
+    found = find_from_rdr(seen, thresholds, candidates=list(offered))
     fine = set()
     unsure = set()
     for epsilon in offered:

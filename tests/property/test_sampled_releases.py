@@ -217,8 +217,8 @@ def looked_at(
     relations = relations | {sampled: "add-remove"}
     one, vocabulary = world(seed, relations), words(relations)
     try:
-        result = described(one, kind, stated | {sampled}, sampled, rate)
-        return one, priced(vocabulary, result)
+        written = described(one, kind, stated | {sampled}, sampled, rate)
+        return one, priced(vocabulary, written)
     except InputError as error:
         assert {problem.code for problem in error.problems} <= REFUSED  # noqa: PT017
         return None
@@ -253,9 +253,9 @@ def test_a_sample_never_costs_more(situation: dict[str, Any]) -> None:
         return
     one, mechanism = found
     stated = situation["stated"] | {situation["sampled"]}
-    result = described(one, situation["kind"], stated, None, 1)
+    written = described(one, situation["kind"], stated, None, 1)
     vocabulary = words(one.relations)
-    whole = priced(vocabulary, result)
+    whole = priced(vocabulary, written)
     for unit in UNITS:
         pairs = zip(
             mechanism.losses[unit].coordinates,
@@ -310,8 +310,8 @@ def test_who_is_replaced_may_leave_a_sample() -> None:
     # Whatever small sensitivity is stated, which is true: this much is lost.
     assert true_losses(one, "laplace", "user", "device", 0.5)[EPS] > 0.3
 
-    result = described(one, "laplace", {"user", "device"}, "device", 0.5)
+    written = described(one, "laplace", {"user", "device"}, "device", 0.5)
     with pytest.raises(InputError) as caught:
-        priced(words(relations), result)
+        priced(words(relations), written)
     assert Code.COST_NOT_DERIVABLE in {one.code for one in caught.value.problems}
     assert "may be replaced by rows that are not" in str(caught.value.render())

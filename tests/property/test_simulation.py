@@ -58,13 +58,13 @@ print(simulation.verified().state_digest)
 
 
 def test_the_same_seed_gives_the_same_bytes_in_any_process() -> None:
-    text = {shown("again", hash_seed) for hash_seed in ("0", "1")}
+    printed = {shown("again", hash_seed) for hash_seed in ("0", "1")}
     here = Simulation("again")
     here.run()
     own = " ".join(hash_ for _, _, hash_ in here.rows())
-    assert text == {f"{own}\n{here.verified().state_digest}\n"}
+    assert printed == {f"{own}\n{here.verified().state_digest}\n"}
     assert len(own.split()) > 20
-    assert shown("another", "0") not in text
+    assert shown("another", "0") not in printed
 
 
 def shown(seed_: str, hash_seed: str) -> str:

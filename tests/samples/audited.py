@@ -114,8 +114,8 @@ def sealed(happened: Iterable[Body]) -> list[Record]:
     for seq, body in enumerate(happened, 1):
         event = Event(at(seq), "ana", body)
         if isinstance(body, ApprovalGiven):
-            review = body if body.head else replace(body, head=previous)
-            event = Event(at(seq), "olga", review)
+            signed_at = body if body.head else replace(body, head=previous)
+            event = Event(at(seq), "olga", signed_at)
         rows.append(seal(event, seq, previous))
         previous = rows[-1].hash
     return rows

@@ -81,8 +81,8 @@ class Desk:
     def sign(self, name: str) -> dict[str, Any]:
         """Return olga's agreement, with her signature of what the server states."""
         path, public = f"/escrow/contracts/{name}/statement", OLGA.public.hex()
-        request = {"reason": "as agreed", "key": public}
-        stated = done(self.ask("olga", "GET", path, **request)).json()
+        params = {"reason": "as agreed", "key": public}
+        stated = done(self.ask("olga", "GET", path, **params)).json()
         document = json.loads(stated["statement"])
         assert (document["by"], document["id"], document["approves"]) == (
             "olga",

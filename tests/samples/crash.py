@@ -95,8 +95,8 @@ class Worker:
 
     def _live(self, request: Written, *, publish: bool) -> None:
         name = str(request["release"])
-        token = self._ask(name, lambda ws: ws.submit(request, publish=publish).status)
-        if token != "reserved":
+        answer = self._ask(name, lambda ws: ws.submit(request, publish=publish).status)
+        if answer != "reserved":
             return
         if self._rng.random() < 0.3:
             self._ask(name, lambda ws: ws.cancel(name, reason="test").status.value)
@@ -111,7 +111,7 @@ class Worker:
         """Ask until there is an answer, and note it."""
         while True:
             try:
-                token = question(self._workspace)
+                answer = question(self._workspace)
             except UnavailableError:
                 self._note(UNAVAILABLE, name)
                 time.sleep(0.02)
@@ -119,12 +119,12 @@ class Worker:
                 # It was done in the turn whose outcome was unknown.
                 return self._note("", name)
             else:
-                return self._note(token, name)
+                return self._note(answer, name)
 
-    def _note(self, token: str, name: str) -> str:
-        if token:  # One call of the system: a kill leaves no half of it.
-            os.write(self._notes, f"{token} {name}\n".encode())
-        return token
+    def _note(self, answer: str, name: str) -> str:
+        if answer:  # One call of the system: a kill leaves no half of it.
+            os.write(self._notes, f"{answer} {name}\n".encode())
+        return answer
 
 
 def work_without_end(ledger: str, name: str, notes: Path) -> None:
@@ -197,11 +197,11 @@ def live_and_be_struck(
         "published": lambda: ws.publish("r-1"),
         "closed": store.close,
     }
-    with (folder / "told").open("a", encoding="utf-8") as result:
-        for token, step in steps.items():
+    with (folder / "told").open("a", encoding="utf-8") as journal:
+        for name, step in steps.items():
             _until_available(step)
-            result.write(f"{token}\n")
-            result.flush()
+            journal.write(f"{name}\n")
+            journal.flush()
     os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
 
 
@@ -219,23 +219,23 @@ def ask_once_and_be_struck(folder: Path, statement: int, how: str) -> None:
     StruckConnection.left, StruckConnection.how = statement, how
     vars(sqlite3)["connect"] = partial(sqlite3.connect, factory=StruckConnection)
     store = open_store(folder / "ledger.db", keep_open=True)
-    result = (folder / "told").open("a", encoding="utf-8")
+    journal = (folder / "told").open("a", encoding="utf-8")
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
-        request: dict[str, Callable[[IdempotencyKey], object]] = {
+        calls: dict[str, Callable[[IdempotencyKey], object]] = {
             "reserved": lambda once: decider.submit(counts("r-1"), once=once),
             "started": lambda once: decider.start("r-1", once=once),
             "published": lambda once: decider.publish("r-1", once=once),
         }
-        for token, ask in request.items():
-            _until_told(partial(ask, once_for(token)))
-            result.write(f"{token}\n")
-            result.flush()
+        for name, ask in calls.items():
+            _until_told(partial(ask, once_for(name)))
+            journal.write(f"{name}\n")
+            journal.flush()
     os._exit(NOT_STRUCK if StruckConnection.left > 0 else 0)
 
 
-def once_for(token: str) -> IdempotencyKey:
+def once_for(name: str) -> IdempotencyKey:
     """Return what makes asking for something one that is done once."""
-    return IdempotencyKey(token, "0" * 64, lambda answer: token.encode())
+    return IdempotencyKey(name, "0" * 64, lambda answer: name.encode())
 
 
 def _until_told(ask: Callable[[], object]) -> None:

@@ -114,15 +114,15 @@ class Client:
         head = head.replace("Host: 127.0.0.1", f"Host: 127.0.0.1:{port}")
         self._writer.write(head.encode() + body)
         await self._writer.drain()
-        text = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         fields = {
             name.lower(): value.strip()
-            for name, _, value in (line.partition(":") for line in text[1:])
+            for name, _, value in (line.partition(":") for line in lines[1:])
         }
         result = await self._reader.readexactly(int(fields["content-length"]))
         if fields.get("connection", "").lower() == "close":
             self.close()
-        return int(text[0].split()[1]), result
+        return int(lines[0].split()[1]), result
 
     def close(self) -> None:
         """Let go of the connection."""

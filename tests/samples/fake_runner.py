@@ -23,71 +23,71 @@ def versions() -> dict[str, str]:
 
 def prepare(job: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     """Do what a job says, if it says something about this."""
-    reply = job.get("prepare")
-    return reply and _done(reply, scratch, stage)
+    order = job.get("prepare")
+    return order and _done(order, scratch, stage)
 
 
 def run(job: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     """Do what a job says, or a script that stands in its place."""
-    reply = job.get("run")
-    if reply is None:
+    order = job.get("run")
+    if order is None:
         names: dict[str, Any] = {"scratch": scratch, "job": job}
         exec(job["script"]["text"], names)
         return names["answer"]
-    return _done(reply, scratch, stage)
+    return _done(order, scratch, stage)
 
 
-def _done(reply: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
+def _done(order: Mapping[str, Any], scratch: Path, stage: Callable[[str], None]) -> Any:
     stage("rows")
     print(SECRET, flush=True)
     print(SECRET, file=sys.stderr, flush=True)
     os.system(f"echo {SECRET}; echo {SECRET} >&2")
-    return _VERBS[reply["do"]](reply, scratch)
+    return _VERBS[order["do"]](order, scratch)
 
 
-def _echo(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _echo(order: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    return reply["back"]
+    return order["back"]
 
 
-def _long(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _long(order: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    return "x" * reply["length"]
+    return "x" * order["length"]
 
 
-def _raise(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _raise(order: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
     kinds: dict[str, type[BaseException]] = {
         "ValueError": ValueError,
         "SystemExit": SystemExit,
         "KeyboardInterrupt": KeyboardInterrupt,
     }
-    raise kinds.get(reply["kind"]) or type(reply["kind"], (Exception,), {})(SECRET)
+    raise kinds.get(order["kind"]) or type(order["kind"], (Exception,), {})(SECRET)
 
 
-def _die(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _die(order: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    os.kill(os.getpid(), reply["signal"])
+    os.kill(os.getpid(), order["signal"])
 
 
-def _exit(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _exit(order: Mapping[str, Any], scratch: Path) -> Any:
     del scratch
-    os._exit(reply["code"])
+    os._exit(order["code"])
 
 
-def _hang(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _hang(order: Mapping[str, Any], scratch: Path) -> Any:
     """Start a program, write down who runs, and never come back."""
     child = subprocess.Popen(["sleep", "1000"])
-    note = Path(reply["note"])
+    note = Path(order["note"])
     note.with_suffix(".part").write_text(f"{os.getpid()} {child.pid} {scratch}")
     note.with_suffix(".part").rename(note)
     while True:
         time.sleep(1000)
 
 
-def _tell(reply: Mapping[str, Any], scratch: Path) -> Any:
+def _tell(order: Mapping[str, Any], scratch: Path) -> Any:
     """Return what a process can see of how it was started."""
-    del reply
+    del order
     arguments = Path("/proc/self/cmdline").read_bytes().decode().split("\0")
     return {
         "variables": dict(os.environ),

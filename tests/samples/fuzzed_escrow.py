@@ -102,14 +102,14 @@ class EscrowScene:
     def _asked(self, _: random.Random, __: Told) -> Filled:
         return self._at(self._ask(self._form("query")), who=ANALYST)
 
-    def _asked_by_all(self, rng: random.Random, result: Told) -> Filled:
+    def _asked_by_all(self, rng: random.Random, known: Told) -> Filled:
         return Filled(
-            path=self._asked(rng, result).path, who=rng.choice((OWNER, "olga"))
+            path=self._asked(rng, known).path, who=rng.choice((OWNER, "olga"))
         )
 
-    def _statement(self, rng: random.Random, result: Told) -> Filled:
-        request = {"approves": "true", "reason": "x", "key": "0" * 64}
-        return Filled(path=self._asked(rng, result).path, query=request, who=OWNER)
+    def _statement(self, rng: random.Random, known: Told) -> Filled:
+        params = {"approves": "true", "reason": "x", "key": "0" * 64}
+        return Filled(path=self._asked(rng, known).path, query=params, who=OWNER)
 
     def _word(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form("query"))
@@ -128,10 +128,10 @@ class EscrowScene:
 
     def _weighed(self, rng: random.Random, _: Told) -> Filled:
         form = self._form("query")
-        request = {"tau": rng.choice((0.5, "0.9")), "delta": "0.000001"}
+        target = {"tau": rng.choice((0.5, "0.9")), "delta": "0.000001"}
         if rng.random() < 0.5:
-            return Filled({"file": form["queries"][0], **request}, who=OWNER)
-        return Filled({"contract": self._ask(form), **request}, who=OWNER)
+            return Filled({"file": form["queries"][0], **target}, who=OWNER)
+        return Filled({"contract": self._ask(form), **target}, who=OWNER)
 
     def _going_out(self, rng: random.Random, _: Told) -> Filled:
         name = self._ask(self._form(rng.choice(("output", "signal", "raw-signal"))))

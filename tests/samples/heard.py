@@ -32,8 +32,8 @@ class Heard:
         """Return how many calls there were, and what was wrong since the last time."""
         fresh = list(self.failures.items())[self._told :]
         self._told = len(self.failures)
-        message = [f"{' '.join(kind)}\n{text}" for kind, text in fresh]
-        return "\n".join([f"{self.calls} calls, failures: {self._told}", *message])
+        lines = [f"{' '.join(kind)}\n{text}" for kind, text in fresh]
+        return "\n".join([f"{self.calls} calls, failures: {self._told}", *lines])
 
     def seldom_done(self, percent: int) -> list[str]:
         """Return the operations that were done less often than that.

@@ -234,16 +234,16 @@ class Desk:
         """Ask until there is an answer; note it before anybody hears of it."""
         while True:
             try:
-                token = question(self._decider)
+                answer = question(self._decider)
             except UnavailableError:  # The same id is one release: ask again.
                 with self._noting:
                     self.failures += 1
                 time.sleep(0.05)
                 continue
             with self._noting:
-                self._notes.write(f"{token} {name}\n")
+                self._notes.write(f"{answer} {name}\n")
                 self._notes.flush()
-            return token
+            return answer
 
     def read_view(self, request: Written) -> None:
         """Ask what would be answered now; nothing of it is noted."""
@@ -318,14 +318,14 @@ class Client:
         except ConflictError:  # It was given up, or ran out, before it was asked again.
             return "gone"
 
-    def _step(self, token: str, name: str) -> bool:
+    def _step(self, status: str, name: str) -> bool:
         def taken(decider: Decider) -> str:
-            if token == "canceled":
+            if status == "canceled":
                 return decider.cancel(name, reason="not needed").status.value
-            step = decider.start if token == "started" else decider.publish
+            step = decider.start if status == "started" else decider.publish
             return step(name).status.value
 
         try:
-            return self._desk.ask(name, taken) == token
+            return self._desk.ask(name, taken) == status
         except (ConflictError, InputError):  # Its reservation ran out.
             return False

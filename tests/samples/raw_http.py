@@ -62,8 +62,8 @@ def heard(own: socket.socket) -> bytes:
     """Return all that comes until the server closes the connection."""
     found = bytearray()
     try:
-        while result := own.recv(65536):
-            found += result
+        while piece := own.recv(65536):
+            found += piece
     except ConnectionResetError:
         pass
     return bytes(found)
@@ -72,8 +72,8 @@ def heard(own: socket.socket) -> bytes:
 def heard_until(own: socket.socket, end: bytes) -> bytes:
     """Return what comes until something was heard; all of it, if it never comes."""
     found = bytearray()
-    while end not in found and (result := own.recv(65536)):
-        found += result
+    while end not in found and (piece := own.recv(65536)):
+        found += piece
     return bytes(found)
 
 

@@ -195,8 +195,8 @@ def charge(
     if not run.setting.subsampling:
         kind = kind.on_everybody()
     read = {f"a{number}" for number in labels.attributes_of(request)}
-    text = "black-box" if labels.black_box[request] else "none"
-    facts = Facts(frozenset(read), {(scope, "ml"): text for scope in Scope}, {})
+    label = "black-box" if labels.black_box[request] else "none"
+    facts = Facts(frozenset(read), {(scope, "ml"): label for scope in Scope}, {})
     static = any(policy.policy.attributes[name].static for name in read)
     accepted_in = int(run.accepted_in[request])
     whole = not run.setting.partitioning

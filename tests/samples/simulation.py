@@ -308,8 +308,8 @@ class Simulation:
             name = self._rng.choice(self._asked[-6:])["release"]
             self._tell(name, step(name).status.value)
 
-    def _tell(self, name: str, token: str) -> None:
-        self.told.append((token, name))
+    def _tell(self, name: str, answer: str) -> None:
+        self.told.append((answer, name))
 
     def _new(self) -> Written:
         rng = self._rng

@@ -61,11 +61,11 @@ def _running() -> tuple[SparkSession, Path] | None:
         return None
     folder = Path(tempfile.mkdtemp(prefix="modicum-spark-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    texts = folder / "words"
-    with _written_to(texts):
+    folder_of_words = folder / "words"
+    with _written_to(folder_of_words):
         session = started(SparkOptions(master="local[2]", memory="1g"), folder)
     atexit.register(session.stop)
-    return session, texts
+    return session, folder_of_words
 
 
 @contextmanager

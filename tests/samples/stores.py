@@ -74,8 +74,8 @@ class Place:
     def run(self, script: str) -> tuple[int, str]:
         """Run a script to its end; return how it ended, and what it said."""
         with self.process(script) as process:
-            text, _ = process.communicate()
-            return process.returncode, text
+            output, _ = process.communicate()
+            return process.returncode, output
 
 
 def sqlite_place(path: Path, *, keep_open: bool) -> Place:

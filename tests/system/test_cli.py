@@ -140,8 +140,8 @@ def test_checking_writes_nothing(folder: Path) -> None:
 
 
 def test_a_missing_ledger_is_an_error_unless_a_policy_begins_one(folder: Path) -> None:
-    release = document("release", "check", "one.yaml", exit_code=2)
-    assert release["error"]["code"] == "MOD701"
+    refused = document("release", "check", "one.yaml", exit_code=2)
+    assert refused["error"]["code"] == "MOD701"
     started = document("release", "check", "one.yaml", "--policy", "policy.yaml")
     assert any("is empty" in notice for notice in started["notices"])
     for args in (("status",), ("ledger", "list"), ("ledger", "verify")):

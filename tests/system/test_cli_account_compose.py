@@ -48,8 +48,8 @@ def run(*args: str, exit_code: int = 0) -> str:
 def ask(tmp_path: Path) -> Any:
     def asked(text: str, *args: str, exit_code: int = 0) -> Any:
         (tmp_path / "q.yaml").write_text(text)
-        texts = (str(tmp_path / "q.yaml"), *args, "--json")
-        return json.loads(run(*texts, exit_code=exit_code))
+        args = (str(tmp_path / "q.yaml"), *args, "--json")
+        return json.loads(run(*args, exit_code=exit_code))
 
     return asked
 

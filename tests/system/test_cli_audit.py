@@ -81,11 +81,11 @@ def test_an_auditor_needs_a_bundle_and_a_public_key(
         raise AssertionError
 
     monkeypatch.setattr(socket, "socket", refuse)
-    request = ("audit", "verify", "acme.modicum-audit", "--public-key", "key.pem.pub")
-    output = run(*request, "--checkpoint", "kept.json", "--require-checkpoint")
+    args = ("audit", "verify", "acme.modicum-audit", "--public-key", "key.pem.pub")
+    output = run(*args, "--checkpoint", "kept.json", "--require-checkpoint")
     assert "chain ok, 13 entries, 6 decisions replayed, all match" in output
     assert "all 13 entries are signed by trusted keys" in output
-    found = document(*request)
+    found = document(*args)
     assert found["head"] == HEAD
     assert found["pinned"] == 13
     assert found["signed"][0]["trusted"]
@@ -148,9 +148,9 @@ def test_what_a_receipt_says_is_not_obeyed_by_a_terminal(folder: Path) -> None:
     digest = compiled().policy.digest
     hostile = described_anew(replace(priced("r-1", POLICY), id="r\x1b[2J"))
     rows = sealed([activated(POLICY), PastRecorded(hostile, digest)])
-    output = receipt_of(rows[1], ledger=rows[0].hash, at=at(0), key=key().id)
-    assert output is not None
-    (folder / "receipt.json").write_bytes(signed_bytes(key().sign(output)))
+    receipt = receipt_of(rows[1], ledger=rows[0].hash, at=at(0), key=key().id)
+    assert receipt is not None
+    (folder / "receipt.json").write_bytes(signed_bytes(key().sign(receipt)))
     (folder / "hostile").write_bytes(bundle(rows))
     shown = run("audit", "verify", "hostile", "--checkpoint", "receipt.json")
     assert "receipt for r\\x1b[2J (recorded)" in shown
@@ -246,9 +246,9 @@ def test_nothing_is_written_over_a_ledger(
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE notes (note TEXT)")
     before = (folder / "other.db").read_bytes()
-    output = document(*command, "-o", name, exit_code=2)["error"]
-    assert output["code"] == "MOD708"
-    assert output["help"] == "choose another name"
+    error = document(*command, "-o", name, exit_code=2)["error"]
+    assert error["code"] == "MOD708"
+    assert error["help"] == "choose another name"
     assert (folder / "other.db").read_bytes() == before
     assert (folder / "link").is_symlink()
     run("ledger", "verify")
@@ -320,8 +320,8 @@ def test_without_a_terminal_nobody_is_asked(command: tuple[str, ...]) -> None:
     )
     assert found.returncode == 2
     assert "--passphrase-file" in found.stderr
-    for token in ("GetPassWarning", "Aborted", "getpass.py"):
-        assert token not in found.stderr
+    for word in ("GetPassWarning", "Aborted", "getpass.py"):
+        assert word not in found.stderr
     assert not Path("another.pem").exists()
 
 
@@ -347,11 +347,11 @@ def test_a_bundle_is_not_a_ledger_and_not_read_beside_one(
     output = run("ledger", "verify", "--ledger", "bundle", exit_code=2)
     assert "modicum audit verify bundle" in output
     for command in ("report", "registry"):
-        request = ("audit", command, "bundle", "-o", "out")
-        run(*request, "--ledger", "ledger.db", exit_code=2)
+        args = ("audit", command, "bundle", "-o", "out")
+        run(*args, "--ledger", "ledger.db", exit_code=2)
         assert not (folder / "out").exists()
         monkeypatch.setenv("MODICUM_LEDGER", "elsewhere.db")
-        run(*request)
+        run(*args)
         monkeypatch.delenv("MODICUM_LEDGER")
         (folder / "out").unlink()
 
@@ -421,9 +421,9 @@ def test_every_key_that_is_printed_is_described(folder: Path) -> None:
 
 def test_nothing_but_signatures_needs_the_library_for_them(folder: Path) -> None:
     run("audit", "export", "-o", "bundle")
-    for request in (["audit", "verify", "bundle"], ["ledger", "verify"]):
+    for args in (["audit", "verify", "bundle"], ["ledger", "verify"]):
         script = (
-            f"import sys; sys.argv = {['modicum', *request]!r}\n"
+            f"import sys; sys.argv = {['modicum', *args]!r}\n"
             "from modicum.cli.main import app\n"
             "app(standalone_mode=False)\n"
             "assert 'cryptography' not in sys.modules\n"

@@ -29,12 +29,12 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return kept_ledger("ledger.db", tmp_path)
 
 
-def run(*texts: str) -> Result:
-    return CliRunner().invoke(app, ["db", *texts])
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, ["db", *args])
 
 
-def told(*texts: str) -> dict[str, Any]:
-    result = run(*texts, "--json")
+def told(*args: str) -> dict[str, Any]:
+    result = run(*args, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -48,8 +48,8 @@ def test_a_backup_and_what_was_restored_from_it_are_told(head: str) -> None:
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert result.stdout.startswith(f"r.db: restored, {LAST} entries, ")
-    for texts in (f"head {head}", f"that of entry {LAST}", "backfill"):
-        assert texts in result.stdout
+    for text in (f"head {head}", f"that of entry {LAST}", "backfill"):
+        assert text in result.stdout
     assert rows_of(Path("r.db")) == rows_of(Path("b.db")) == rows_of(Path("ledger.db"))
 
 

@@ -24,8 +24,8 @@ from modicum.storage.proofs.signing_keys import make_key
 CANARY = "canary-f00d"
 
 
-def run(*texts: str) -> Result:
-    return CliRunner().invoke(app, texts)
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, args)
 
 
 @pytest.fixture(autouse=True)
@@ -88,20 +88,20 @@ def organization(ledger: str) -> None:
     )
     Path("r.json").write_text(json.dumps(counts(CANARY, purpose=CANARY)))
     who = ("--ledger", ledger, "--actor", CANARY)
-    for texts in (
+    for args in (
         ("init", "--policy", "policy.yaml"),
         ("release", "submit", "r.json"),
         ("ledger", "annotate", CANARY),
     ):
-        result = run(*texts, *who)
+        result = run(*args, *who)
         assert result.exit_code == 0, result.output
 
 
-def bundle_of(*texts: str) -> tuple[str, str]:
+def bundle_of(*args: str) -> tuple[str, str]:
     """Return what a bundle says, and what people read at the same time."""
     path = Path("bundle.json")
     path.unlink(missing_ok=True)
-    result = run("doctor", "--bundle", str(path), *texts)
+    result = run("doctor", "--bundle", str(path), *args)
     assert result.exit_code in (Exit.OK, Exit.INTERNAL, Exit.BROKEN), result.output
     return path.read_text(), result.output
 
@@ -123,8 +123,8 @@ def test_a_bundle_tells_no_name_of_a_ledger_in_a_file(folder: Path) -> None:
     assert key.id
     Path(f"{CANARY}.pem").chmod(0o644)
     Path(ledger).chmod(0o606)
-    for texts in ((), ("--deep",)):
-        bundle, read = bundle_of("--ledger", ledger, *texts)
+    for args in ((), ("--deep",)):
+        bundle, read = bundle_of("--ledger", ledger, *args)
         assert_silent(bundle)
         assert CANARY in read  # There was something to keep.
         assert '"releases": 1' in bundle

@@ -33,9 +33,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, *texts: str, code: int = 0) -> Any:
+def run(place: Path, *args: str, code: int = 0) -> Any:
     where = ["--vault", str(place / "vault"), "--vault-keys", str(place / "keys.json")]
-    done = CliRunner().invoke(app, ["escrow", *texts, *where, "--json"])
+    done = CliRunner().invoke(app, ["escrow", *args, *where, "--json"])
     assert done.exit_code == code, done.output
     return json.loads(done.stdout) if done.stdout else json.loads(done.stderr)
 
@@ -71,19 +71,19 @@ def test_a_key_in_use_is_not_retired(place: Path) -> None:
     vault.seal("x", b"x")
     newest = run(place, "keys", "show")["current"]
     run(place, "keys", "rotate")
-    texts = ("keys", "retire", newest)
-    run(place, *texts, "--other-vault", str(other), code=2)
+    args = ("keys", "retire", newest)
+    run(place, *args, "--other-vault", str(other), code=2)
     assert vault.find("x") is not None
 
 
 def test_what_is_said_for_people(place: Path) -> None:
     sealed(place, "one")
     where = ["--vault", str(place / "vault"), "--vault-keys", str(place / "keys.json")]
-    for texts, said in (
+    for args, said in (
         (["show"], "wraps 1 data keys  (current)"),
         (["rotate"], "now wraps 1 more data keys"),
     ):
-        done = CliRunner().invoke(app, ["escrow", "keys", *texts, *where])
+        done = CliRunner().invoke(app, ["escrow", "keys", *args, *where])
         assert (done.exit_code, said in done.stdout) == (0, True), done.output
 
 

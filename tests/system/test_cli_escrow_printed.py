@@ -132,7 +132,7 @@ def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
     given = ("--code", "own.wasm", "--blocks", "20", "--loss", "0.5")
     desk.escrow("amir", "submit", "task", "t", "q", *given, *WHY)
     printed = desk.escrow("olga", "show", "t")
-    for texts in (
+    for text in (
         "score t:",
         "number: 20",
         "eps: 0.5",
@@ -140,7 +140,7 @@ def test_owners_are_shown_what_a_score_by_blocks_costs(desk: Desk) -> None:
         "moves the mean by at most 0.05; laplace noise of scale 0.1 ",
         "program, on exact answers about each of 20 blocks",
     ):
-        assert texts in printed
+        assert text in printed
     (result,) = desk.told("olga", "show", "t")["queries"]
     assert result["release"] == "t"
     assert result["problem"] is None

@@ -175,12 +175,12 @@ def test_words_under_an_earlier_policy_are_shown_as_such() -> None:
     assert printed.startswith("no approval is needed\n")
     assert document("policy", "approvals", "later.yaml")["approvals"] == []
     # What was said of another one before does not count for the next change.
-    request = ("policy", "approvals", "policy.yaml")
-    printed = run(*request, code=Exit.NEEDS_APPROVAL)
+    args = ("policy", "approvals", "policy.yaml")
+    printed = run(*args, code=Exit.NEEDS_APPROVAL)
     assert "MISSING" in printed
     assert "olga approved (under an earlier policy) as officer: yes" in printed
     run("policy", "approve", "policy.yaml", *why)
-    found = document(*request)
+    found = document(*args)
     assert [one["current"] for one in found["spoken"]] == [False, True]
     assert found["approvals"][0]["approved_by"] == ["olga"]
 
@@ -343,11 +343,11 @@ def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     assert run("request", "list") == "there are no requests\n"
     submit = ("release", "submit", "public.yaml", "--actor", "ann")
-    request = (*submit, "--request", "for the report")
-    printed = run(*request, code=Exit.NEEDS_APPROVAL)
+    args = (*submit, "--request", "for the report")
+    printed = run(*args, code=Exit.NEEDS_APPROVAL)
     assert "release `r-1` is requested by ann since " in printed
     assert "MISSING  approval by 1 of officer" in printed
-    again = document(*request, code=Exit.NEEDS_APPROVAL)
+    again = document(*args, code=Exit.NEEDS_APPROVAL)
     assert (again["release"], again["by"], again["entry"]) == ("r-1", "ann", 3)
     assert again["repeated"]
     (waiting,) = document("request", "list")["requests"]
@@ -375,8 +375,8 @@ def test_a_release_is_requested_approved_by_its_id_and_submitted() -> None:
 def test_what_is_denied_is_not_requested() -> None:
     run("policy", "activate", "asking.yaml", "--reason", "two eyes")
     Path("much.yaml").write_text(json.dumps(counts("r-1", rho=3, audience="public")))
-    request = ("release", "submit", "much.yaml", "--request", "please")
-    run(*request, code=Exit.DENIED)
+    args = ("release", "submit", "much.yaml", "--request", "please")
+    run(*args, code=Exit.DENIED)
     assert document("request", "list")["requests"] == []
 
 

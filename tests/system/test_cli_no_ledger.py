@@ -182,7 +182,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("ledger", GIVEN, ids=lambda name: repr(name[:20]))
 def test_every_command_says_what_is_wrong(ledger: str, folder: Path) -> None:
-    texts, code, exit_code = GIVEN[ledger]
+    text, code, exit_code = GIVEN[ledger]
     before = files(folder)
     for command in COMMANDS if ledger in ("folder", "text.txt") else COMMANDS[::6]:
         # What is exported as JSON anyway tells mistakes so only if asked for it.
@@ -190,13 +190,13 @@ def test_every_command_says_what_is_wrong(ledger: str, folder: Path) -> None:
         result = CliRunner().invoke(app, [*command, "--ledger", ledger, *as_json])
         assert result.exit_code == exit_code, (command, result.output)
         error = json.loads(result.stdout)["error"]
-        assert (error["code"], texts in error["message"]) == (code, True), command
+        assert (error["code"], text in error["message"]) == (code, True), command
         assert len(error["message"]) < 250
     for command, rest in IN_WORDS.items():
         result = CliRunner().invoke(app, [*command, "--ledger", ledger, *rest])
         assert result.exit_code == exit_code, (command, result.output)
         assert f"error[{code}]" in result.output, command
-        assert texts in result.output, command
+        assert text in result.output, command
     if code == "MOD701":
         assert files(folder) == before
 

@@ -204,14 +204,14 @@ def test_a_rule_says_whose_budget(
 ) -> None:
     with Path(policy).open("a") as file:
         file.write(MORE.lstrip("\n"))
-    result = ("--policy", policy, "--rule", rule, "--rounds", "1")
-    found = document(*result)
+    args = ("--policy", policy, "--rule", rule, "--rounds", "1")
+    found = document(*args)
     assert found["rule"] == rule
     budget = found["budget"]
     assert budget.pop("cap") == pytest.approx(cap, rel=0.01)
     filter_name = "zcdp-v1"
     assert budget == {"text": text, "filter": filter_name, "coordinate": coordinate}
-    shown = run(*result)
+    shown = run(*args)
     assert shown.startswith(f"By policy `turns`, budget of rule `{rule}`.\n4 groups")
     # Every order of a Renyi budget must hold: none helps where another one is exceeded.
     assert "other scales" not in shown or rule == "ages"

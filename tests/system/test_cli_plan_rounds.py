@@ -260,7 +260,7 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
 
 def test_every_solver_can_be_chosen(folder: Path) -> None:
     first, *others = SOLVERS.split()
-    compared = [token for one in others for token in ("--compare", one)]
+    compared = [arg for one in others for arg in ("--compare", one)]
     result = document("run", "requests.yaml", "--solver", first, *compared)
     assert result["solver"] == first
     assert [one["solver"] for one in result["compared"]] == [first, *others]

@@ -42,8 +42,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def invoke(command: str, *args: object, exit_code: int = 0) -> Any:
-    texts = ["plan", command, *map(str, args)]
-    result = RUNNER.invoke(app, texts, catch_exceptions=False)
+    command_line = ["plan", command, *map(str, args)]
+    result = RUNNER.invoke(app, command_line, catch_exceptions=False)
     assert result.exit_code == exit_code, result.output
     return result
 
@@ -261,8 +261,8 @@ def test_words_for_people(file: Path) -> None:
     ],
 )
 def test_words_say_what_is_unusual(options: str, said: str, file: Path) -> None:
-    texts = ("--workload", file, *options.split())
-    assert said in invoke("simulate", *texts).stdout
+    args = ("--workload", file, *options.split())
+    assert said in invoke("simulate", *args).stdout
 
 
 def test_without_numba_a_remark_says_how_to_be_faster(
@@ -367,8 +367,8 @@ def test_a_ratio_to_nothing_is_none(file: Path) -> None:
     nothing = ("--eps", "1e-9", "--filter", "basic-v1", "--solvers", "fcfs,dpk")
     found = compared(file, *nothing)
     assert {one["utility_fraction"]["ratio"] for one in found["solvers"]} == {None}
-    texts = ("--workload", file, *nothing)
-    assert "fcfs         0.00%      -" in invoke("compare", *texts).stdout
+    args = ("--workload", file, *nothing)
+    assert "fcfs         0.00%      -" in invoke("compare", *args).stdout
 
 
 # --- pictures -------------------------------------------------------------------------
@@ -379,10 +379,10 @@ def test_pictures(command: str, file: Path, tmp_path: Path) -> None:
     names = ["rounds.svg", "sizes.png", *(["left.svg"] * (command == "simulate"))]
     options = ("--plot", "--plot-sizes", "--plot-budget")
     files = [tmp_path / name for name in names]
-    texts: list[object] = ["--workload", file]
+    args: list[object] = ["--workload", file]
     for option, picture in zip(options, files, strict=False):
-        texts += [option, picture]
-    result = invoke(command, *texts)
+        args += [option, picture]
+    result = invoke(command, *args)
     for picture in files:
         assert f"drawn: {picture}" in result.stderr
         assert picture.read_bytes().startswith((b"<?xml", b"\x89PNG"))
@@ -520,8 +520,8 @@ def damaged(text: str) -> dict[str, str]:
 def test_mistakes_of_comparing(
     options: str, exit_code: int, said: str, file: Path
 ) -> None:
-    texts = options.replace("FILE", str(file)).split()
-    shown = invoke("compare", *texts, exit_code=exit_code).output
+    args = options.replace("FILE", str(file)).split()
+    shown = invoke("compare", *args, exit_code=exit_code).output
     assert said in " ".join(shown.replace("│", " ").split())
 
 

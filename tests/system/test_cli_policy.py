@@ -33,14 +33,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*texts: str, exit_code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["policy", *texts])
+def run(*args: str, exit_code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["policy", *args])
     assert result.exit_code == exit_code, (result.output, result.exception)
     return str(result.output)
 
 
-def document(*texts: str, exit_code: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*texts, "--json", exit_code=exit_code))
+def document(*args: str, exit_code: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*args, "--json", exit_code=exit_code))
     return found
 
 
@@ -270,12 +270,12 @@ def test_graph_draws_a_part(folder: Path) -> None:
     assert "attr:age @standard: " not in one
     assert "cap: " in run("graph", "policy.yaml", "--per-release", "--dot")
     assert "cap: " in run("graph", "policy.yaml", "--rule", "cap", "--dot")
-    for texts, message in (
+    for args, message in (
         (("--rule", "attr:stepz @standard"), "nearest: attr:steps"),
         (("--context", "std"), 'unknown setting "std"'),
         (("--unit", "usr"), 'did you mean "user"?'),
     ):
-        assert message in run("graph", "policy.yaml", *texts, exit_code=4)
+        assert message in run("graph", "policy.yaml", *args, exit_code=4)
 
 
 def test_graph_refuses_what_nobody_could_read(folder: Path) -> None:

@@ -26,8 +26,8 @@ class Commands:
         self.release.write_text(json.dumps(counts("r-1")))
         self.said = ""
 
-    def run(self, *texts: str) -> str:
-        result = CliRunner().invoke(app, texts)
+    def run(self, *args: str) -> str:
+        result = CliRunner().invoke(app, args)
         assert result.exit_code == 0, result.output
         self.said += result.output
         return result.output

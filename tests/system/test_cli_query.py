@@ -187,12 +187,12 @@ def test_a_plan_as_json_tells_how_keys_are_told() -> None:
 def test_a_plan_of_a_sample_says_what_its_losses_are() -> None:
     sampled = {"sampling": {"unit": "user", "rate": Fraction("0.5")}}
     write("views", heading=sampled)
-    (texts,) = document("query", "plan", "views.yaml")["notes"]
-    assert "without amplification" in texts
-    assert texts in run("query", "plan", "views.yaml")
+    (note,) = document("query", "plan", "views.yaml")["notes"]
+    assert "without amplification" in note
+    assert note in run("query", "plan", "views.yaml")
     write("views")
     assert document("query", "plan", "views.yaml")["notes"] == []
-    assert texts not in run("query", "plan", "views.yaml")
+    assert note not in run("query", "plan", "views.yaml")
 
 
 def test_a_plan_remarks_on_values_that_are_not_declared() -> None:
@@ -564,10 +564,10 @@ def test_no_literal_value_or_number_of_rows_is_told(folder: Path) -> None:
             capture_output=True, text=True, check=False, cwd=folder,
         )  # fmt: skip
         assert found.returncode == Exit.OK, found.stderr
-        for texts in (found.stdout, found.stderr):
-            assert CANARY not in texts
-            assert LITERAL not in texts
-            assert str(number) not in texts
+        for stream in (found.stdout, found.stderr):
+            assert CANARY not in stream
+            assert LITERAL not in stream
+            assert str(number) not in stream
     for file in folder.iterdir():
         if file.name.startswith("ledger.db"):
             content = file.read_bytes()

@@ -164,5 +164,5 @@ def test_a_query_of_python_values_is_that_of_the_file() -> None:
             "other", "SELECT COUNT(*) AS n FROM views HAVING 1",
             tables="tables.yaml", policy=ledger.policy(), bound={"user-day": 1},
         )  # fmt: skip
-    texts = caught.value.render()
-    assert "`bound`" in texts
+    rendered = caught.value.render()
+    assert "`bound`" in rendered

@@ -197,10 +197,10 @@ def test_what_was_denied_is_weighed_by_its_contents() -> None:
 
 @pytest.mark.usefixtures("asked")
 def test_words_about_other_contents_are_marked() -> None:
-    text = ("--reason", "so", "--actor")
-    run("release", "reject", "one.yaml", *text, "pavel")
+    why = ("--reason", "so", "--actor")
+    run("release", "reject", "one.yaml", *why, "pavel")
     write("one", audience="public", rho="0.002")
-    run("release", "approve", "one.yaml", *text, "olga")
+    run("release", "approve", "one.yaml", *why, "olga")
     printed = run(*APPROVALS, "one.yaml")
     assert "pavel rejected (other contents) as officer" in printed
     assert "olga approved as officer" in printed
@@ -265,7 +265,7 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
     Path("part.yaml").write_text(json.dumps(release))
     run("release", "submit", "part.yaml", "--actor", "ben")
     printed = run("release", "show", "part")
-    for texts in (
+    for part in (
         "part: reserved (entry 2)",
         "release-reserved by ben",
         "reserved until 20",
@@ -275,7 +275,7 @@ def test_a_release_is_shown_with_all_that_is_known_of_it() -> None:
         "mu squared",
         "purpose: planning",
     ):
-        assert texts in printed, (texts, printed)
+        assert part in printed, (part, printed)
     run("release", "start", "part", "--actor", "mia")
     printed = run("release", "show", "part")
     assert "release-started by mia" in printed
@@ -298,12 +298,12 @@ def test_a_sample_is_told_wherever_its_release_is() -> None:
         "scale": 20,
         "sensitivity": {"user": {"l1": 1}},
     }
-    printed = {
+    written = {
         "release": "sampled",
         "sampling": {"unit": "user", "rate": 0.1},
         "mechanisms": [sampled],
     }
-    Path("sampled.yaml").write_text(json.dumps(printed))
+    Path("sampled.yaml").write_text(json.dumps(written))
     run("init", "--policy", "policy.yaml")
     text = "on a fresh Poisson sample of 10 % by user"
     note = f"mechanism `counts` runs {text}, which must stay secret"
@@ -468,8 +468,8 @@ def test_status_says_in_how_many_cells_a_rule_is_over() -> None:
     for row in rows:
         (line,) = [one for one in printed if one.startswith(row["rule"] + " ")]
         count = row["cells_denying"]
-        texts = f"OVER in {count} cell{'' if count == 1 else 's'}"
-        assert (texts in line) == (row["state"] == "OVER"), line
+        state = f"OVER in {count} cell{'' if count == 1 else 's'}"
+        assert (state in line) == (row["state"] == "OVER"), line
 
 
 # --- being interrupted ----------------------------------------------------------

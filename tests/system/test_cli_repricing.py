@@ -77,13 +77,13 @@ def test_less_than_the_price_leaves_with_6(tmp_path: Path, seq: int) -> None:
     body = happened[seq - 1]
     assert isinstance(body, ReleaseReserved | ReleaseDenied | PastRecorded)
     happened[seq - 1] = structs.replace(body, release=cheaper(body.release))
-    for request in written(tmp_path, sealed(happened)).values():
-        output = run(*request, exit_code=6)
+    for args in written(tmp_path, sealed(happened)).values():
+        output = run(*args, exit_code=6)
         assert f"error[MOD702]: the ledger is broken at entry {seq}:" in output
         assert f"release `{BROUGHT_IN[seq]}`, mechanism `counts`" in output
         assert "it states rho" in output
         assert "help: stop using it" in output
-        found = json.loads(run(*request, "--json", exit_code=6))
+        found = json.loads(run(*args, "--json", exit_code=6))
         assert found["error"]["code"] == "MOD702"
 
 
@@ -93,13 +93,13 @@ def test_what_is_not_known_leaves_with_6(tmp_path: Path) -> None:
         first_version.described(priced("r-0"), kind="p\x1b[1md")
     )
     past = PastRecorded(unexpected, compiled(ASKING).policy.digest)
-    for request in written(tmp_path, sealed([activated(ASKING), past])).values():
-        output = run(*request, exit_code=6)
+    for args in written(tmp_path, sealed([activated(ASKING), past])).values():
+        output = run(*args, exit_code=6)
         assert "error[MOD702]: the ledger is broken at entry 2:" in output
         assert "mechanism `counts`: this version of modicum cannot price it" in output
         assert "help: verify with the version of modicum that wrote the entry" in output
         assert "\x1b" not in output
-        found = json.loads(run(*request, "--json", exit_code=6))
+        found = json.loads(run(*args, "--json", exit_code=6))
         assert found["error"]["code"] == "MOD702"
 
 
@@ -107,8 +107,8 @@ def test_what_is_not_known_leaves_with_6(tmp_path: Path) -> None:
 @pytest.mark.parametrize("many", [1, 7])
 def test_what_version_1_let_pass_is_counted(tmp_path: Path, many: int) -> None:
     rows = first_version.strange_log(many, "p\x1b[1md")
-    for request in written(tmp_path, rows).values():
-        output = run(*request)
+    for args in written(tmp_path, rows).values():
+        output = run(*args)
         what = "1 release" if many == 1 else "7 releases"
         assert (
             f"  {what} could not be priced again; their recorded losses are taken"
@@ -117,7 +117,7 @@ def test_what_version_1_let_pass_is_counted(tmp_path: Path, many: int) -> None:
         assert "entry 2 (`r-0`, mechanism `counts`): mechanisms of the kind" in output
         assert ("; and 2 more" in output) == (many == 7)
         assert "\x1b" not in output
-        found: Any = json.loads(run(*request, "--json"))
+        found: Any = json.loads(run(*args, "--json"))
         assert found["ok"]
         assert found["unpriced"]["releases"] == many
         assert len(found["unpriced"]["first"]) == min(many, 5)
@@ -135,7 +135,7 @@ def test_what_version_1_let_pass_is_counted(tmp_path: Path, many: int) -> None:
 
 @pytest.mark.spec("AUD-9")
 def test_of_an_honest_log_nothing_is_said(tmp_path: Path) -> None:
-    for request in written(tmp_path, sealed(bodies())).values():
-        assert "priced" not in run(*request)
-        found = json.loads(run(*request, "--json"))
+    for args in written(tmp_path, sealed(bodies())).values():
+        assert "priced" not in run(*args)
+        found = json.loads(run(*args, "--json"))
         assert found["unpriced"] == {"releases": 0, "first": []}

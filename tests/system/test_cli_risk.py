@@ -307,12 +307,12 @@ def test_only_what_was_charged_is_said_to_be() -> None:
     assert "--release ID --charge UNIT" in shown
     assert "is charged" not in shown
     assert "must be charged" not in shown
-    data = run(
+    output = run(
         *("choose", "visits.parquet", *COUNT, "--tau", "0.5", *PRIVATE),
         *("--release", "first", "--charge", "patient"),
     )
-    assert "The choice itself is charged, as `first`" in data
-    assert "must be charged" not in data
+    assert "The choice itself is charged, as `first`" in output
+    assert "must be charged" not in output
     assert statuses() == {"first": "published"}
 
 
@@ -353,11 +353,11 @@ def test_what_is_printed_can_be_pasted(
     wanted = document(*command)["choice"]["charge"]["release"]
     (mechanism,) = pasted(*command).mechanisms
     assert list(mechanism.attributes) == ["clinic", "cost"]
-    data = mechanism.description
-    assert data["kind"] == noise[0]
-    assert data["sensitivity"] == {"patient": wanted[norm]}
+    described = mechanism.description
+    assert described["kind"] == noise[0]
+    assert described["sensitivity"] == {"patient": wanted[norm]}
     parameter = "scale" if norm == "l1" else "sigma"
-    assert data["parameters"] == {parameter: wanted[parameter]}
+    assert described["parameters"] == {parameter: wanted[parameter]}
 
 
 def test_a_pasted_release_has_the_names_of_the_policy() -> None:
@@ -391,8 +391,8 @@ def test_attributes_are_those_that_the_query_reads(
     command += ["--release", "first", "--charge", "patient"]
     found = RUNNER.invoke(app, ["risk", *command, "--attributes", attributes])
     assert found.exit_code in (Exit.USAGE, Exit.INVALID)
-    for token in (code, *words):
-        assert token in found.output
+    for word in (code, *words):
+        assert word in found.output
     assert statuses() == {}
     run(*command, "--attributes", "COST=cost" if attributes == "" else "cost")
     assert statuses() == {"first": "published"}
@@ -575,8 +575,8 @@ def test_mistakes_name_the_option_and_leave_as_other_commands_do(case: str) -> N
     found = RUNNER.invoke(app, ["risk", *given, *more])
     assert found.exit_code == code, found.output
     shown = " ".join(found.output.replace("│", " ").split())
-    for token in words:
-        assert token in shown, (token, shown)
+    for word in words:
+        assert word in shown, (word, shown)
     assert "=`" not in shown  # An argument of Python.
     assert statuses() == {}
 

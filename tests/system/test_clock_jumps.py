@@ -231,8 +231,8 @@ def test_a_machine_that_begins_in_the_past_waits_for_its_clock(
 
 @pytest.mark.spec("LED-15")
 def test_time_goes_by_while_a_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = {time.CLOCK_BOOTTIME: 9.0, time.CLOCK_MONOTONIC: 5.0}
-    monkeypatch.setattr(time, "clock_gettime", result.__getitem__)
+    times = {time.CLOCK_BOOTTIME: 9.0, time.CLOCK_MONOTONIC: 5.0}
+    monkeypatch.setattr(time, "clock_gettime", times.__getitem__)
     assert clocks._elapsed() == 9.0
     monkeypatch.delattr(time, "CLOCK_BOOTTIME")
     assert clocks._elapsed() == 5.0

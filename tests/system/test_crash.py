@@ -79,26 +79,26 @@ def answers_are_kept_with_events(folder: Path, told: list[str]) -> None:
     steps = ["reserved", "started", "published"]
     done = steps[: steps.index(standing.status.value) + 1] if standing else []
     with SqliteStore(folder / "ledger.db").turn() as turn:
-        kept = turn.answered([f"tester {token}" for token in steps])
+        kept = turn.answered([f"tester {name}" for name in steps])
     assert {one.answer.decode() for one in kept.values()} == set(done)
     assert {key.split()[1] for key in kept} == set(done)
     assert len(told) <= len(done) <= len(told) + 1
     if ws.state().seq:
         assert ws.verify().entries == ws.state().seq
-    requests: dict[str, Callable[[Decider, IdempotencyKey], object]] = {
+    calls: dict[str, Callable[[Decider, IdempotencyKey], object]] = {
         "reserved": lambda d, once: d.submit(counts("r-1"), once=once),
         "started": lambda d, once: d.start("r-1", once=once),
         "published": lambda d, once: d.publish("r-1", once=once),
     }
     store = SqliteStore(folder / "ledger.db", keep_open=True)
     with Decider(store, FixedClock(NOON), policy=compiled(), actor="tester") as decider:
-        for token, ask in requests.items():  # Whoever asks again is done with once.
-            if token in done:
+        for name, ask in calls.items():  # Whoever asks again is done with once.
+            if name in done:
                 with pytest.raises(Replayed) as caught:
-                    ask(decider, once_for(token))
-                assert caught.value.answer == token.encode()
+                    ask(decider, once_for(name))
+                assert caught.value.answer == name.encode()
             else:
-                ask(decider, once_for(token))
+                ask(decider, once_for(name))
     state = workspace(folder).state()
     assert state.releases["r-1"].status.value == "published"
     assert state.seq == 4  # The policy, and each step once.
@@ -128,7 +128,7 @@ def survives(folder: Path, told: list[str]) -> None:
     standing = state.releases.get("r-1")
     reached = {None: 0, "reserved": 1, "started": 2, "published": 3}
     status = standing.status.value if standing else None
-    taken = len([token for token in told if token != "closed"])
+    taken = len([name for name in told if name != "closed"])
     assert taken <= reached[status] <= taken + 1
     # Reserved, started or published: it counts, and a second one does not fit.
     assert ws.check(counts("r-2", rho="0.015")).allowed == (standing is None)

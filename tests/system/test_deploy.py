@@ -56,9 +56,9 @@ def compose() -> Any:
     return YAML(typ="safe").load(read("compose.yaml"))
 
 
-def run(*texts: object) -> subprocess.CompletedProcess[str]:
+def run(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(token) for token in texts], check=False, capture_output=True, text=True
+        [str(arg) for arg in args], check=False, capture_output=True, text=True
     )
 
 
@@ -112,10 +112,10 @@ def test_only_what_the_image_is_made_of_gets_into_its_context() -> None:
     assert rules[0] == "*"
     kept = {one[1:] for one in rules if one[0] == "!"}
     copied = {
-        token
+        word
         for name, rest in instructions()
         if name == "COPY" and "--from" not in rest
-        for token in rest.split()[:-1]
+        for word in rest.split()[:-1]
     }
     assert kept == copied
     assert all((DEPLOY.parent / one).exists() for one in kept)
@@ -241,13 +241,13 @@ def test_the_example_of_settings_fits_the_compose_file() -> None:
     """Where it binds, whom it believes, and the files that it names are there."""
     service = compose()["services"]["modicum"]
     command = service["command"]
-    texts = dict(zip(command[1::2], command[2::2], strict=True))
+    options = dict(zip(command[1::2], command[2::2], strict=True))
     got = overridden(
         load_settings(DEPLOY / "config.yaml"),
         ledger=service["environment"]["MODICUM_LEDGER"],
-        host=texts["--host"],
-        port=int(texts["--port"]),
-        workers=int(texts["--workers"]),
+        host=options["--host"],
+        port=int(options["--port"]),
+        workers=int(options["--workers"]),
     )
     assert got == load_settings(DEPLOY / "config.yaml")
     assert bound_address(got) == "0.0.0.0"
@@ -341,13 +341,11 @@ def started(unit: str) -> list[list[str]]:
     lines = re.findall(r"^ExecStart(?:Pre)?=(.*)$", read(unit), re.MULTILINE)
     found = []
     for line in lines:
-        texts = shlex.split(line)
-        if texts[0].endswith("/sh"):
-            texts = shlex.split(
-                re.sub(r"\$\$\(.*?\)", "NOW", texts[-1][len("exec ") :])
-            )
-        assert texts[0] == PROGRAM
-        found.append(texts[1:])
+        args = shlex.split(line)
+        if args[0].endswith("/sh"):
+            args = shlex.split(re.sub(r"\$\$\(.*?\)", "NOW", args[-1][len("exec ") :]))
+        assert args[0] == PROGRAM
+        found.append(args[1:])
     return found
 
 
@@ -362,22 +360,22 @@ def command_lines() -> list[list[str]]:
 def test_modicum_has_the_commands_and_options_that_are_run() -> None:
     lines = command_lines()
     assert ["db", "upgrade", "--check"] in lines
-    assert [texts[0] for texts in lines].count("serve") == 3
-    assert any(texts[:2] == ["db", "backup"] for texts in lines)
+    assert [args[0] for args in lines].count("serve") == 3
+    assert any(args[:2] == ["db", "backup"] for args in lines)
     served = CliRunner().invoke(app, ["serve", "--help"]).exit_code == 0
-    for texts in lines:
-        if texts[0] != "serve" or served:
-            assert is_understood(texts), texts
+    for args in lines:
+        if args[0] != "serve" or served:
+            assert is_understood(args), args
     assert not is_understood(["db", "upgrade", "--checks"])
     assert not is_understood(["db", "upgrades", "--check"])
 
 
-def is_understood(texts: list[str]) -> bool:
+def is_understood(args: list[str]) -> bool:
     """Return whether there are such a command and such options, without running it.
 
     Help comes after all options were read; one that is not there is told before.
     """
-    return CliRunner().invoke(app, [*texts, "--help"]).exit_code == 0
+    return CliRunner().invoke(app, [*args, "--help"]).exit_code == 0
 
 
 def test_names_of_backups_are_new_each_second() -> None:

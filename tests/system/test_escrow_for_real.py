@@ -77,10 +77,10 @@ def test_a_signal_comes_back_from_data_that_nobody_can_read(town: Town) -> None:
     assert abs(Fraction(signal.score or 9) - Fraction(1, 2)) < Fraction(1, 10)
     assert raw.bin == {"low": "0.5", "high": "0.55"}
     # Nothing that was put in or computed lies anywhere as it is.
-    reply = {b"person,town", b"north", b"tables", b"score(", b"modicum-answers"}
+    secrets = {b"person,town", b"north", b"tables", b"score(", b"modicum-answers"}
     for path in (town.folder / "vault").iterdir():
         content = path.read_bytes()
-        assert not [one for one in reply if one in content], path.name
+        assert not [one for one in secrets if one in content], path.name
     ledger = (town.folder / "ledger.db").read_bytes()
     assert b"299,north" not in ledger
     assert b"modicum-answers" not in ledger

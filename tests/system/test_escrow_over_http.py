@@ -106,20 +106,20 @@ def priced(desk: Desk, amir: Any) -> None:
     assert (found["asked"], found["loss"], found["fits"]) == ("0.1", "0.08", False)
     text = query("counts", found["loss"])
     done(desk.propose("amir", "query", "counts", queries=[text], exact=True))
-    request = mo.contract_risk(amir, "counts")
-    choice = request.choose(Fraction(TAU))
+    risk = mo.contract_risk(amir, "counts")
+    choice = risk.choose(Fraction(TAU))
     assert choice.epsilon == Fraction("0.08")
-    assert request.fits(choice)
+    assert risk.fits(choice)
     again = {"contract": "counts", "tau": TAU}
-    assert desk.told("pavel", "POST", "/escrow/risk", again) == request.to_dict(choice)
+    assert desk.told("pavel", "POST", "/escrow/risk", again) == risk.to_dict(choice)
 
 
 def answered(desk: Desk) -> None:
     """The query runs; its private answers go out, to the analyst alone."""
     review = desk.told("olga", "GET", "/escrow/contracts/counts")
-    (requests,) = review["queries"]
-    assert requests["decision"]["decision"] == "allow"
-    assert "GROUP BY education" in requests["text"]
+    (asked_query,) = review["queries"]
+    assert asked_query["decision"]["decision"] == "allow"
+    assert "GROUP BY education" in asked_query["text"]
     refused(desk.propose("amir", "output", "out", query="counts"), *NOT_SO)
     desk.agree("counts", "run")
     desk.run("counts", "exact", "private")

@@ -45,15 +45,15 @@ SCENARIOS = {"s1": 4, "s2": 181, "s3": 6}
 
 def run(*arguments: object) -> tuple[int, str]:
     """Return how a command left, and what it printed."""
-    texts = [str(argument) for argument in arguments]
-    result = CliRunner().invoke(app, texts, prog_name="modicum")
+    args = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, args, prog_name="modicum")
     return result.exit_code, result.output
 
 
-def script(program: str, texts: list[str]) -> tuple[int, str]:
+def script(program: str, args: list[str]) -> tuple[int, str]:
     """Return how a program in Python left, and what it printed."""
     assert program == "python", program
-    command = [sys.executable, *texts]
+    command = [sys.executable, *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -135,8 +135,8 @@ def test_what_a_readme_shows_is_what_happens(
     assert len(parts) >= 5, "two commands or more"
     for line, shown in zip(parts[1::2], parts[2::2], strict=True):
         command, _, expected = line.partition("  # exit ")
-        program, *texts = shlex.split(command)
-        code, output = run(*texts) if program == "modicum" else script(program, texts)
+        program, *args = shlex.split(command)
+        code, output = run(*args) if program == "modicum" else script(program, args)
         assert code == int(expected or 0), f"{line}\n{output}"
         lines = iter(output.splitlines())
         for one in shown.splitlines():  # In this order, perhaps with others between.

@@ -74,9 +74,9 @@ sys.stdin.read()
 def idle(folder: Path) -> Iterator[int]:
     """Yield a process that ran a query and a task on rows it was never given."""
     request = query("r-1", "0.0001")
-    texts = [str(folder), str(users()), request, MODULE]
+    args = [str(folder), str(users()), request, MODULE]
     process = subprocess.Popen(
-        [sys.executable, "-c", WORK, *texts],
+        [sys.executable, "-c", WORK, *args],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -74,16 +74,16 @@ class Crew:
         found = []
         for path in self._notes.glob("*.acks"):
             for line in path.read_text(encoding="utf-8").splitlines():
-                token, name = line.split()
-                found.append((token, name))
+                answer, name = line.split()
+                found.append((answer, name))
         return found
 
     def acknowledged(self) -> Counter[str]:
         """Return how many answers each worker has had."""
         return Counter(
             name.partition("-")[0]
-            for token, name in self.told()
-            if token != UNAVAILABLE
+            for answer, name in self.told()
+            if answer != UNAVAILABLE
         )
 
     def go_on(self) -> None:
@@ -100,7 +100,7 @@ class Crew:
 
     def check(self) -> None:
         """Hold the log, as it is now, against what was acknowledged before."""
-        told = [(token, name) for token, name in self.told() if token != UNAVAILABLE]
+        told = [(answer, name) for answer, name in self.told() if answer != UNAVAILABLE]
         rows = list(self._place.rows())  # Others go on writing.
         self.findings = audit(lambda: rows, told)
         assert self.findings.mistakes == []
@@ -173,7 +173,7 @@ def test_a_server_that_restarts_is_waited_for(
             own_postgres.restart(how)
             crew.go_on()
             crew.check()
-        failures = sum(token == UNAVAILABLE for token, _ in crew.told())
+        failures = sum(answer == UNAVAILABLE for answer, _ in crew.told())
     crew.check()
     print(f"{3 * RESTARTS} restarts, {failures} times unavailable; {crew.findings}")
     assert crew.verify() == crew.findings.entries

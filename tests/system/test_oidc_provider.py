@@ -193,12 +193,12 @@ def test_no_secret_is_told_or_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="modicum")
     back = sign_in(page, provider, "dana")
-    text = [page.get(back).text, page.get(back).text, page.get("/who").text]
+    pages = [page.get(back).text, page.get(back).text, page.get("/who").text]
     secrets = [page.cookies[COOKIE], page.cookies[CSRF], "canary-client-secret"]
     secrets += [back.partition("code=")[2].partition("&")[0]]
     for secret in secrets:
         assert len(secret) > 16
-        assert secret not in " ".join(text)
+        assert secret not in " ".join(pages)
         assert secret not in caplog.text
 
 

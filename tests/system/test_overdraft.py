@@ -73,8 +73,8 @@ def acknowledged(notes: Path) -> list[tuple[str, str]]:
     found = []
     for path in sorted(notes.glob("*.acks")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            token, name = line.split()
-            found.append((token, name))
+            answer, name = line.split()
+            found.append((answer, name))
     return found
 
 

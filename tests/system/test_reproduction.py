@@ -175,8 +175,8 @@ def test_the_page_says_which_ratios_are_outside_the_published_range(
                     " utility of the baseline; the paper says 6.4 to 28, and its table"
                     f" gives {theirs}"
                 )
-    message = [line for line in text.splitlines() if "times the utility of" in line]
-    assert [line for line in message if line.startswith("- ")] == expected
+    lines = [line for line in text.splitlines() if "times the utility of" in line]
+    assert [line for line in lines if line.startswith("- ")] == expected
     assert [line[2:9] for line in expected[:4]] == [
         "FAIL w1",
         "PASS w2",

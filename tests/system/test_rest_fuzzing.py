@@ -108,9 +108,9 @@ def another() -> str:
     return ASKING.replace("name: small", f"name: small-{next(_numbers)}", 1)
 
 
-def a_policy(rng: random.Random, result: Told) -> str:
+def a_policy(rng: random.Random, given: Told) -> str:
     """Return a policy: a new one, or one that people were asked about."""
-    known = result.value("/policies", "text", rng)
+    known = given.value("/policies", "text", rng)
     return another() if known is None or rng.random() < 0.5 else str(known)
 
 
@@ -205,8 +205,8 @@ class Scene:
         self._post("amir", "/releases", one)
         return Filled({"reason": "x"}, path={"release": one["release"]}, who="amir")
 
-    def _started(self, rng: random.Random, result: Told) -> Filled:
-        one = self._reserved(rng, result)
+    def _started(self, rng: random.Random, known: Told) -> Filled:
+        one = self._reserved(rng, known)
         self._post("amir", f"/releases/{one.path['release']}:start")
         return one
 
@@ -218,12 +218,12 @@ class Scene:
     def _request(self, rng: random.Random, _: Told) -> Filled:
         return Filled(_cheap(rng, "public"), query={"reason": "x"}, who="amir")
 
-    def _statement(self, rng: random.Random, result: Told) -> Filled | None:
-        text = self._word(rng, result)
-        if text is None:
+    def _statement(self, rng: random.Random, known: Told) -> Filled | None:
+        vote = self._word(rng, known)
+        if vote is None:
             return None
-        request = {"approves": "true", "reason": "x", "key": "0" * 64}
-        return Filled(path=text.path, query=request, who="dara")
+        params = {"approves": "true", "reason": "x", "key": "0" * 64}
+        return Filled(path=vote.path, query=params, who="dara")
 
     def _disclosure(self, rng: random.Random, _: Told) -> Filled:
         """Return what was told outside differential privacy, and who may say so."""
@@ -247,24 +247,24 @@ class Scene:
         """Ask for what needs approval; return what somebody says to it."""
         one = _cheap(rng, "public")
         self._post("amir", "/releases", one)
-        request = self._server.get("dara", f"/requests/{one['release']}")
-        if request.status_code != 200:
+        found = self._server.get("dara", f"/requests/{one['release']}")
+        if found.status_code != 200:
             return None  # It would be denied anyway.
         return Filled(
             {"approves": rng.random() < 0.5, "reason": "x"},
             path={"release": one["release"]},
-            headers={"If-Match": request.headers["etag"]},
+            headers={"If-Match": found.headers["etag"]},
             who="dara",
         )
 
-    def _word_said(self, rng: random.Random, result: Told) -> Filled | None:
+    def _word_said(self, rng: random.Random, known: Told) -> Filled | None:
         """Return what somebody said just then, to be taken back."""
-        text = self._word(rng, result)
-        if text is None:
+        vote = self._word(rng, known)
+        if vote is None:
             return None
-        path = f"/requests/{text.path['release']}/approvals"
-        self._server.post("dara", path, text.body, headers=text.headers)
-        return Filled(path=text.path, headers=text.headers, who="dara")
+        path = f"/requests/{vote.path['release']}/approvals"
+        self._server.post("dara", path, vote.body, headers=vote.headers)
+        return Filled(path=vote.path, headers=vote.headers, who="dara")
 
     def _word_on_policy(self, rng: random.Random, _: Told) -> Filled:
         return Filled(
@@ -273,10 +273,10 @@ class Scene:
             who="dara",
         )
 
-    def _word_on_policy_said(self, rng: random.Random, result: Told) -> Filled:
-        text = self._word_on_policy(rng, result)
-        self._post("dara", f"/policies/{text.path['digest']}/approvals", text.body)
-        return text
+    def _word_on_policy_said(self, rng: random.Random, known: Told) -> Filled:
+        vote = self._word_on_policy(rng, known)
+        self._post("dara", f"/policies/{vote.path['digest']}/approvals", vote.body)
+        return vote
 
     def _token(self, _: random.Random, __: Told) -> Filled:
         made = self._server.post("amir", "/tokens", {}).json()
@@ -294,18 +294,18 @@ class Scene:
     def _opened(self, _: random.Random, __: Told) -> Filled:
         return Filled(path={"round_id": self._round()}, who="petra")
 
-    def _policy(self, rng: random.Random, result: Told) -> Filled:
-        text = a_policy(rng, result)
+    def _policy(self, rng: random.Random, known: Told) -> Filled:
+        text = a_policy(rng, known)
         return Filled(text.encode(), "application/yaml")
 
-    def _against(self, rng: random.Random, result: Told) -> Filled:
-        return replace(self._told_to_officers(rng, result), query={"against": "active"})
+    def _against(self, rng: random.Random, known: Told) -> Filled:
+        return replace(self._told_to_officers(rng, known), query={"against": "active"})
 
-    def _weighed(self, rng: random.Random, result: Told) -> Filled:
-        return replace(self._told_to_officers(rng, result), query={"accept": []})
+    def _weighed(self, rng: random.Random, known: Told) -> Filled:
+        return replace(self._told_to_officers(rng, known), query={"accept": []})
 
-    def _told_to_officers(self, rng: random.Random, result: Told) -> Filled:
-        return replace(self._policy(rng, result), who="olga")
+    def _told_to_officers(self, rng: random.Random, known: Told) -> Filled:
+        return replace(self._policy(rng, known), who="olga")
 
     def _active(self, _: random.Random, __: Told) -> Filled:
         known = self._server.get("olga", "/policies").json()["policies"]
@@ -347,9 +347,9 @@ class Scene:
             path={"round_id": self._round()},
         )
 
-    def _plan(self, rng: random.Random, result: Told) -> Filled | None:
+    def _plan(self, rng: random.Random, known: Told) -> Filled | None:
         """Return a plan that was made just then."""
-        requests = self._wishes(rng, result)
+        requests = self._wishes(rng, known)
         began = self._server.post(
             "petra", f"/rounds/{requests.path['round_id']}/plan", requests.body
         )
@@ -357,10 +357,10 @@ class Scene:
         tag = f'"{plan["ledger"]["head"]}"'
         return Filled(plan, headers={"If-Match": tag}, who="petra")
 
-    def _committed(self, rng: random.Random, result: Told) -> Filled | None:
+    def _committed(self, rng: random.Random, known: Told) -> Filled | None:
         found = self._server.get("olga", "/plans").json()["plans"]
         if not found:
-            plan = self._plan(rng, result)
+            plan = self._plan(rng, known)
             assert plan is not None
             self._server.post("petra", "/plans:commit", plan.body, headers=plan.headers)
             return None

@@ -80,18 +80,18 @@ def counted(url: str) -> float:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_processes_add_up_what_they_count(tmp_path: Path, workers: int) -> None:
-    request = 30
+    count = 30
     with serving(tmp_path, workers) as url:
-        for _ in range(request):
+        for _ in range(count):
             assert get(url, "/api/v1/rules").status_code == 200
         deadline = time.monotonic() + 60
-        while counted(url) < request:
+        while counted(url) < count:
             assert time.monotonic() < deadline
-        assert {counted(url) for _ in range(10)} == {request}
+        assert {counted(url) for _ in range(10)} == {count}
     lines = [json.loads(one) for one in (tmp_path / "stderr").read_text().splitlines()]
     assert (tmp_path / "stdout").read_text() == ""
     events = [one["event"] for one in lines]
-    assert events.count("request") == request
+    assert events.count("request") == count
     assert events.count("server-began") == events.count("server-ended") == workers
     assert {"at", "level", "event"} <= set.intersection(*map(set, lines))
     assert "uvicorn.access" not in {one.get("logger") for one in lines}

@@ -44,14 +44,14 @@ def test_four_processes_share_a_budget_for_nineteen_releases(tmp_path: Path) -> 
         )
         for n in range(4)
     ]
-    text = [
+    answers = [
         line.split()
         for child in children
         for line in child.communicate(timeout=120)[0].splitlines()
     ]
     assert all(child.returncode == 0 for child in children)
-    assert len(text) == 60
-    reserved = {release for status, release in text if status == "reserved"}
+    assert len(answers) == 60
+    reserved = {release for status, release in answers if status == "reserved"}
     # The limit of `attr:diagnosis @standard` is a rho of 0.01919.
     assert len(reserved) == 19
     ws = workspace(tmp_path)

@@ -47,8 +47,8 @@ def test_a_shape_is_frozen_and_its_fields_have_names(shape: type[Shape]) -> None
 
 @pytest.mark.parametrize("shape", [*SHAPES, *INPUTS], ids=lambda one: one.__name__)
 def test_each_field_has_a_meaning(shape: type[Shape | Input]) -> None:
-    text = meanings(shape)
-    assert [one for one in shape.__struct_fields__ if not text.get(one)] == []
+    told = meanings(shape)
+    assert [one for one in shape.__struct_fields__ if not told.get(one)] == []
 
 
 @pytest.mark.parametrize("kind", INPUTS, ids=lambda one: one.__name__)

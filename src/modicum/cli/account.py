@@ -404,16 +404,16 @@ def _target(
 ) -> Target:
     from modicum.accounting.conversions.guarantees import Target
 
-    unknowns: dict[str, tuple[Wanted, str | None, str]] = {
+    allowed: dict[str, tuple[Wanted, str | None, str]] = {
         "eps": ("eps" if delta is not None else "pure", delta, "--delta"),
         "delta": ("delta", eps, "--eps"),
         "rho": ("rho", None, ""),
         "mu": ("mu", None, ""),
         "rdp": ("rdp", order, "--order"),
     }
-    if to not in unknowns:
-        raise typer.BadParameter(f"--to: `{to}` is not one of {', '.join(unknowns)}")
-    measure, at, option = unknowns[to]
+    if to not in allowed:
+        raise typer.BadParameter(f"--to: `{to}` is not one of {', '.join(allowed)}")
+    measure, at, option = allowed[to]
     if at is None and measure in {"delta", "rdp"}:
         raise typer.BadParameter(f"--to {to} needs {option}")
     unused = {"--delta": delta, "--eps": eps, "--order": order}

@@ -108,12 +108,12 @@ def _guesses(file: Path) -> Iterator[str]:
 
 def _print(one: _Checked) -> None:
     what = {"tables": "table", "query": "mechanism"}[one.kind]
-    print_published = f"{one.number} {what}{'' if one.number == 1 else 's'}"
+    count = f"{one.number} {what}{'' if one.number == 1 else 's'}"
     file = printable(str(one.file))
     for remark in one.remarks:
         note(printable(f"{file}: {remark}"))
     is_draft = one.kind == "tables" and one.remarks
-    print(f"{file}: {'a draft' if is_draft else 'ok'} ({print_published})")
+    print(f"{file}: {'a draft' if is_draft else 'ok'} ({count})")
 
 
 def _to_dict(checked: Iterable[_Checked], *, strict: bool) -> dict[str, object]:

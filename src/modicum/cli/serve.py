@@ -128,7 +128,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
     entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
     processes = f"{settings.workers} process" + "es" * (settings.workers > 1)
     where = found.door.origin if found.door.port else f"{found.door.address}, any port"
-    for what, url in (
+    for what, text in (
         ("ledger", f"{found.ledger}, {entries}"),
         ("policy", f"{found.policy} ({found.digest[:12]})"),
         ("listens on", f"{where}, {processes}"),
@@ -138,7 +138,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
         ("escrow", _escrow(found.data_sets, settings)),
     ):
-        print(printable(f"{what:<12}{url}"))
+        print(printable(f"{what:<12}{text}"))
     note("the settings are valid; nothing was served, and no provider was contacted")
 
 

@@ -167,12 +167,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, Code.BAD_REQUEST)
     note_code(request, code)
-    responses = {
+    message = {
         404: "no such resource",
         405: f"{request.method[:20]} is not allowed here",
         408: "the request ended early",
     }.get(error.status_code, "the request was refused")
-    problem = Problem(code, responses, help="see /api/v1/openapi.json")
+    problem = Problem(code, message, help="see /api/v1/openapi.json")
     headers = _allow(request) if error.status_code == 405 else error.headers
     return problems_response(
         error.status_code, (problem,), trace=_trace(request), headers=headers

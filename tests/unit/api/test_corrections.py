@@ -287,13 +287,13 @@ def test_two_people_correct_a_release_as_often_as_they_must(tmp_path: Path) -> N
     first, second = (views(periods=day) for day in ("2026-04-01", "2026-04-02"))
     person(tmp_path, "ann", POLICY).backfill(first)
     ann, bob = (person(tmp_path, name).governance for name in ("ann", "bob"))
-    for requests, agrees, now in (
+    for asks, agrees, now in (
         (ann, bob, second),
         (bob, ann, first),
         (bob, ann, second),
         (ann, bob, first),
     ):
-        requests.redescribe(now, **WHY)
+        asks.redescribe(now, **WHY)
         assert agrees.approve("old", **WHY).corrected_in
     ws = person(tmp_path, "cleo")
     assert (spent(ws, "2026-04-01"), spent(ws, "2026-04-02")) == (0.02, 0)
@@ -397,13 +397,13 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     day = ["2026-04-01", "2026-04-01"]
     assert one["now"] == [{"mechanism": "views", "periods": [day]}]
     shown = page(result)
-    for texts in (
+    for text in (
         "Corrections of past releases",
         "views: all of it",
         "views: periods: &quot;2026-04-01",
         "ann, ",
     ):
-        assert texts in shown
+        assert text in shown
     (*_, case) = result.story.approval_cases.in_order
     assert [step.what for step in case.steps] == ["asked", "corrected"]
 
@@ -552,13 +552,13 @@ def test_who_agreed_before_a_correction_was_made_is_asked_as_anybody(
     olga.approve("old", **WHY)
     assert pavel.approve("old", **WHY).corrected_in
     ann.redescribe(other, **WHY)
-    received = olga.approve("old", **WHY).approval_states
-    assert received[0].agreed == ("olga",)
+    states = olga.approve("old", **WHY).approval_states
+    assert states[0].agreed == ("olga",)
     with opened_ledger(tmp_path / "ledger.db") as source:
         approval_cases = report_on(source, Trust()).story.approval_cases
     (*_, case) = [one for one in approval_cases.in_order if one.state == "pending"]
     result = [(one.agreed, one.left, one.requesters) for one in case.missing]
-    assert result == [(one.agreed, one.left, one.requesters) for one in received]
+    assert result == [(one.agreed, one.left, one.requesters) for one in states]
 
 
 @pytest.mark.spec("LED-15")

@@ -147,8 +147,8 @@ def submit(
     """Submit what is denied, and hold what is added against the log."""
     expected_blocking = [space.check(one).blocking for one in releases]
     before = ledger.log()
-    release = [prepared(one, compiled()) for one in releases]
-    answers = space.submit_many(release)
+    batch = [prepared(one, compiled()) for one in releases]
+    answers = space.submit_many(batch)
     after = ledger.log()
     expected = list(before)
     # What ran out in the meantime is taken back first.
@@ -158,13 +158,13 @@ def submit(
         expected.append(event)
     at = max(ledger.clock.now(), expected[-1].at)
     digest = compiled().policy.digest
-    for answer, one, blocking in zip(answers, release, expected_blocking, strict=True):
+    for answer, one, blocking in zip(answers, batch, expected_blocking, strict=True):
         assert isinstance(answer, Decision)
         assert (answer.status, answer.blocking) == ("denied", blocking)
-        reply = [re.search(r"with entry (\d+)", notice) for notice in answer.notices]
+        entries = [re.search(r"with entry (\d+)", notice) for notice in answer.notices]
         denial = Event(at, actor, ReleaseDenied(one.release, digest, blocking))
         known = told_already(expected, denial)
-        assert [int(one[1]) for one in reply if one] == ([known] if known else [])
+        assert [int(one[1]) for one in entries if one] == ([known] if known else [])
         if known is None:
             expected.append(denial)
     assert expected == after

@@ -63,9 +63,9 @@ def kinds(world: World) -> list[str]:
 
 def test_the_protocol_from_queries_to_the_signal(world: World) -> None:
     amir = world.office("amir")
-    request = amir.submit_query(Purpose("q", "to know"), [query("r-1")], exact=True)
-    assert request.contract.flow == "query"
-    assert request.contract.data == {"people": Version("people", 1)}
+    flow = amir.submit_query(Purpose("q", "to know"), [query("r-1")], exact=True)
+    assert flow.contract.flow == "query"
+    assert flow.contract.data == {"people": Version("people", 1)}
     with pytest.raises(ConflictError, match="2 more must approve"):
         amir.run("q")
     world.agree("q")
@@ -265,8 +265,8 @@ def test_what_is_refused_reads_nothing(world: World) -> None:
 
 def test_a_denied_query_uses_nothing_up(world: World) -> None:
     """No row of it is opened: how long that takes depends on how many there are."""
-    request = [query("r-1", "0.1"), query("r-2", "5")]
-    world.office("amir").submit_query(Purpose("q", "to know"), request)
+    queries = [query("r-1", "0.1"), query("r-2", "5")]
+    world.office("amir").submit_query(Purpose("q", "to know"), queries)
     world.agree("q")
     denied = world.office("amir").run("q").denied
     assert world.equipment.vault.opened == []
@@ -367,8 +367,8 @@ class NoLongerError(Exception):
 def test_what_nobody_wants_any_more_is_not_begun(world: World, name: str) -> None:
     """As a job that was given up while it waited for the sandbox."""
     if name == "q":
-        request = [query("r-q")]
-        world.office("amir").submit_query(Purpose("q", "to know"), request, exact=True)
+        queries = [query("r-q")]
+        world.office("amir").submit_query(Purpose("q", "to know"), queries, exact=True)
     else:
         world.queried()
         blocks = ByBlocks(5, Fraction(1, 10)) if name == "blocks" else None
@@ -544,8 +544,8 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     assert [*world.office("amir").data()["people"].versions] == [1, 3]
     # pavel replaces nothing alone.
     amir = world.office("amir")
-    request = amir.submit_query(Purpose("q", "to know"), [query("r-1")])
-    assert request.contract.data["people"].number == 1
+    flow = amir.submit_query(Purpose("q", "to know"), [query("r-1")])
+    assert flow.contract.data["people"].number == 1
     with pytest.raises(ConflictError, match=r"no version of .* awaits"):
         world.office("olga").approve_data(Version("people", 1), reason="so it is")
     with pytest.raises(ConflictError, match="is not an owner"):
@@ -557,8 +557,8 @@ def test_data_is_registered_by_those_who_own_it(world: World) -> None:
     vote = world.office("olga").approve_data(found, reason="so it is")
     assert (vote.consent.missing, vote.repeated) == (0, False)
     assert world.office("olga").approve_data(found, reason="so it is").repeated
-    request = amir.submit_query(Purpose("q-2", "to know"), [query("r-2")])
-    assert request.contract.data["people"].number == 3
+    flow = amir.submit_query(Purpose("q-2", "to know"), [query("r-2")])
+    assert flow.contract.data["people"].number == 3
     assert world.workspace("auditor").verify().approvals == 2
 
 

@@ -130,8 +130,12 @@ def test_a_raw_signal_is_disclosed_in_words_of_the_escrow(world: World) -> None:
     with suppress(ModicumError):
         amir.receive("raw")
     if any(one.kind == "flow-released" for one in bodies(world)):
-        text = [one for one in bodies(world) if isinstance(one, DisclosureRecorded)]
-        assert any("score of a program on exact answers" in one.what for one in text)
+        disclosures = [
+            one for one in bodies(world) if isinstance(one, DisclosureRecorded)
+        ]
+        assert any(
+            "score of a program on exact answers" in one.what for one in disclosures
+        )
 
 
 def test_a_policy_that_changes_while_it_is_reserved_stops_a_query(
@@ -196,12 +200,12 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
     world.office("amir").submit_query(Purpose("q", "?"), [query("r-1")])
     world.office("olga").approve("q", reason="so it is", key=own)
-    text = bodies(world)[-1]
-    assert isinstance(text, ApprovalGiven)
+    vote = bodies(world)[-1]
+    assert isinstance(vote, ApprovalGiven)
     world.office("olga").reject("q", reason="not any more")
     with pytest.raises(ModicumError, match="not the end of the ledger"):
-        world.workspace("olga").turn(lambda entry: entry.add(text))
-    with pytest.raises(ConflictError, match="`olga` rejected it"):
+        world.workspace("olga").turn(lambda entry: entry.add(vote))
+    with pytest.raises(ConflictError, match="`olga` refused"):
         world.office("amir").run("q")
 
 

@@ -59,11 +59,11 @@ def test_one_stale_data_set_keeps_nobody_from_the_others(stale: World) -> None:
 
 
 def test_who_asks_for_what_is_stale_is_told_why(stale: World) -> None:
-    request = query("r-1").replace("FROM people", "FROM pay")
+    text = query("r-1").replace("FROM people", "FROM pay")
     for ask in (
-        lambda: stale.office("amir").submit_query(HEADING, [request]),
-        lambda: query_risk(stale.workspace("amir"), request),
-        lambda: queries_written(stale.workspace("amir"), [request]),
+        lambda: stale.office("amir").submit_query(HEADING, [text]),
+        lambda: query_risk(stale.workspace("amir"), text),
+        lambda: queries_written(stale.workspace("amir"), [text]),
     ):
         with pytest.raises(InputError) as caught:
             ask()
@@ -73,24 +73,24 @@ def test_who_asks_for_what_is_stale_is_told_why(stale: World) -> None:
 
 
 def test_what_was_read_under_another_policy_is_not_remembered(world: World) -> None:
-    request = query("r-1").replace("FROM people", "FROM pay")
+    text = query("r-1").replace("FROM people", "FROM pay")
     activate(world, WITH_PAY)
     world.office("olga").register("pay", PAY_ROWS, Declared(PAY_TABLES), OWNED)
-    world.office("amir").submit_query(HEADING, [request])
+    world.office("amir").submit_query(HEADING, [text])
     world.agree("q")
     activate(world, WITHOUT_PAY)
     with pytest.raises(InputError, match="pay"):
-        world.office("amir").submit_query(Purpose("q-2", "?"), [request])
+        world.office("amir").submit_query(Purpose("q-2", "?"), [text])
     with pytest.raises(InputError, match="pay"):
         world.office("amir").run("q")
     activate(world, WITH_PAY.replace("name: census", "name: later"))
-    world.office("amir").submit_query(Purpose("q-3", "?"), [request])
+    world.office("amir").submit_query(Purpose("q-3", "?"), [text])
 
 
 def test_a_mistake_is_not_laid_to_what_is_stale(stale: World) -> None:
-    request = query("r-1").replace("SELECT town", "SELECT payer")
+    text = query("r-1").replace("SELECT town", "SELECT payer")
     with pytest.raises(InputError, match="payer") as caught:
-        stale.office("amir").submit_query(HEADING, [request])
+        stale.office("amir").submit_query(HEADING, [text])
     assert len(caught.value.problems) == 1
 
 
@@ -111,8 +111,8 @@ def test_no_name_is_taken_twice_in_other_capitals(
     # Two who do so at once are not told; then queries read the first.
     monkeypatch.setattr(datasets, "_refuse_look_alike", lambda *_: None)
     world.office("bea").register("PEOPLE", ROWS, shouted, owned)
-    request = query("r-1").replace("FROM people", "FROM PEOPLE")
-    flow = world.office("amir").submit_query(HEADING, [request])
+    text = query("r-1").replace("FROM people", "FROM PEOPLE")
+    flow = world.office("amir").submit_query(HEADING, [text])
     assert list(flow.contract.data) == ["people"]
 
 
@@ -177,8 +177,8 @@ def test_how_much_others_were_told_is_theirs_to_know(world: World) -> None:
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
     for analyst in ("amir", "cora"):
         office, query_name = world.office(analyst), f"q-{analyst}"
-        request = Purpose(query_name, "?")
-        office.submit_query(request, [query(f"r-{analyst}")], exact=True)
+        purpose = Purpose(query_name, "?")
+        office.submit_query(purpose, [query(f"r-{analyst}")], exact=True)
         world.agree(query_name)
         office.run(query_name)
         office.submit_task(Purpose(f"t-{analyst}", "?"), query_name, PROGRAM)

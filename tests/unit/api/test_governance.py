@@ -152,11 +152,11 @@ def test_what_was_said_can_be_read(tmp_path: Path) -> None:
     of(tmp_path, "admin", APPROVED).init()
     of(tmp_path, "olga").governance.approve(PUBLIC, reason="fine")
     office = of(tmp_path, "reader").governance
-    (token,) = office.votes("r-1")
-    assert (token.by, token.approves, token.roles) == ("olga", True, ("officer",))
-    assert (token.seq, token.reason) == (2, "fine")
-    (received,) = office.approval_states(PUBLIC)
-    assert received.left == ("pavel",)
+    (vote,) = office.votes("r-1")
+    assert (vote.by, vote.approves, vote.roles) == ("olga", True, ("officer",))
+    assert (vote.seq, vote.reason) == (2, "fine")
+    (states,) = office.approval_states(PUBLIC)
+    assert states.left == ("pavel",)
     assert office.votes("r-2") == ()
 
 

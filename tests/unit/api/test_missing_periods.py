@@ -75,14 +75,14 @@ def test_a_release_that_is_denied_hears_of_others_without_periods(
     for n in range(3):
         ws.backfill(views(f"old-{n}", rho=0.01))
     denied = ws.check(views("asked", periods="2026-04-27"))
-    document = denied.explain()
+    text = denied.explain()
     cause = (
         "3 releases are charged to every period, because their `periods` are missing:"
         " old-0, old-1, old-2"
     )
-    assert cause in document
-    assert document.index(cause) < document.index("spent by")
-    assert "modicum release redescribe" in document
+    assert cause in text
+    assert text.index(cause) < text.index("spent by")
+    assert "modicum release redescribe" in text
     found: Any = denied.to_dict(deep=True)["explanation"]
     assert [one["undated"] for one in found["cells"][0]["spenders"]] == [True] * 3
 

@@ -175,8 +175,8 @@ def test_what_cannot_be_looked_at_again_says_so(
     with pytest.raises(UsageError):
         decision.options()
     assert "would be allowed" not in decision.explain()
-    request = ws.check(release("asked", mechanism(cost=costs("0.7"))))
-    whole = request.explain()
+    decision = ws.check(release("asked", mechanism(cost=costs("0.7"))))
+    whole = decision.explain()
 
     def gone(*_: object) -> None:
         raise UnavailableError(*caught)
@@ -186,8 +186,8 @@ def test_what_cannot_be_looked_at_again_says_so(
     caught = mistake.value.problems
     monkeypatch.setattr(ws._store, "read", gone)
     # The reasons stand, also where the ledger cannot be read any more.
-    assert request.explain() == request.explain(deep=False)
-    assert whole.startswith(request.explain(deep=False)[:60])
+    assert decision.explain() == decision.explain(deep=False)
+    assert whole.startswith(decision.explain(deep=False)[:60])
 
 
 def test_too_many_cells_are_said() -> None:
@@ -199,15 +199,15 @@ def test_too_many_cells_are_said() -> None:
         for n, one in enumerate(parted.COUNTRIES)
     ]
     request = priced(release("asked", mechanism(where={"birth": 1991})), compiled)
-    text = []
+    shown = []
     for most in (2, 100):
         verdict = decide(Balances(compiled, cells, segments_max=most), request)
         decision = Decision("asked", verdict, "checked", "parted", "", True, 4, "")
-        text.append((decision.to_dict()["rounded"], decision.explain()))
-    assert text[0][0] == ["user", "user-month"]
-    assert "note: the cells of user-month are too many to separate" in text[0][1]
-    assert text[1][0] == []
-    assert "note:" not in text[1][1]
+        shown.append((decision.to_dict()["rounded"], decision.explain()))
+    assert shown[0][0] == ["user", "user-month"]
+    assert "note: the cells of user-month are too many to separate" in shown[0][1]
+    assert shown[1][0] == []
+    assert "note:" not in shown[1][1]
 
 
 def test_numbers_that_no_file_can_hold_are_explained_and_varied(tmp_path: Path) -> None:

@@ -200,9 +200,9 @@ def test_an_identity_is_not_changed_from_outside() -> None:
 
 def test_what_somebody_may_not_is_told_in_a_sentence() -> None:
     assert IN_WORDS.keys() == set(Action)
-    for action, texts in IN_WORDS.items():
+    for action, text in IN_WORDS.items():
         with pytest.raises(AccessError) as caught:
             Identity("ann", {}).must(action)
-        assert caught.value.problems[0].message == f"`ann` is not authorized to {texts}"
+        assert caught.value.problems[0].message == f"`ann` is not authorized to {text}"
         # The verb is that of the action itself.
-        assert texts.split()[0] == action.value.split("-")[0] or action is Action.REMARK
+        assert text.split()[0] == action.value.split("-")[0] or action is Action.REMARK

@@ -223,8 +223,8 @@ def test_a_schema_of_tables_knows_the_attributes_of_a_policy() -> None:
 
 
 def test_the_command_prints_the_schemas(tmp_path: Path) -> None:
-    def printed(*texts: str) -> Any:
-        result = CliRunner().invoke(app, ["query", "schema", *texts])
+    def printed(*args: str) -> Any:
+        result = CliRunner().invoke(app, ["query", "schema", *args])
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 

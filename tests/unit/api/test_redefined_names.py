@@ -180,11 +180,9 @@ def test_another_neighboring_relation_is_converted_and_not_refused(
 
 @pytest.mark.spec("POL-17")
 def test_who_agreed_does_not_make_a_redefinition_right(tmp_path: Path) -> None:
-    requester = (
-        POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
-    )
-    of(tmp_path, requester).submit(release("r-1"), publish=True)
-    month = compiled(requester.replace("period: day", "period: month"))
+    by_day = POLICY + "roles: {officer: [olga]}\nactivation: {need: 1, from: [officer]}"
+    of(tmp_path, by_day).submit(release("r-1"), publish=True)
+    month = compiled(by_day.replace("period: day", "period: month"))
     of(tmp_path).governance.propose_policy(month, reason="months")
     olga = Workspace(
         SqliteStore(tmp_path / "ledger.db", wait_seconds=20),

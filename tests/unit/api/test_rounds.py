@@ -94,8 +94,8 @@ def test_what_reads_several_groups_is_held_to_the_one_of_which_least_is_unlocked
     assert not ws.check(asks("both", 0.9, [{"from": 1, "to": 2}])).allowed
     assert ws.check(asks("both", 0.8, [{"from": 1, "to": 2}])).allowed
     assert not ws.check(asks("all", 0.5, [{"from": 1, "to": 3}])).allowed
-    document = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
-    assert "nothing is unlocked: group 4 has not started\n" in document
+    text = ws.check(asks("far", 0.1, [{"from": 1, "to": 4}])).explain()
+    assert "nothing is unlocked: group 4 has not started\n" in text
     everybody = asks("everybody", 0.1, [{"from": 1, "to": 3}])
     del everybody["groups"]
     assert not ws.check(everybody).allowed
@@ -186,8 +186,8 @@ def test_the_cell_is_shown_that_is_over_its_own_limit_by_the_most(
         ("group 3", 0),
         ("group 3", 2),
     ]
-    document = ws.check(asks("all", 0.15, [{"from": 1, "to": 3}])).explain()
-    assert "2 cells deny; this one exceeds its limit by the most rho\n" in document
+    text = ws.check(asks("all", 0.15, [{"from": 1, "to": 3}])).explain()
+    assert "2 cells deny; this one exceeds its limit by the most rho\n" in text
 
 
 def test_what_retired_is_closed_if_the_policy_says_so(tmp_path: Path) -> None:

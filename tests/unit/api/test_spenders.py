@@ -195,7 +195,7 @@ def test_user_groups_are_cells_of_their_own(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=grouped)
     for name, groups in (("a", 3), ("b", {"from": 2, "to": 3}), ("c", 7)):
         assert ws.submit(release(name, mechanism(), groups=groups)).allowed
-    for request, named in ((3, ["a", "b"]), (2, ["b"]), ([7, 8], ["c"]), (8, [])):
-        found = ws.spenders("month @standard", groups=request)
+    for some, named in ((3, ["a", "b"]), (2, ["b"]), ([7, 8], ["c"]), (8, [])):
+        found = ws.spenders("month @standard", groups=some)
         assert [one.release for one in found.spenders] == named
     assert ws.spenders("month @standard").loss.cell == "group 3"

@@ -395,12 +395,12 @@ def test_a_start_from_a_snapshot_is_a_start_from_the_log(seed: int) -> None:
         return whole(after, limit)
 
     shelf.read = counted  # type: ignore[method-assign]
-    review = rng.random() < 0.5
-    if review:
+    reviewed = rng.random() < 0.5
+    if reviewed:
         from_snapshot.state()  # Goes on without balances: those are older now.
     standings = from_snapshot.standings()
     behind = len(shelf.records) > len(made)
-    assert (0 in reads) == (review and behind)  # Else balances came with it.
+    assert (0 in reads) == (reviewed and behind)  # Else balances came with it.
     assert standings == from_log.standings() == writer.standings()
     assert from_snapshot.state().digest() == from_log.state().digest()
     batch = [random_submission(rng) for _ in range(5)]

@@ -170,8 +170,8 @@ def in_a_copy(work: Callable[[], None]) -> str:
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
-    with os.fdopen(reading) as result:
-        return result.read()
+    with os.fdopen(reading) as pipe:
+        return pipe.read()
 
 
 def test_a_copy_of_the_process_runs_and_posts_nothing(ws: Workspace) -> None:

@@ -137,7 +137,7 @@ def test_a_server_verifies_its_own_ledger(server: Served) -> None:
     expected = verify_ledger(server.ledger, Trust())
     seen: list[float] = []
     job = server.audra.audits.start_verification(noted_hash=expected.report.head)
-    text = job.wait(seen.append)
-    assert text == {**json.loads(json.dumps(expected.to_dict())), "noted": ENTRIES}
+    report = job.wait(seen.append)
+    assert report == {**json.loads(json.dumps(expected.to_dict())), "noted": ENTRIES}
     assert (job.standing.state, seen[-1]) == ("done", 1.0)
     assert seen == sorted(seen)

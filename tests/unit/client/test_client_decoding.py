@@ -81,7 +81,7 @@ def test_hearings_that_contradict_themselves_are_refused(
 
 
 def test_names_stay_names_where_amounts_are_infinite() -> None:
-    text = {
+    vote = {
         "entry": 3,
         "at": "2026-05-01T12:00:00.000000Z",
         "by": "inf",
@@ -92,7 +92,7 @@ def test_names_stay_names_where_amounts_are_infinite() -> None:
         "key": None,
         "current": True,
     }
-    (found,) = vote_entries_of([decoded(Vote, text)])
+    (found,) = vote_entries_of([decoded(Vote, vote)])
     assert (found.by, found.reason, found.roles) == ("inf", "inf", ("inf",))
     spender = {"release": "inf", "coordinate": "rho", "share": None, "undated": False}
     one = decoded(Spender, {**spender, "amount": "inf"})
@@ -125,10 +125,10 @@ def lies(
     monkeypatch: pytest.MonkeyPatch, path: str, change: Callable[[Any], None]
 ) -> None:
     """Let answers to what is asked at a path be changed on their way."""
-    requested = Connection.send
+    send = Connection.send
 
     def ask(self: Connection, request: Request[Any]) -> Any:
-        result = requested(self, request)
+        result = send(self, request)
         if request.path.endswith(path):
             change(result)
         return result

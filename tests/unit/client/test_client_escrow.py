@@ -180,8 +180,8 @@ def flowing(side: Side) -> None:
     side.tell(lambda: amir.submit_task(Purpose("t3", "to know"), "q", false))
     for noise, unit in (("laplace", ""), ("gaussian", "user"), ("laplace", "town")):
         blocks = ByBlocks(3, Fraction("0.25"), unit, noise)  # type: ignore[arg-type]
-        request = Purpose(f"b-{noise}-{unit}", "to know")
-        side.tell(lambda a=request, b=blocks: amir.submit_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
+        purpose = Purpose(f"b-{noise}-{unit}", "to know")
+        side.tell(lambda a=purpose, b=blocks: amir.submit_task(a, "q", HALF, blocks=b))  # type: ignore[misc]
     for name in ("o", "t", "t2", "b-laplace-", "b-gaussian-user"):
         agreeing(side, name)
     side.tell(lambda: amir.receive("o"))
@@ -189,8 +189,8 @@ def flowing(side: Side) -> None:
     for name in ("t", "t2", "nothing", "o", "b-laplace-", "b-gaussian-user"):
         side.tell(lambda name=name: amir.run(name))  # type: ignore[misc]
     for task in ("t", "t2"):
-        request = Purpose(f"s-{task}", "to know")
-        side.tell(lambda a=request, t=task: amir.submit_signal(a, t))  # type: ignore[misc]
+        purpose = Purpose(f"s-{task}", "to know")
+        side.tell(lambda a=purpose, t=task: amir.submit_signal(a, t))  # type: ignore[misc]
         for number, width in enumerate((Fraction(1, 10), None)):
             raw = Purpose(f"raw-{task}-{number}", "to know")
             side.tell(partial(amir.submit_raw_signal, raw, task, width=width))

@@ -151,10 +151,10 @@ def test_who_named_no_head_signs_again_at_the_next(
     world.of("ann").governance.request(PUBLIC, reason="x")
     olga = world.of("olga")
     heads = iter(range(3))
-    review = RemoteWorkspace.head
+    original = RemoteWorkspace.head
 
     def moving(ws: RemoteWorkspace) -> Any:
-        found = review(ws)
+        found = original(ws)
         for number in heads:  # Something comes in between, three times.
             world.here("dara").governance.annotate(f"remark {number}")
             break
@@ -162,7 +162,7 @@ def test_who_named_no_head_signs_again_at_the_next(
 
     monkeypatch.setattr(RemoteWorkspace, "head", moving)
     file = world.folder / "olga.pem"
-    head = review(olga).head
+    head = original(olga).head
     world.here("dara").governance.annotate("meanwhile")
     with pytest.raises(mo.StaleError):
         olga.governance.approve("r-1", reason="x", head=head, key=file)
@@ -252,7 +252,7 @@ def test_who_never_hears_is_told_that_nobody_knows(world: World) -> None:
         world.of("petra").rounds.open(unlocked={"user": Fraction(1, 2)})
     problem = caught.value.problems[0]
     assert "it is unknown whether it has opened the round" in problem.notes
-    assert problem.help.startswith("look at what stands in the ledger by now")
+    assert problem.help.startswith("check the ledger before you repeat it")
     assert world.of("petra").rounds.present() is not None
 
 

@@ -123,8 +123,8 @@ def test_what_stands_beside_a_release_counts(served: tuple[Path, str]) -> None:
 class Scripted:
     """A server that says what it is told to, in order."""
 
-    def __init__(self, *text: object) -> None:
-        self.said = list(text)
+    def __init__(self, *answers: object) -> None:
+        self.said = list(answers)
         self.asked: list[Request[Any]] = []
 
     def send(self, request: Request[Any]) -> Any:
@@ -147,8 +147,8 @@ def standing(state: str, progress: float = 0.5, **more: Any) -> dict[str, Any]:
     }
 
 
-def scripted(*text: object) -> tuple[Any, Job]:
-    server: Any = Scripted(*text)
+def scripted(*answers: object) -> tuple[Any, Job]:
+    server: Any = Scripted(*answers)
     return server, Job(server, standing("queued", 0.0))
 
 
@@ -177,8 +177,8 @@ def test_a_job_of_another_process_is_asked_for_over_other_connections() -> None:
 
 
 def test_a_job_is_waited_for_and_tells_how_far_it_is() -> None:
-    text = (standing("running", 0.2), standing("done", 1.0, result={"x": 1}))
-    _, job = scripted(*text)
+    answers = (standing("running", 0.2), standing("done", 1.0, result={"x": 1}))
+    _, job = scripted(*answers)
     seen: list[float] = []
     assert job.wait(seen.append) == {"x": 1}
     assert seen == [0.2, 1.0]

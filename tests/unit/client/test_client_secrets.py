@@ -195,8 +195,8 @@ def test_redirects_are_not_followed(status: str) -> None:
 
 def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    text: list[str] = []
-    for result in (
+    texts: list[str] = []
+    for response in (
         answer("200 OK"),
         answer("200 OK", body=b"no json"),
         answer("401 No", body=b'{"kind": "access", "problems": []}'),
@@ -205,18 +205,18 @@ def test_nothing_tells_a_token(caplog: pytest.LogCaptureFixture) -> None:
         b"HTTP/9 nonsense\r\n\r\n",
         b"",
     ):
-        with saying(result) as received:
+        with saying(response) as received:
             url = f"http://127.0.0.1:{received[0].decode()}"
             with (
                 mo.connect(url, token=SECRET) as there,
                 pytest.raises(mo.UnavailableError) as caught,
             ):
                 there.submit(counts("told"))
-            text += traceback.format_exception(caught.value)
-            text += [repr(caught.value), caught.value.render()]
+            texts += traceback.format_exception(caught.value)
+            texts += [repr(caught.value), caught.value.render()]
             assert SECRET.encode() in received[1]
-    text += [record.getMessage() for record in caplog.records]
-    assert SECRET not in "".join(text)
+    texts += [record.getMessage() for record in caplog.records]
+    assert SECRET not in "".join(texts)
 
 
 def test_a_server_must_show_a_certificate_that_is_trusted(tmp_path: Path) -> None:

@@ -400,8 +400,8 @@ def test_another_word_is_never_suggested(word: str, known: str) -> None:
 
 
 def test_the_nearest_of_several_words_is_suggested() -> None:
-    texts = ["statistics", "static", "statics"]
-    assert reading.nearest("statik", texts) == 'did you mean "static"?'
+    words = ["statistics", "static", "statics"]
+    assert reading.nearest("statik", words) == 'did you mean "static"?'
 
 
 def test_a_place_in_words() -> None:

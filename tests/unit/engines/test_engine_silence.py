@@ -31,9 +31,9 @@ def opened(request: pytest.FixtureRequest) -> Opened:
 
 
 def no_canary(*texts: str) -> None:
-    for token in watched.secret_words():
+    for word in watched.secret_words():
         for text in texts:
-            assert token not in text
+            assert word not in text
 
 
 @pytest.mark.spec("QRY-14")

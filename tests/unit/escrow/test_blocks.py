@@ -89,13 +89,13 @@ def test_the_worst_change_of_one_person_is_the_width_by_the_blocks(
 @pytest.mark.spec("ESC-10")
 @pytest.mark.parametrize("span", SPANS)
 def test_whatever_a_sandbox_tells_is_a_step_of_the_range(span: Range) -> None:
-    for result in TOLD:
-        steps = steps_of(result, span)
+    for score in TOLD:
+        steps = steps_of(score, span)
         assert 0 <= steps <= STEPS
-        if result is None or not math.isfinite(result):
+        if score is None or not math.isfinite(score):
             assert 2 * steps == STEPS
         else:
-            nearest = span.clamp(Fraction(result))
+            nearest = span.clamp(Fraction(score))
             off = abs(span.low + steps * span.width / STEPS - nearest)
             assert off <= span.width / STEPS / 2
     assert steps_of(float(span.high) * 2 + 1, span) == STEPS
@@ -124,18 +124,18 @@ def test_what_is_told_is_the_mean_on_the_grid_and_in_the_range(
 @pytest.mark.spec("ESC-11")
 @pytest.mark.parametrize("loss", ["0.001", "0.1", "1", "7.3"])
 def test_its_noise_costs_what_is_asked_and_hardly_less(loss: str) -> None:
-    request = Fraction(loss)
+    epsilon = Fraction(loss)
     laplace = mechanisms.discrete_laplace(
-        sensitivity_l1=SENSITIVITY, scale=ByBlocks(2, request).scale
+        sensitivity_l1=SENSITIVITY, scale=ByBlocks(2, epsilon).scale
     )
     gaussian = mechanisms.discrete_gaussian(
         sensitivity_l2=Fraction(SENSITIVITY),
-        sigma=ByBlocks(2, request, noise="gaussian").scale,
+        sigma=ByBlocks(2, epsilon, noise="gaussian").scale,
     )
     for curve, place in ((laplace, EPS), (gaussian, RHO)):
         found = Fraction(curve.loss().coordinates[place], LOSS_UNIT)
         assert (
-            request * Fraction(9999, 10000) < found <= request + Fraction(1, LOSS_UNIT)
+            epsilon * Fraction(9999, 10000) < found <= epsilon + Fraction(1, LOSS_UNIT)
         )
 
 

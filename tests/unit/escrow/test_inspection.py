@@ -115,15 +115,15 @@ def test_a_text_of_the_catalogue_was_read_before() -> None:
 def test_what_analysts_choose_beside_the_text_is_remarked() -> None:
     rows: list[list[object]] = [["a", 1], ["b", 2]]
     public: dict[str, list[Any]] = {"columns": ["town", "n"], "rows": rows}
-    request = tasks.top_k_overlap(1, by="n", keys=["town"], reference=public)
-    found = inspected(tasks.program(tasks.answers(), request, installed()))
+    task = tasks.top_k_overlap(1, by="n", keys=["town"], reference=public)
+    found = inspected(tasks.program(tasks.answers(), task, installed()))
     assert [one.text for one in found.remarks] == [
         "`k` is 1: it reveals which row is the largest",
         "answers are compared with 2 numbers from the analyst, which is few",
     ]
     rows += [[f"t{n}", n] for n in range(3)]
-    request = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
-    found = inspected(tasks.program(tasks.answers(), request, installed()))
+    task = tasks.top_k_overlap(2, by="n", keys=["town"], reference=public)
+    found = inspected(tasks.program(tasks.answers(), task, installed()))
     assert [one.text for one in found.remarks] == [
         "answers are compared with 5 numbers from the analyst"
     ]

@@ -104,10 +104,10 @@ def plain(value: Any) -> Any:
 @given(fits())
 def test_a_fit_is_the_one_that_is_written(written: dict[str, Any]) -> None:
     found = read(json.dumps({"task": plain(written), "evaluate": "r2"})).task
-    request = dict(written)
-    model, target = request.pop("fit"), request.pop("target")
+    task = dict(written)
+    model, target = task.pop("fit"), task.pop("target")
     assert found == tasks.fit(
-        model, target=target, **request.pop("parameters", {}), **request
+        model, target=target, **task.pop("parameters", {}), **task
     )
 
 
@@ -115,9 +115,9 @@ def test_a_fit_is_the_one_that_is_written(written: dict[str, Any]) -> None:
 @given(evaluations())
 def test_an_evaluation_is_the_one_that_is_written(written: dict[str, Any]) -> None:
     found = read(json.dumps({"task": "answers", "evaluate": written})).evaluation
-    ((name, request),) = written.items()
-    assert found == getattr(tasks, name)(**request)
-    if not request:
+    ((name, task),) = written.items()
+    assert found == getattr(tasks, name)(**task)
+    if not task:
         assert read(f"{ANSWERS}evaluate: {name}").evaluation == found
 
 

@@ -134,10 +134,10 @@ def one_by_one(found: Table, model: str, parameters: Mapping[str, Any]) -> Any:
     w = np.array([float(row[3]) for row in rows])
     result = y.copy()
     for left_out in {row[:2] for row in rows}:
-        request = np.array([row[:2] == left_out for row in rows])
+        fold = np.array([row[:2] == left_out for row in rows])
         fitted = estimator(model, parameters)
-        fitted.fit(x[~request], y[~request], w[~request] / w[~request].mean())
-        result[request] = fitted.predict(x[request])
+        fitted.fit(x[~fold], y[~fold], w[~fold] / w[~fold].mean())
+        result[fold] = fitted.predict(x[fold])
     return result, y, w
 
 
@@ -339,8 +339,8 @@ def test_rows_are_matched_by_their_keys(
         for key in both
     ]
     for over, middle in (("median", statistics.median), ("mean", statistics.mean)):
-        request = tasks.relative_error("people", keys=by, floor=2, over=over)
-        score = scored(tasks.answers(), request, keyed(true), keyed(one))
+        task = tasks.relative_error("people", keys=by, floor=2, over=over)
+        score = scored(tasks.answers(), task, keyed(true), keyed(one))
         assert (score is None) == (not both)
         if both:
             assert score == pytest.approx(float(middle(errors)), abs=1e-8)
@@ -429,11 +429,11 @@ def test_chi_square_is_that_of_scipy(cells: list[tuple[str, str, int]]) -> None:
 def test_sums_below_zero_count_as_none() -> None:
     cells = [["a", "x", 10], ["a", "y", -9], ["b", "x", 3], ["b", "y", 4]]
     more = [["a", "y", 2], ["c", "x", -7], ["c", "y", 0]]
-    request = tasks.chi_square("a", "b", "n")
+    task = tasks.chi_square("a", "b", "n")
     # What is left is 10, 0, 3 and 4, with one degree of freedom.
     distance = 17 * (10 * 4 - 0 * 3) ** 2 / (10 * 7 * 13 * 4)
     expected = math.erfc(math.sqrt(distance / 2))
-    score = scored(tasks.answers(), request, table("a b n", cells + more))
+    score = scored(tasks.answers(), task, table("a b n", cells + more))
     assert score == pytest.approx(expected, abs=1e-8)
 
 

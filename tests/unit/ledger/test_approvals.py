@@ -76,12 +76,12 @@ def counts(
 ) -> bool | None:
     """Return what somebody's last word is worth: yes, no, or nothing."""
     last = None
-    for token in votes:
-        if token.by != person:
+    for vote in votes:
+        if vote.by != person:
             continue
-        if token.approves and person in pinned and token.key not in pinned[person]:
+        if vote.approves and person in pinned and vote.key not in pinned[person]:
             continue  # As if it had not been said.
-        last = token
+        last = vote
     if last is None:
         return None
     for role in approval.roles:
@@ -143,10 +143,10 @@ def test_an_agreement_to_a_policy_ends_with_the_policy_it_was_to_follow() -> Non
         POLICY + "roles: {officer: [ada]}\nactivation: {need: 1, from: [officer]}\n"
     )
     policy, successor = compiled(requests).policy, "5" * 64
-    token = Agreement("ada", True, ("officer",), 7)
+    vote = Agreement("ada", True, ("officer",), 7)
     for activated, agreed in ((5, True), (9, False)):
         held = ActivePolicy(policy.digest, policy.name, requests, activated)
-        state = State(policies=[held], approvals={("policy", successor): (token,)})
+        state = State(policies=[held], approvals={("policy", successor): (vote,)})
         (states,) = policy_approvals(successor, policy, state, "bob")
         assert (states.agreed == ("ada",)) == agreed
 

@@ -74,8 +74,8 @@ def release(
 
 
 def activated(policy: CompiledPolicy, *accepted: str) -> PolicyActivated:
-    text = policy.policy
-    return PolicyActivated(text.digest, text.name, text.text, "why", accepted)
+    source = policy.policy
+    return PolicyActivated(source.digest, source.name, source.text, "why", accepted)
 
 
 def reserved(one: RecordedRelease, *by: str, under: CompiledPolicy = SMALL) -> Body:
@@ -88,11 +88,11 @@ def word(
     return ApprovalGiven("release", "r-1", content, approves, roles, "fine")
 
 
-def events(*text: Body | tuple[str, Body]) -> list[Event]:
+def events(*happened: Body | tuple[str, Body]) -> list[Event]:
     """Return events at noon, by `tester` unless another actor is named."""
     return [
         Event(NOON, *one) if isinstance(one, tuple) else Event(NOON, "tester", one)
-        for one in text
+        for one in happened
     ]
 
 
@@ -104,28 +104,28 @@ def looked_at(event: Event, head: str) -> Event:
     return structs.replace(event, body=structs.replace(body, head=head))
 
 
-def chained(text: Sequence[Event]) -> list[Record]:
+def chained(log: Sequence[Event]) -> list[Record]:
     records: list[Record] = []
     previous = GENESIS
-    for seq, event in enumerate(text, 1):
+    for seq, event in enumerate(log, 1):
         records.append(seal(looked_at(event, previous), seq, previous))
         previous = records[-1].hash
     return records
 
 
-def holds(text: Sequence[Event]) -> int:
-    records = chained(text)
+def holds(log: Sequence[Event]) -> int:
+    records = chained(log)
     report = audit(records)
     assert report == audit(iter(records), again=lambda: records)
     return report.decisions
 
 
-def breaks(text: Sequence[Event], why: str) -> None:
-    records = chained(text)
+def breaks(log: Sequence[Event], why: str) -> None:
+    records = chained(log)
     for again in (None, lambda: records):
         with pytest.raises(ChainBreakError, match=why) as caught:
             audit(records, again=again)
-        assert caught.value.seq == len(text)
+        assert caught.value.seq == len(log)
 
 
 # --- what a release says twice --------------------------------------------------
@@ -241,10 +241,10 @@ def test_a_denial_of_what_stands_is_found() -> None:
 
 @pytest.mark.spec("LED-15")
 def test_a_time_that_falls_is_found() -> None:
-    text = events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1"))
-    assert holds(text) == 1
-    text[1] = structs.replace(text[1], at="2026-05-01T11:59:59.999999Z")
-    breaks(text[:2], "older than the entry before")
+    log = events(activated(SMALL), reserved(ONE), ReleaseStarted("r-1"))
+    assert holds(log) == 1
+    log[1] = structs.replace(log[1], at="2026-05-01T11:59:59.999999Z")
+    breaks(log[:2], "older than the entry before")
 
 
 # --- approvals ----------------------------------------------------------------------
@@ -262,14 +262,14 @@ def test_a_reservation_without_the_approval_it_needs_is_found() -> None:
     agreed = ("olga", word(one.content))
     assert holds(events(started, agreed, booked("olga"))) == 1
     taken_back = ("olga", word(one.content, approves=False))
-    for text in (
+    for case in (
         (started, booked()),
         (started, booked("olga")),
         (started, ("olga", word(other.content)), booked("olga")),
         (started, agreed, taken_back, booked("olga")),
         (started, agreed, ("olga", booked("olga"))),
     ):
-        breaks(events(*text), "without approval")
+        breaks(events(*case), "without approval")
     for by in ((), ("pavel",), ("olga", "pavel")):
         breaks(events(started, agreed, booked(*by)), "names approvers")
 
@@ -281,8 +281,8 @@ def test_a_reservation_without_the_approval_it_needs_is_found() -> None:
 def test_a_word_in_a_role_of_others_is_found(
     actor: str, roles: tuple[str, ...]
 ) -> None:
-    text = events(activated(ASKING), (actor, word("c" * 64, roles=roles)))
-    breaks(text, "they do not have")
+    log = events(activated(ASKING), (actor, word("c" * 64, roles=roles)))
+    breaks(log, "they do not have")
 
 
 @pytest.mark.spec("LED-17")
@@ -305,8 +305,8 @@ def test_what_was_approved_cannot_be_replaced_by_something_else() -> None:
     harmless = release(rho="0.0001", under=ASKING)
     big = structs.replace(release(rho="0.004", under=ASKING), content=harmless.content)
     agreed = ("olga", word(harmless.content))
-    text = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
-    breaks(text, "not the digest")
+    log = events(activated(ASKING), agreed, reserved(big, "olga", under=ASKING))
+    breaks(log, "not the digest")
 
 
 # --- what people sign, and what waits for them ------------------------------------
@@ -321,9 +321,9 @@ SIGNING = compiled(
 ASKED = release(under=SIGNING)
 
 
-def signed_word(head: str, by: int = 1, **text: Any) -> ApprovalGiven:
+def signed_word(head: str, by: int = 1, **changes: Any) -> ApprovalGiven:
     """Return what olga signs at a head, with one of the keys."""
-    body = structs.replace(word(ASKED.content), head=head, **text)
+    body = structs.replace(word(ASKED.content), head=head, **changes)
     policy = SIGNING.policy.digest
     return signed(body, by="olga", policy=policy, signer=key(by))
 
@@ -339,11 +339,11 @@ def asks_for(one: RecordedRelease, under: CompiledPolicy = SIGNING) -> Body:
     return ReleaseRequested(one, under.policy.digest, "for the report")
 
 
-def found_twice(text: Sequence[Event], why: str) -> None:
+def found_twice(log: Sequence[Event], why: str) -> None:
     """Check that the audit finds what is wrong, and so does the other auditor."""
-    breaks(text, why)
+    breaks(log, why)
     people = People()
-    for one in chained(text):
+    for one in chained(log):
         people.take(one.seq, json.loads(one.payload)["event"], one.hash)
     assert people.mistakes
 
@@ -351,10 +351,10 @@ def found_twice(text: Sequence[Event], why: str) -> None:
 @pytest.mark.spec("LED-22")
 @pytest.mark.spec("POL-16")
 def test_what_was_signed_holds() -> None:
-    text = approved(lambda body: body)
+    log = approved(lambda body: body)
     booked = reserved(ASKED, "olga", under=SIGNING)
-    assert holds([*text, *events(("bob", booked))]) == 1
-    report = audit(chained(text))
+    assert holds([*log, *events(("bob", booked))]) == 1
+    report = audit(chained(log))
     assert (report.approvals, report.signed) == (1, 1)
 
 
@@ -394,12 +394,12 @@ def test_a_signature_for_another_release_policy_or_person_is_found() -> None:
 
 @pytest.mark.spec("LED-22")
 def test_a_signed_word_cannot_be_said_again_later() -> None:
-    text = approved(lambda body: body)
-    agreed = text[-1]
+    log = approved(lambda body: body)
+    agreed = log[-1]
     refusal = events(("olga", word(ASKED.content, approves=False)))
-    found_twice([*text, *refusal, agreed], "not the end")
-    found_twice([*text, agreed], "not the end")
-    for head in ("0" * 64, chained(text)[0].hash):
+    found_twice([*log, *refusal, agreed], "not the end")
+    found_twice([*log, agreed], "not the end")
+    for head in ("0" * 64, chained(log)[0].hash):
         started = events(activated(SIGNING), ("ann", asks_for(ASKED)))
         found_twice([*started, *events(("olga", signed_word(head)))], "not the end")
 
@@ -418,15 +418,15 @@ def test_between_looking_and_approving_reservations_may_expire() -> None:
     """All at one time; a word that looked into the midst of them is none."""
     ones = [release(f"x-{n}", rho="0.0001") for n in range(3)]
     started = events(activated(SMALL), *(reserved(one) for one in ones))
-    requester = structs.replace(events(activated(ASKING))[0], at=LATER)
+    activation = structs.replace(events(activated(ASKING))[0], at=LATER)
     seen = events(*(ReleaseExpired(one.id) for one in ones))
     gone = [structs.replace(one, at=LATER) for one in seen]
-    text = [*started, requester, *gone]
+    before = [*started, activation, *gone]
     agreed = word(release(under=ASKING).content)
-    heads = [one.hash for one in chained(text)]
+    heads = [one.hash for one in chained(before)]
     for place, fits in ((-1, True), (-4, True), (-2, False), (-3, False), (-5, False)):
         body = structs.replace(agreed, head=heads[place])
-        log = [*text, Event(LATER, "olga", body)]
+        log = [*before, Event(LATER, "olga", body)]
         if fits:
             holds(log)
         else:
@@ -437,11 +437,11 @@ def test_between_looking_and_approving_reservations_may_expire() -> None:
 def test_an_approval_that_is_not_signed_as_the_policy_asks_is_not_counted() -> None:
     booked = events(("bob", reserved(ASKED, "olga", under=SIGNING)))
     started = events(activated(SIGNING))
-    for text in (
+    for vote in (
         ("olga", word(ASKED.content)),
         ("olga", signed_word(chained(started)[-1].hash, by=2)),
     ):
-        found_twice([*started, *events(text), *booked], "without approval")
+        found_twice([*started, *events(vote), *booked], "without approval")
     # An unsigned word takes no signed refusal back.
     refused = ("pavel", word(ASKED.content, approves=False))
     agreed = ("pavel", word(ASKED.content))
@@ -458,8 +458,8 @@ def test_who_requested_a_release_is_not_counted() -> None:
     gone = ("olga", RequestWithdrawn("r-1", "or not"))
     agreed = ("olga", word(one.content))
     booked = ("bob", reserved(one, "olga", under=ASKING))
-    for text in ((request, agreed), (request, gone, agreed), (agreed, request, gone)):
-        found_twice(events(activated(ASKING), *text, booked), "without approval")
+    for case in ((request, agreed), (request, gone, agreed), (agreed, request, gone)):
+        found_twice(events(activated(ASKING), *case, booked), "without approval")
 
 
 @pytest.mark.spec("LED-17")
@@ -494,8 +494,8 @@ def test_what_waits_is_what_it_says_it_is() -> None:
         ((started, stands, request), "cannot happen here"),
         ((activated(free), ("ann", asks_for(ASKED, free))), "needs no approval"),
     ]
-    for text, why in cases:
-        found_twice(events(*text), why)
+    for case, why in cases:
+        found_twice(events(*case), why)
     cheap = structs.replace(other, content=ASKED.content)
     breaks(events(started, ("ann", asks_for(cheap))), "not the digest")
     breaks(events(started, ("ann", asks_for(ASKED, SMALL))), "not active")

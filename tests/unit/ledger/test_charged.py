@@ -83,13 +83,13 @@ MOVED: dict[tuple[Relation, Relation], str] = {
 }
 
 
-def outcome(token: str, loss: Loss) -> Loss:
+def outcome(rule: str, loss: Loss) -> Loss:
     return {
         SAME_LOSS: loss,
         TWICE: doubled(loss),
         FOUR_TIMES: doubled(doubled(loss)),
         NOTHING: UNKNOWN,
-    }[token]
+    }[rule]
 
 
 @pytest.mark.spec("REL-9")
@@ -147,10 +147,10 @@ def test_twice_on_integers() -> None:
 def test_units_without_an_order_are_charged_what_was_recorded() -> None:
     loss = loss_of(eps=5)
     one = recorded({"user": loss})
-    texts = vocabulary(Unit("user", "u"), Unit("house", "h"))
-    assert texts.independent
-    assert charged(one, "user", texts) is loss
-    assert charged(one, "house", texts) is UNKNOWN
+    vocab = vocabulary(Unit("user", "u"), Unit("house", "h"))
+    assert vocab.independent
+    assert charged(one, "user", vocab) is loss
+    assert charged(one, "house", vocab) is UNKNOWN
     # A policy that says nothing about its units has independent ones.
     assert Vocabulary(frozenset(), {}, ("user",), "add-remove").independent
     assert not Vocabulary(frozenset(), {}, ("user",), "substitute").independent
@@ -183,14 +183,14 @@ def test_a_day_is_charged_no_more_than_any_change_of_the_user() -> None:
 
 @pytest.mark.spec("REL-9")
 def test_two_covers_with_a_delta_each_are_raised_rather_than_mixed() -> None:
-    texts = vocabulary(
+    vocab = vocabulary(
         Unit("day", "u", "day", "at", ("week", "month")),
         Unit("week", "u", "week", "at", neighbors="any-change"),
         Unit("month", "u", "month", "at", neighbors="any-change"),
     )
     week, month = loss_of(eps=1, delta=9), loss_of(eps=2, delta=5)
     relations: dict[str, Relation] = {"week": "any-change", "month": "any-change"}
-    found = charged_by_unit(recorded({"week": week, "month": month}, relations), texts)
+    found = charged_by_unit(recorded({"week": week, "month": month}, relations), vocab)
     assert found["day"] in (week, month)
     for cover in ("week", "month"):
         assert nowhere_above(found["day"], found[cover])
@@ -246,47 +246,47 @@ def situations(draw: st.DrawFn) -> tuple[RecordedMechanism, Vocabulary]:
 def test_charges_are_monotone_and_proven(
     situation: tuple[RecordedMechanism, Vocabulary],
 ) -> None:
-    one, texts = situation
-    charges = {unit: charged(one, unit, texts) for unit in texts.units}
-    assert charges == charged_by_unit(one, texts)
+    one, vocab = situation
+    charges = {unit: charged(one, unit, vocab) for unit in vocab.units}
+    assert charges == charged_by_unit(one, vocab)
     for unit, loss in charges.items():
-        for cover in texts.covers[unit]:
-            if is_bounded_by(texts, unit, cover):
+        for cover in vocab.covers[unit]:
+            if is_bounded_by(vocab, unit, cover):
                 assert nowhere_above(loss, charges[cover])
-        assert follows(loss, proven_for(one, texts, unit))
+        assert follows(loss, proven_for(one, vocab, unit))
 
 
-def proven_for(one: RecordedMechanism, texts: Vocabulary, unit: str) -> list[Loss]:
+def proven_for(one: RecordedMechanism, vocab: Vocabulary, unit: str) -> list[Loss]:
     """Return all that is proven for a unit.
 
     That is what was recorded for it and its covers; and, since any change of it is
     one change of a cover that bounds it, what is proven for that cover.
     """
     proven: list[Loss] = []
-    for cover in texts.covers[unit]:
-        if cover != unit and is_bounded_by(texts, unit, cover):
-            proven += proven_for(one, texts, cover)
+    for cover in vocab.covers[unit]:
+        if cover != unit and is_bounded_by(vocab, unit, cover):
+            proven += proven_for(one, vocab, cover)
         if cover not in one.losses:
             continue
-        same = has_one_owner(texts, unit, cover)
+        same = has_one_owner(vocab, unit, cover)
         table = CONVERTED if cover == unit else INHERITED if same else MOVED
         before = one.neighbors.get(cover, "add-remove")
-        token = table[before, texts.relation(unit)]
-        proven.append(outcome(token, one.losses[cover]))
+        rule = table[before, vocab.relation(unit)]
+        proven.append(outcome(rule, one.losses[cover]))
     return proven
 
 
-def is_bounded_by(texts: Vocabulary, unit: str, cover: str) -> bool:
-    whole = texts.relation(unit) == "add-remove"
-    changing = texts.relation(cover) == "any-change"
-    return changing and (whole or has_one_owner(texts, unit, cover))
+def is_bounded_by(vocab: Vocabulary, unit: str, cover: str) -> bool:
+    whole = vocab.relation(unit) == "add-remove"
+    changing = vocab.relation(cover) == "any-change"
+    return changing and (whole or has_one_owner(vocab, unit, cover))
 
 
-def has_one_owner(texts: Vocabulary, unit: str, cover: str) -> bool:
+def has_one_owner(vocab: Vocabulary, unit: str, cover: str) -> bool:
     """Return whether links between units of one id lead from a unit to a cover."""
-    own = texts.unit_facts[unit]
+    own = vocab.unit_facts[unit]
     return unit == cover or any(
-        texts.unit_facts[wide].id == own.id and has_one_owner(texts, wide, cover)
+        vocab.unit_facts[wide].id == own.id and has_one_owner(vocab, wide, cover)
         for wide in own.within
     )
 
@@ -356,7 +356,7 @@ def test_other_words_about_relations_are_no_event(neighbors: object) -> None:
 
 
 def test_a_priced_release_is_recorded_with_its_relations() -> None:
-    texts = ordered("any-change")
+    vocab = ordered("any-change")
     described = {
         "release": "r",
         "mechanisms": [
@@ -367,8 +367,8 @@ def test_a_priced_release_is_recorded_with_its_relations() -> None:
             }
         ],
     }
-    release = price(parse_release(from_python(described), texts), texts)
+    release = price(parse_release(from_python(described), vocab), vocab)
     (one,) = record_release(release).mechanisms
     assert one.neighbors == {"user": "any-change"}
     assert one.losses["day"] == one.losses["user"]
-    assert charged(one, "day", texts) == one.losses["user"]
+    assert charged(one, "day", vocab) == one.losses["user"]

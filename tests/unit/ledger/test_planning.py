@@ -149,8 +149,8 @@ def test_what_people_said_is_kept_in_order_by_what_it_is_about() -> None:
         word("release", "a" * 64, approves=False),
         Annotated("", "a remark"),
     )
-    text = state.approvals["release", "a" * 64]
-    assert [(one.by, one.approves, one.seq) for one in text] == [
+    votes = state.approvals["release", "a" * 64]
+    assert [(one.by, one.approves, one.seq) for one in votes] == [
         ("actor-1", True, 1),
         ("actor-4", False, 4),
     ]

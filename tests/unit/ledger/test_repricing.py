@@ -307,12 +307,12 @@ def test_every_coordinate_of_every_loss_counts(which: str) -> None:
             if isinstance(event.body, PolicyActivated):
                 policy = compiled(event.body.text).policy
             continue
-        texts = policy.vocabulary
-        check.check(release, texts, seq, 2)
+        vocab = policy.vocabulary
+        check.check(release, vocab, seq, 2)
         for place in (one for one in places(which) if one.seq == seq):
             with pytest.raises(UnderstatedError):
-                check.check(changed_loss(release, place, -1), texts, seq, 2)
-            check.check(changed_loss(release, place, 1), texts, seq, 2)
+                check.check(changed_loss(release, place, -1), vocab, seq, 2)
+            check.check(changed_loss(release, place, 1), vocab, seq, 2)
     assert check.unpriced == Unpriced()
 
 
@@ -388,8 +388,8 @@ def test_a_loss_that_is_left_out_is_found_but_in_the_first_version() -> None:
     with pytest.raises(UnderstatedError, match="it states no loss for `user`"):
         audited_with(none)
     # It is charged without limit.
-    texts = compiled(audited.ASKING).policy.vocabulary
-    Repricing().check(none, texts, 2, 1)
+    vocab = compiled(audited.ASKING).policy.vocabulary
+    Repricing().check(none, vocab, 2, 1)
 
 
 @pytest.mark.spec("AUD-9")
@@ -413,8 +413,8 @@ def test_numbers_that_no_file_can_hold_are_priced_again(
     mechanism: dict[str, Any],
 ) -> None:
     policy = compiled(audited.ASKING)
-    request = {"name": "thirds", "attributes": ["age"], **mechanism}
-    release = price_release({"release": "r-1", "mechanisms": [request]}, policy)
+    whole = {"name": "thirds", "attributes": ["age"], **mechanism}
+    release = price_release({"release": "r-1", "mechanisms": [whole]}, policy)
     assert audited_with(release).unpriced == Unpriced()
 
 
@@ -440,18 +440,18 @@ def test_a_loss_for_any_change_holds_for_fewer() -> None:
     assert release is not None
     (one,) = release.mechanisms
     assert one.neighbors == {"user": "any-change", "house": "substitute"}
-    texts = compiled(TIMED).policy.vocabulary
+    vocab = compiled(TIMED).policy.vocabulary
 
     def stated(**neighbors: Any) -> RecordedRelease:
         other = replace(one, neighbors={**one.neighbors, **neighbors})
         return structs.replace(release, mechanisms=(other,))
 
-    Repricing().check(stated(user="substitute"), texts, 2, 2)
+    Repricing().check(stated(user="substitute"), vocab, 2, 2)
     fewer = replace(one, neighbors={"house": "substitute"})
-    Repricing().check(structs.replace(release, mechanisms=(fewer,)), texts, 2, 2)
+    Repricing().check(structs.replace(release, mechanisms=(fewer,)), vocab, 2, 2)
     for wrong in (stated(house="any-change"), stated(day="substitute")):
         with pytest.raises(UnderstatedError, match="neighbors"):
-            Repricing().check(wrong, texts, 2, 2)
+            Repricing().check(wrong, vocab, 2, 2)
 
 
 # --- samples --------------------------------------------------------------------------
@@ -621,11 +621,11 @@ def audited_first(release: RecordedRelease) -> Unpriced:
 
 
 def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    review: list[RecordedMechanism] = []
+    repriced: list[RecordedMechanism] = []
     refuse_less = repricing._refuse_less
 
     def counted(one: RecordedMechanism, priced: Mapping[str, Loss]) -> None:
-        review.append(one)
+        repriced.append(one)
         refuse_less(one, priced)
 
     priced: list[object] = []
@@ -648,5 +648,5 @@ def test_equal_mechanisms_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
     ]
     report = audit(sealed(happened))
     assert report.entries == 42
-    assert len(review) == 3
+    assert len(repriced) == 3
     assert len(priced) == 3

@@ -79,16 +79,16 @@ def test_names_that_stand_twice_are_refused() -> None:
 def test_a_claimed_size_is_bounded_before_it_is_read() -> None:
     header = bytearray(Directory().add("a", b""))
     header[18:26] = (MEMBER_BYTES_MAX + 1).to_bytes(4, "little") * 2
-    request = []
+    counts = []
 
     def reading(count: int) -> bytes:
-        request.append(count)
+        counts.append(count)
         return stream.read(count)
 
     stream = BytesIO(bytes(header))
     with pytest.raises(ValueError, match="larger"):
         list(unpacked(reading))
-    assert max(request) < 1000
+    assert max(counts) < 1000
 
 
 def test_what_would_not_be_read_is_not_written() -> None:

@@ -416,7 +416,7 @@ def test_reservations_that_stand_for_more_than_a_day(tmp_path: Path) -> None:
         ]
     )
     append(open_store(tmp_path / "l.db"), rows)
-    text = []
+    messages = []
     for now, old in (
         ("2026-05-02T12:03:00.000000Z", 0),
         ("2026-05-02T12:03:01.000000Z", 1),
@@ -425,22 +425,22 @@ def test_reservations_that_stand_for_more_than_a_day(tmp_path: Path) -> None:
         one = found(diagnosis(tmp_path / "l.db", FixedClock(now)), "reservations")
         assert one.facts == {"reserved": 2, "old": old, "started": 1}
         assert one.status is (WARN if old else OK)
-        text.append(one.message)
-    assert ["`b`" in message for message in text] == [False, True, True]
+        messages.append(one.message)
+    assert ["`b`" in message for message in messages] == [False, True, True]
 
 
 def test_requests_that_were_spoken_to_and_wait(tmp_path: Path) -> None:
     digest = compiled(ASKING).policy.digest
     first = priced("r-1", rho="0.004", purpose="press")
     who = ("privacy-officer",)
-    text = [
+    votes = [
         ApprovalGiven("release", "x", first.content, True, who, "fine"),
         ApprovalGiven("policy", "x", "0" * 64, True, who, "fine"),
     ]
-    append(open_store(tmp_path / "l.db"), sealed([activated(ASKING), *text]))
+    append(open_store(tmp_path / "l.db"), sealed([activated(ASKING), *votes]))
     assert found(diagnosis(tmp_path / "l.db"), "requests").facts == {"waiting": 2}
     came_in = ReleaseReserved(first, digest, LATER, ("olga",))
-    happened: list[Body] = [activated(ASKING), *text, came_in]
+    happened: list[Body] = [activated(ASKING), *votes, came_in]
     append(open_store(tmp_path / "m.db"), sealed(happened))
     assert found(diagnosis(tmp_path / "m.db"), "requests").facts == {"waiting": 1}
 
@@ -454,12 +454,12 @@ def test_what_people_overlooked_is_told(
 ) -> None:
     policy = compiled(ASKING).policy.digest
     wider = compiled(WIDER).policy
-    request = [
+    waiting = [
         priced(f"r-{number}", rho="0.004", purpose="press") for number in range(3)
     ]
     happened: list[Body] = [
         activated(ASKING),
-        *(ReleaseRequested(one, policy, "please") for one in request),
+        *(ReleaseRequested(one, policy, "please") for one in waiting),
         PolicyProposed(wider.digest, wider.name, wider.text, "more room"),
         RequestWithdrawn("r-0", "not needed"),
     ]

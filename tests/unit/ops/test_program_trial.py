@@ -88,9 +88,9 @@ def test_a_task_is_tried_on_made_up_answers() -> None:
         "query.sql",
     )
     made_up = dummy_answers(query, TABLES, random.Random(5))
-    request = tasks.chi_square("page", "country", "n")
+    task = tasks.chi_square("page", "country", "n")
     program = tasks.program(
-        tasks.answers("t"), request, installed(), {"t": made_up.columns}
+        tasks.answers("t"), task, installed(), {"t": made_up.columns}
     )
     found = dry_run(program, {"t": made_up})
     assert found.score is not None

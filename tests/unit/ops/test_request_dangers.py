@@ -163,11 +163,9 @@ def test_what_is_no_file_is_refused_without_waiting(
     make(folder / name)
     found: list[tuple[Problem, ...]] = []
     path = folder / name if named else folder
-    requester = threading.Thread(
-        target=lambda: found.append(problems(path)), daemon=True
-    )
-    requester.start()
-    requester.join(timeout=60)  # One that waits for a writer would never end.
+    thread = threading.Thread(target=lambda: found.append(problems(path)), daemon=True)
+    thread.start()
+    thread.join(timeout=60)  # One that waits for a writer would never end.
     assert [one.code for one in found[0]] == [Code.FILE_UNREADABLE]
 
 

@@ -265,11 +265,11 @@ def test_a_block_is_contested_by_all_even_those_who_were_not_given_it() -> None:
     differed = False
     for first in (2, 10, 20, 40, problem.requests):
         wanted = engine.alone() & (np.arange(problem.requests) < first)
-        request = problem.costs[wanted].sum(axis=0)
+        total = problem.costs[wanted].sum(axis=0)
         contested = [
             place
             for place in range(problem.places)
-            if not (request <= problem.left[place]).any()
+            if not (total <= problem.left[place]).any()
         ]
         found = engine.contests(wanted)
         assert found.pair_place.tolist() == contested

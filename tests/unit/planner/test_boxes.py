@@ -108,14 +108,14 @@ def test_every_point_of_every_group_stays_within_its_cap(number: int) -> None:
         assert verify(problem, sorted(numbers(accepted))) == ()
 
         clamped = np.minimum(costs, integers(total) + 1)
-        proposal = [points(regions, request) for request in range(requests)]
+        wanted = [points(regions, request) for request in range(requests)]
         oracle.begin()
         for request in numbers(accepted):
             # One after the other: sums only grow, so the last look is at all of them.
-            assert oracle.fits(proposal[request], clamped[request])
-            oracle.charge(proposal[request], clamped[request])
+            assert oracle.fits(wanted[request], clamped[request])
+            oracle.charge(wanted[request], clamped[request])
         for request in set(range(requests)) - numbers(accepted):
-            assert not oracle.fits(proposal[request], clamped[request])
+            assert not oracle.fits(wanted[request], clamped[request])
         history.add(spent_in(regions, clamped, accepted), keep=len(oracle.caps) - 1)
 
 

@@ -67,10 +67,10 @@ def loop(text: str, **around: Any) -> Any:
     [("number + 2", {}), ("number * 1", {}), ("number + 1 + M", {"M": 1})],
 )
 def test_what_a_loop_says(text: str, around: dict[str, Any]) -> None:
-    stated = code_digest(loop("number + 1"))
-    assert code_digest(loop("number + 1")) == stated
+    digest = code_digest(loop("number + 1"))
+    assert code_digest(loop("number + 1")) == digest
     other = loop(text, **around)
-    assert code_digest(other) != stated
+    assert code_digest(other) != digest
     calls = code_digest(loop("f(number)", f=loop("number + 1")))
     assert calls == code_digest(loop("f(number)", f=loop("number + 1")))
     assert calls != code_digest(loop("f(number)", f=other))
@@ -79,10 +79,10 @@ def test_what_a_loop_says(text: str, around: dict[str, Any]) -> None:
 def test_a_constant_is_a_part_of_what_a_loop_says() -> None:
     one, two = ModuleType("constants"), ModuleType("constants")
     one.M, two.M = 1, 2  # type: ignore[attr-defined]
-    stated = [
+    digests = [
         code_digest(loop("number + M", M=1)),
         code_digest(loop("number + M", M=2)),
         code_digest(loop("number + constants.M", constants=one)),
         code_digest(loop("number + constants.M", constants=two)),
     ]
-    assert len(set(stated)) == 4
+    assert len(set(digests)) == 4

@@ -140,15 +140,15 @@ def test_blocks_are_charged_what_was_accepted() -> None:
     (column,) = left_over(run).shares.T
     requests = whole.requests
     rates = [float(kind.sampling) for kind in whole.types]
-    request = sum(
+    wanted = sum(
         int(priced.costs[kind, 0]) * int(rates[kind] * len(column))
         for kind in requests.type[run.accepted]
     )
     ages = np.array(ages_of(column, setting))
     caps = [setting.schedule.cap(int(priced.total[0]), age) for age in ages]
     gone = float((np.array(caps) * (1 - column)).sum())
-    assert request > 0
-    assert gone == pytest.approx(request)
+    assert wanted > 0
+    assert gone == pytest.approx(wanted)
 
 
 def ages_of(column: np.ndarray, setting: Setting) -> list[int]:

@@ -257,11 +257,11 @@ def test_a_round_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
     requests = release("a", mechanism(6)), release("b", mechanism(6))
     coordinates = len(problem(*requests).demands[0].coordinates)
     # Each request costs both units something in a segment; one row is for all units.
-    request, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
-    assert request < rows
+    demands, rows = 2 * 2 * (coordinates + 1), 2 * 2 * coordinates + 3 * 2
+    assert demands < rows
     monkeypatch.setattr(presolve, "NUMBERS_MAX", rows)
     assert problem(*requests).problem.places == 1
-    for too_few in (rows - 1, request - 1):
+    for too_few in (rows - 1, demands - 1):
         monkeypatch.setattr(presolve, "NUMBERS_MAX", too_few)
         with pytest.raises(InputError, match="too many cells") as caught:
             problem(*requests)

@@ -44,10 +44,10 @@ def best_by_trying(problem: Problem) -> int:
     n = problem.requests
     choices = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     costs = np.minimum(problem.costs, 10**17 + 1)
-    proposal = [places_of(problem, request) for request in range(n)]
+    wanted = [places_of(problem, request) for request in range(n)]
     passes = np.ones(len(choices), np.bool_)
     for place in range(problem.places):
-        here = np.array([place in own for own in proposal], np.int64)
+        here = np.array([place in own for own in wanted], np.int64)
         spent = choices @ (here[:, None] * costs)
         for left in problem.left[
             problem.row_first[place] : problem.row_first[place + 1]

@@ -130,8 +130,8 @@ def _check_left(ranges: Ranges, caps: Integers, history: RingHistory) -> None:
     left: dict[tuple[int, int], set[tuple[int, ...]]] = {}
     for point in range(size):
         place = sum(cut <= point for cut in cuts) - 1
-        requester = {i for i in range(count) if point in elements(ranges, i)}
-        assert requester == {i for i in range(count) if place in places_of(problem, i)}
+        demanding = {i for i in range(count) if point in elements(ranges, i)}
+        assert demanding == {i for i in range(count) if place in places_of(problem, i)}
         for group in range(groups):
             own = (past.at(integers([point]))[0] for past in rounds[:group])
             spent = sum(own, start=np.zeros(2, np.int64))

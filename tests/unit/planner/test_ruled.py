@@ -78,11 +78,9 @@ class Line:
         )
 
 
-def elements(requests: LineDemands, request: int) -> set[int]:
-    runs = range(int(requests.first[request]), int(requests.first[request + 1]))
-    return {
-        e for k in runs for e in range(int(requests.start[k]), int(requests.stop[k]))
-    }
+def elements(demands: LineDemands, request: int) -> set[int]:
+    runs = range(int(demands.first[request]), int(demands.first[request + 1]))
+    return {e for k in runs for e in range(int(demands.start[k]), int(demands.stop[k]))}
 
 
 @pytest.mark.parametrize(
@@ -99,12 +97,12 @@ def test_a_part_of_the_ring_in_some_accounts(
     start: int, width: int, accounts: list[int], expected: list[tuple[int, int]]
 ) -> None:
     ranges = Ranges(10, np.array([start]), np.array([width]))
-    requests = demands_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
+    demands = demands_of(ranges, np.zeros(len(accounts), np.int64), np.array(accounts))
     assert (
-        list(zip(requests.start.tolist(), requests.stop.tolist(), strict=True))
+        list(zip(demands.start.tolist(), demands.stop.tolist(), strict=True))
         == expected
     )
-    assert requests.first.tolist() == [0, len(expected)]
+    assert demands.first.tolist() == [0, len(expected)]
 
 
 @pytest.mark.spec("PLAN-3")
@@ -146,16 +144,16 @@ def test_every_clause_of_every_rule_has_left_what_is_open_less_what_was_charged(
 def _found(problem: Problem, batch: Batch) -> dict[int, set[tuple[int, ...]]]:
     """Return the rows at each element that somebody asks for."""
     cuts = batch.asks.cuts().tolist()
-    request = sorted(
+    covered = sorted(
         {e for i in range(problem.requests) for e in elements(batch.asks, i)}
     )
-    pieces = sorted({sum(cut <= e for cut in cuts) for e in request})
+    pieces = sorted({sum(cut <= e for cut in cuts) for e in covered})
     assert len(pieces) == problem.places
     found: dict[int, set[tuple[int, ...]]] = {}
-    for element in request:
+    for element in covered:
         place = pieces.index(sum(cut <= element for cut in cuts))
-        requester = {i for i in range(problem.requests) if place in _places(problem, i)}
-        assert requester == {
+        demanding = {i for i in range(problem.requests) if place in _places(problem, i)}
+        assert demanding == {
             i for i in range(problem.requests) if element in elements(batch.asks, i)
         }
         rows = range(int(problem.row_first[place]), int(problem.row_first[place + 1]))
@@ -178,10 +176,10 @@ def _expected(
     line: Line, batch: Batch, past: list[tuple[Batch, np.ndarray]]
 ) -> dict[int, set[tuple[int, ...]]]:
     cuts = batch.asks.cuts().tolist()
-    request = {e for i in range(len(batch.costs)) for e in elements(batch.asks, i)}
-    pieces = sorted({sum(cut <= e for cut in cuts) for e in request})
+    covered = {e for i in range(len(batch.costs)) for e in elements(batch.asks, i)}
+    pieces = sorted({sum(cut <= e for cut in cuts) for e in covered})
     found: dict[int, set[tuple[int, ...]]] = {}
-    for element in request:
+    for element in covered:
         rows = found.setdefault(
             pieces.index(sum(cut <= element for cut in cuts)), set()
         )
@@ -211,15 +209,15 @@ def _gone(line: Line, element: int, past: list[tuple[Batch, np.ndarray]]) -> lis
 
 @pytest.mark.spec("PLAN-3")
 def test_sums_that_would_wrap_are_refused() -> None:
-    requests = LineDemands(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
+    demands = LineDemands(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1]))
     with pytest.raises(InvariantError, match="PLAN-3"):
-        charged_by(requests, np.full((2, 1), 2**61), np.ones(2, np.bool_))
+        charged_by(demands, np.full((2, 1), 2**61), np.ones(2, np.bool_))
     history = RuledHistory()
     for _ in range(2):
         history.rounds.append(Charged(np.array([0]), np.array([[2**61]])))
     caps = np.ones((1, 3, 1), np.int64)
     one = Clauses(np.array([0, 1]), caps)
-    batch = Batch(requests, np.zeros((2, 1), np.int64), np.ones(2, np.int64))
+    batch = Batch(demands, np.zeros((2, 1), np.int64), np.ones(2, np.int64))
     with pytest.raises(InvariantError, match="PLAN-3"):
         ruled_problem(batch, one, Accounts(1, np.ones((1, 3), np.bool_)), history)
 
@@ -233,9 +231,9 @@ def test_a_share_of_a_narrow_budget_counts_as_one_of_the_widest() -> None:
     # The first falls under both rules, the second under the wide one alone.
     costs = np.array([[2], [4]], np.int64)
     ranges = Ranges(1, np.zeros(2, np.int64), np.ones(2, np.int64))
-    requests = demands_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    demands = demands_of(ranges, np.array([0, 0, 1]), np.array([0, 1, 0]))
     accounts = Accounts(1, np.ones((1, 1), np.bool_))
-    batch = Batch(requests, costs, np.ones(2, np.int64))
+    batch = Batch(demands, costs, np.ones(2, np.int64))
     problem = ruled_problem(batch, both, accounts, RuledHistory())
     assert problem.full.tolist() == [[wide]]
     # Of what was left of the wide budget, only one of them fits.

@@ -140,8 +140,8 @@ def test_requests_fall_under_the_rules_that_the_ledger_finds(name: str) -> None:
         numbers = {
             number
             for unit in matches.over_history
-            for request in unit.rules
-            for number in request.numbers
+            for rule in unit.rules
+            for number in rule.numbers
         }
         assert set(found[one]) == numbers
         assert numbers

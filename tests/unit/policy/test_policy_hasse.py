@@ -510,9 +510,9 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     root = ElementTree.fromstring(svg)
     space = {"s": "http://www.w3.org/2000/svg"}
     assert root.findtext("s:title", namespaces=space) == 'a <b> & "c"'
-    message = root.findtext("s:desc", namespaces=space)
+    description = root.findtext("s:desc", namespaces=space)
     assert (
-        message
+        description
         == summary(NASTY)
         == ("6 rules: 1 binding, 5 redundant; at the top x\"<&>\\ @s'.")
     )

@@ -157,8 +157,8 @@ def test_every_section_joins(
             }
         )
     )
-    places = [joined.index(f"{token}") for token in together]
-    found = [joined.rindex(token) for token in together]
+    places = [joined.index(f"{part_of}") for part_of in together]
+    found = [joined.rindex(part_of) for part_of in together]
     assert len(places) == len(together)
     assert found == sorted(found), joined
 
@@ -385,8 +385,8 @@ def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
 # --- commands ------------------------------------------------------------------
 
 
-def run(*texts: str | Path) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["policy", *map(str, texts)])
+def run(*args: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["policy", *map(str, args)])
     return result.exit_code, result.stdout
 
 

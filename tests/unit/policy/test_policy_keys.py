@@ -269,8 +269,8 @@ def test_a_value_of_a_later_version_is_refused_as_such(old: str, new: str) -> No
     (problem,) = problems(text)
     assert problem.code is Code.NOT_SUPPORTED
     assert problem.mark is not None
-    token = new.rstrip("]").split('"')[-2]
-    assert problem.mark.column == text.index(f'"{token}"') + 1
+    word = new.rstrip("]").split('"')[-2]
+    assert problem.mark.column == text.index(f'"{word}"') + 1
 
 
 @pytest.mark.parametrize(
@@ -387,9 +387,9 @@ def test_a_misspelt_key_that_is_needed_is_found(old: str, new: str, right: str) 
     assert old in text
     message = "\n".join(found.render() for found in problems(text.replace(old, new, 1)))
     explained = message.replace(text.replace(old, new, 1)[:60], "")
-    token = new.split('"')[-4] if new.count('"') > 3 else new.split('"')[1]
+    word = new.split('"')[-4] if new.count('"') > 3 else new.split('"')[1]
     assert right in explained
-    assert f'"{token}"?' in explained or f"`{token}`" in explained
+    assert f'"{word}"?' in explained or f"`{word}`" in explained
 
 
 @pytest.mark.parametrize(("line", "key"), BARE_KEYS)

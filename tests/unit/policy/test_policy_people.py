@@ -187,8 +187,8 @@ def test_a_mistake_in_old_values_is_refused(written: str, code: Code) -> None:
 def test_a_detail_that_changes_nothing_is_warned_of() -> None:
     assert compiled(partition("4")).warnings == ()
     detailed = UNITS + "population: {time_detail: {user-day: 7}}\n"
-    text = [str(one.message) for one in compiled(detailed).warnings]
-    assert any("time_detail" in one for one in text)
+    messages = [str(one.message) for one in compiled(detailed).warnings]
+    assert any("time_detail" in one for one in messages)
 
 
 def test_a_smaller_unit_inherits_what_never_changes() -> None:
@@ -223,15 +223,15 @@ def differences(old: str, new: str) -> set[tuple[Verdict, str]]:
 
 
 def test_who_has_a_say_is_compared() -> None:
-    request = POLICY + ROLES + "activation: {need: 2, from: [officer]}\n"
-    assert (Verdict.TIGHTER, "activation") in differences(POLICY, request)
-    assert (Verdict.LOOSER, "activation") in differences(request, POLICY)
-    fewer = request.replace("need: 2", "need: 1")
-    assert differences(request, fewer) == {(Verdict.LOOSER, "activation")}
-    more = request.replace("pavel]", "pavel, mallory]")
-    assert differences(request, more) == {(Verdict.LOOSER, "role")}
-    assert differences(more, request) == {(Verdict.TIGHTER, "role")}
-    assert differences(request, request) == set()
+    policy = POLICY + ROLES + "activation: {need: 2, from: [officer]}\n"
+    assert (Verdict.TIGHTER, "activation") in differences(POLICY, policy)
+    assert (Verdict.LOOSER, "activation") in differences(policy, POLICY)
+    fewer = policy.replace("need: 2", "need: 1")
+    assert differences(policy, fewer) == {(Verdict.LOOSER, "activation")}
+    more = policy.replace("pavel]", "pavel, mallory]")
+    assert differences(policy, more) == {(Verdict.LOOSER, "role")}
+    assert differences(more, policy) == {(Verdict.TIGHTER, "role")}
+    assert differences(policy, policy) == set()
 
 
 def test_a_new_division_is_told() -> None:

@@ -94,12 +94,12 @@ def test_a_policy_puts_its_units_into_the_vocabulary() -> None:
         ],
     }
     compiled = compile_text(json.dumps(policy).encode(), "policy.yaml")
-    texts = compiled.policy.vocabulary
-    assert texts.units == ("user", "day")
-    assert texts.relation("user") == "any-change"
-    assert texts.relation("day") == "add-remove"
-    assert texts.covers["day"] == {"day", "user"}
-    assert not texts.independent
+    vocab = compiled.policy.vocabulary
+    assert vocab.units == ("user", "day")
+    assert vocab.relation("user") == "any-change"
+    assert vocab.relation("day") == "add-remove"
+    assert vocab.covers["day"] == {"day", "user"}
+    assert not vocab.independent
 
 
 # --- orders ---------------------------------------------------------------------------

@@ -436,11 +436,11 @@ WORDS = [
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
 @settings(max_examples=examples(300), deadline=None)
-def test_no_slip_is_answered_with_a_crash(texts: list[str], between: str) -> None:
+def test_no_slip_is_answered_with_a_crash(words: list[str], between: str) -> None:
     vocabulary = compile_text(POLICY.encode(), "policy.yaml").policy.vocabulary
     codes: set[str] = set()
     try:
-        parse_predicate(from_python(between.join(texts)), "`when`", vocabulary)
+        parse_predicate(from_python(between.join(words)), "`when`", vocabulary)
     except InputError as error:
         codes = {problem.code.value[:4] for problem in error.problems}
     assert codes <= {"MOD1", "MOD3", "MOD0"}

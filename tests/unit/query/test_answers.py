@@ -326,10 +326,10 @@ def test_what_is_expected_is_not_far_too_much() -> None:
 
 
 def test_what_is_expected_in_words() -> None:
-    for per, texts in (
+    for per, text in (
         ("answer", "± 2.5"),
         ("rows", "± 2.5 / rows of the group"),
         ("variance", "± 2.5 / rows of the group, for its square"),
         ("ranks", "± 2.5 ranks, and one bin"),
     ):
-        assert Expected("n", Fraction(5, 2), per).as_text() == texts  # type: ignore[arg-type]
+        assert Expected("n", Fraction(5, 2), per).as_text() == text  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ SECRETS = Secrets("ab", "cd", "5eed")
 def read(sql: str) -> QueryFile:
     compiled = compile_text(POLICY.encode(), "policy.yaml")
     vocabulary = compiled.policy.vocabulary
-    request = {
+    document = {
         "release": "r",
         "query": {
             "sql": sql,
@@ -90,7 +90,7 @@ def read(sql: str) -> QueryFile:
     }
     tables = read_tables(from_python(TABLES), vocabulary)
     digest = compiled.policy.digest
-    return read_query_file(from_python(request), tables, vocabulary, digest)
+    return read_query_file(from_python(document), tables, vocabulary, digest)
 
 
 def counted(engine: Any, query: QueryFile, block: Block | None) -> Mapping[Any, int]:

@@ -38,17 +38,17 @@ MONTHS = asked.POLICY.replace("  user: {id: user_id}\n", "").replace(
 
 def query(sql: str = BY_PAGE, **more: Any) -> QueryFile:
     """Return a query of readers, without bounds unless some are given."""
-    result: dict[str, Any] = {
+    declared: dict[str, Any] = {
         "bounds": None,
         "loss": {"user": {"rho": Fraction("0.01")}},
         **more,
     }
-    return asked.read(always(sql, **result), declared=DECLARED)
+    return asked.read(always(sql, **declared), declared=DECLARED)
 
 
-def always(sql: str, **result: Any) -> dict[str, Any]:
+def always(sql: str, **declared: Any) -> dict[str, Any]:
     """Return a query file that reads all days."""
-    plain = asked.document(sql, **result)
+    plain = asked.document(sql, **declared)
     del plain["periods"]
     return plain
 

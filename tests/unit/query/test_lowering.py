@@ -96,11 +96,11 @@ def test_the_ledger_prices_what_is_told(noise: str, unit: str) -> None:
     query = asked.query(sql, noise=noise, loss={unit: {measure: Fraction("0.25")}})
     at = 1 if noise == "gaussian" else 0
     ledger = priced(query)
-    for name, text in losses(query).items():
-        for one, loss in text.items():
+    for name, by_unit in losses(query).items():
+        for one, loss in by_unit.items():
             units = loss * LOSS_UNIT
             assert 0 <= ledger[name][one].coordinates[at] - units < 2, (name, one)
-    spent = sum((text[unit] for text in losses(query).values()), Fraction(0))
+    spent = sum((by_unit[unit] for by_unit in losses(query).values()), Fraction(0))
     assert near(spent, "0.25")
 
 

@@ -51,8 +51,8 @@ def test_keys_that_noise_tells_are_a_mechanism_as_well() -> None:
     lines = query.explain().splitlines()
     assert lines[0] == "query views: 2 mechanisms with gaussian noise"
     assert "groups of the answer: noisy discovery" in lines
-    (document,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
-    assert f"eps {brief(selection.eps['user-day'])}, delta" in document
+    (line,) = [one for one in lines if one.startswith(f"  {selection.name}:")]
+    assert f"eps {brief(selection.eps['user-day'])}, delta" in line
 
 
 def test_one_line_says_which_query_it_is() -> None:

@@ -371,8 +371,8 @@ def test_equal_ones_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prices = PriceList(ALONE)
     for sigma in (5, 6, 5, 7, 6):
         for name, reads in (("a", ["age"]), ("b", ["age", "country"])):
-            result = {**GAUSSIAN, "sigma": sigma, "name": name, "attributes": reads}
-            one = asked(result, ALONE)
+            written = {**GAUSSIAN, "sigma": sigma, "name": name, "attributes": reads}
+            one = asked(written, ALONE)
             assert again(prices, stored(one), one) == one.losses
     assert len(asked_for) == 3
     one = asked({**GAUSSIAN, "sigma": 8}, ALONE)

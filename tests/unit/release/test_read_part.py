@@ -60,16 +60,16 @@ MECHANISM = (
 )
 
 
-def part(text: str, label: Vocabulary = WORDS) -> Part:
+def part(text: str, vocab: Vocabulary = WORDS) -> Part:
     """Return the part of a mechanism that has some more keys."""
     written = f"release: r\nmechanisms:\n  - {MECHANISM}, {text}}}\n"
-    release = parse_release(read_document(written.encode(), "release.yaml"), label)
+    release = parse_release(read_document(written.encode(), "release.yaml"), vocab)
     return release.mechanisms[0].part
 
 
-def problems(text: str, label: Vocabulary = WORDS) -> list[Problem]:
+def problems(text: str, vocab: Vocabulary = WORDS) -> list[Problem]:
     with pytest.raises(InputError) as caught:
-        part(text, label)
+        part(text, vocab)
     return list(caught.value.problems)
 
 
@@ -381,7 +381,7 @@ def test_who_chooses_rows_by_an_attribute_reads_it(
 
 
 def test_a_label_that_is_named_groups_is_a_label() -> None:
-    label = Vocabulary(
+    vocab = Vocabulary(
         WORDS.attributes,
         {"groups": Label(("a", "b"), "a")},
         WORDS.units,
@@ -390,7 +390,7 @@ def test_a_label_that_is_named_groups_is_a_label() -> None:
         WORDS.population,
     )
     text = f"release: r\ngroups: b\nmechanisms:\n  - {MECHANISM}}}\n"
-    release = parse_release(read_document(text.encode(), "x"), label)
+    release = parse_release(read_document(text.encode(), "x"), vocab)
     assert release.labels == {"groups": "b"}
     assert release.mechanisms[0].part == EVERYTHING
 

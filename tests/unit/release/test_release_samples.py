@@ -75,17 +75,17 @@ def release(*mechanisms: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def priced(
-    mechanism: dict[str, Any], texts: Vocabulary = WORDS, **more: Any
+    mechanism: dict[str, Any], vocab: Vocabulary = WORDS, **more: Any
 ) -> PricedMechanism:
     node = from_python(release(mechanism, **more))
-    return price(parse_release(node, texts), texts).mechanisms[0]
+    return price(parse_release(node, vocab), vocab).mechanisms[0]
 
 
 def problems(
-    mechanism: dict[str, Any], texts: Vocabulary = WORDS, **more: Any
+    mechanism: dict[str, Any], vocab: Vocabulary = WORDS, **more: Any
 ) -> tuple[Problem, ...]:
     with pytest.raises(InputError) as caught:
-        priced(mechanism, texts, **more)
+        priced(mechanism, vocab, **more)
     return caught.value.problems
 
 
@@ -190,10 +190,10 @@ def test_no_number_is_too_large_or_too_small(
 ) -> None:
     alone = Vocabulary(frozenset(), {}, ("user",), "add-remove")
     base, key = (LAPLACE, "scale") if kind == "laplace" else (GAUSSIAN, "sigma")
-    result = base | {key: noise}
-    sampled = result | {"sampling": {"unit": "user", "rate": rate}}
+    written = base | {key: noise}
+    sampled = written | {"sampling": {"unit": "user", "rate": rate}}
     now = priced(sampled, alone).losses["user"].coordinates
-    then = priced(result, alone).losses["user"].coordinates
+    then = priced(written, alone).losses["user"].coordinates
     assert all(less <= more for less, more in zip(now, then, strict=True))
     assert any(now)
 
@@ -289,12 +289,12 @@ def test_what_no_sample_amplifies_is_refused(
     mechanism: dict[str, Any], code: Code, said: str, *, above: bool
 ) -> None:
     sampling = mechanism.get("sampling", TENTH)
-    result = {key: value for key, value in mechanism.items() if key != "sampling"}
-    result["attributes"] = []
+    written = {key: value for key, value in mechanism.items() if key != "sampling"}
+    written["attributes"] = []
     if above:
-        (found,) = problems(result, sampling=sampling)
+        (found,) = problems(written, sampling=sampling)
     else:
-        (found,) = problems(result | {"sampling": sampling})
+        (found,) = problems(written | {"sampling": sampling})
     assert found.code is code
     assert said in found.message
 
@@ -311,14 +311,14 @@ def test_only_adding_and_removing_is_amplified(relation: Relation) -> None:
 @pytest.mark.spec("REL-13")
 def test_who_may_leave_the_sample_needs_a_cost_of_its_own() -> None:
     near = {"user": {"l1": 1}, "visit": {"l1": 1}, "day": {"l1": 1}}
-    result = LAPLACE | {"sensitivity": near, "sampling": TENTH}
-    texts = vocabulary(visit="substitute")
+    written = LAPLACE | {"sensitivity": near, "sampling": TENTH}
+    vocab = vocabulary(visit="substitute")
     # A day of a user lies in that user; a visit may be another user's in another table.
-    (found,) = problems(result, texts)
+    (found,) = problems(written, vocab)
     assert found.code is Code.COST_NOT_DERIVABLE
     assert found.message == "no loss is proven for `visit` on a sample of `user`"
     sure = {unit: near[unit] for unit in ("user", "day")}
-    fine = priced(result | {"sensitivity": sure}, texts)
+    fine = priced(written | {"sensitivity": sure}, vocab)
     assert at(fine, "day", EPS) <= Fraction(1, 2)
     assert fine.sources["visit"] == "4 x user, 2 removals and 2 additions"
 
@@ -331,11 +331,11 @@ def test_a_release_gives_its_sample_to_each_of_its_mechanisms() -> None:
     own = {"unit": "visit", "rate": 0.5}
     both = {"user": {"l1": 3}, "visit": {"l1": 1}}
     second = {**LAPLACE, "name": "own", "sensitivity": both, "sampling": own}
-    result = release(GAUSSIAN, second, sampling=TENTH)
+    written = release(GAUSSIAN, second, sampling=TENTH)
     for found in (
-        parse_release(from_python(result), WORDS).mechanisms,
-        [one.mechanism for one in read_and_price(result, WORDS).mechanisms],
-        [one.mechanism for one in read_and_price(result, WORDS).mechanisms],
+        parse_release(from_python(written), WORDS).mechanisms,
+        [one.mechanism for one in read_and_price(written, WORDS).mechanisms],
+        [one.mechanism for one in read_and_price(written, WORDS).mechanisms],
     ):
         assert [one.sampling for one in found] == [
             Sampling("user", Fraction(1, 10)),
@@ -345,13 +345,13 @@ def test_a_release_gives_its_sample_to_each_of_its_mechanisms() -> None:
 
 @pytest.mark.spec("REL-13")
 def test_what_is_remembered_is_told_apart_by_the_sample_of_the_release() -> None:
-    texts = vocabulary()
+    vocab = vocabulary()
     for rate in (0.1, 0.2, None, 0.1, 0.2, None):
         above: dict[str, Any] = {}
         if rate is not None:
             above["sampling"] = {"unit": "user", "rate": rate}
-        result = release(LAPLACE, **above)
-        (quick,) = read_and_price(result, texts).mechanisms
+        written = release(LAPLACE, **above)
+        (quick,) = read_and_price(written, vocab).mechanisms
         slow = priced(LAPLACE, **above)
         assert quick.losses == slow.losses
         assert quick.mechanism.plain == slow.mechanism.plain
@@ -359,8 +359,8 @@ def test_what_is_remembered_is_told_apart_by_the_sample_of_the_release() -> None
 
 @pytest.mark.spec("REL-5")
 def test_a_sample_has_one_form_and_changes_the_digest() -> None:
-    def digest(result: dict[str, Any]) -> str:
-        return content_digest(parse_release(from_python(result), WORDS))
+    def digest(written: dict[str, Any]) -> str:
+        return content_digest(parse_release(from_python(written), WORDS))
 
     sampled = release(LAPLACE | {"sampling": TENTH})
     text = (

@@ -69,7 +69,7 @@ def test_periods_lie_on_each_other_as_their_days_say(days: tuple[Span, ...]) -> 
     found = overlaps(tuple(KEYS), days)
     assert found is not None
     each = [date.fromordinal(day) for low, high in days for day in range(low, high + 1)]
-    for (one, other), (size, preview, partly) in found:
+    for (one, other), (size, doubled, partly) in found:
         outside: dict[Hashable, set[Hashable]] = {}
         inside: dict[Hashable, set[Hashable]] = {}
         for day in each:
@@ -77,7 +77,7 @@ def test_periods_lie_on_each_other_as_their_days_say(days: tuple[Span, ...]) -> 
             inside.setdefault(here, set()).add(there)
             outside.setdefault(there, set()).add(here)
         assert size == max(len(touched) for touched in inside.values())
-        assert preview == max(
+        assert doubled == max(
             sum(2 if outside[there] - {here} else 1 for there in touched)
             for here, touched in inside.items()
         )
@@ -306,9 +306,9 @@ def test_a_month_is_charged_for_the_days_that_are_read(
     assert rho(found, "user-day") == 1
     assert rho(found, "user-month") == month**2
     assert rho(found, "user-week") == week**2
-    texts = {1: "user-day"}
-    assert found.sources["user-month"] == texts.get(month, f"{month} x user-day")
-    assert found.sources["user-week"] == texts.get(week, f"{week} x user-day")
+    known = {1: "user-day"}
+    assert found.sources["user-month"] == known.get(month, f"{month} x user-day")
+    assert found.sources["user-week"] == known.get(week, f"{week} x user-day")
 
 
 @pytest.mark.spec("REL-11")

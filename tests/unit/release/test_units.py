@@ -69,7 +69,7 @@ def lying(one: Period, other: Period) -> tuple[int, int, bool]:
     That is the most that it touches; the most that it touches, with those counted
     twice that have days outside; and whether it always lies in one.
     """
-    touched = preview = 0
+    touched = doubled = 0
     inside = True
     for key, other_key in itertools.product(KEYS[one], KEYS[other]):
         if one == other and key is not other_key:
@@ -79,23 +79,23 @@ def lying(one: Period, other: Period) -> tuple[int, int, bool]:
             hit = {other_key(day) for day in days}
             partly = sum(not others[name] <= days for name in hit)
             touched = max(touched, len(hit))
-            preview = max(preview, len(hit) + partly)
+            doubled = max(doubled, len(hit) + partly)
             inside = inside and len(hit) == 1
-    return touched, preview, inside
+    return touched, doubled, inside
 
 
 @pytest.mark.spec("REL-7")
 @pytest.mark.parametrize("one", PERIODS)
 @pytest.mark.parametrize("other", PERIODS)
 def test_every_number_of_the_calendar(one: Period, other: Period) -> None:
-    touched, preview, inside = lying(one, other)
+    touched, doubled, inside = lying(one, other)
     assert touches(one, other) == touched
     assert nests(one, other) is inside
     units = {"one": timed("one", one), "other": timed("other", other)}
     if one != other and not inside and not nests(other, one):
-        assert steps(units, "one", "other") == preview
+        assert steps(units, "one", "other") == doubled
     elif nests(other, one):
-        assert steps(units, "one", "other") == touched == preview
+        assert steps(units, "one", "other") == touched == doubled
 
 
 def timed(name: str, period: Period, **more: object) -> Unit:
@@ -241,13 +241,13 @@ def test_only_an_owner_of_the_same_id_is_the_same_in_every_table() -> None:
         "day": {"day", "user"},
         "visit": {"visit", "day", "user"},
     }
-    texts = Vocabulary(frozenset(), {}, tuple(units), "add-remove", units)
-    assert texts.bounding("device") == frozenset()
-    assert texts.bounding("visit") == {"day", "user"}
+    vocab = Vocabulary(frozenset(), {}, tuple(units), "add-remove", units)
+    assert vocab.bounding("device") == frozenset()
+    assert vocab.bounding("visit") == {"day", "user"}
     whole = {**units, "device": replace(units["device"], neighbors="add-remove")}
     assert steps(whole, "device", "user") == 1
-    texts = Vocabulary(frozenset(), {}, tuple(whole), "add-remove", whole)
-    assert texts.bounding("device") == {"user"}
+    vocab = Vocabulary(frozenset(), {}, tuple(whole), "add-remove", whole)
+    assert vocab.bounding("device") == {"user"}
 
 
 @pytest.mark.parametrize(("of", "by"), PAIRS)

@@ -114,8 +114,8 @@ def test_a_change_of_the_policy_is_told_from_its_proposal_on(office: Office) -> 
         f" {OWN[:12]}, their own key); pavel (entry 5, signed by {OTHER[:12]}, a key"
         " that the policy does not list for them)"
     ) in text
-    for texts in ("too wide | not signed", "well then | signed by", "agreed | signed"):
-        assert texts in text
+    for part in ("too wide | not signed", "well then | signed by", "agreed | signed"):
+        assert part in text
     shown = section(statement).said
     for full, name in ((OWN, "olga"), (OTHER, "pavel")):
         assert shown[shown.index(full) + 1] == name
@@ -162,10 +162,10 @@ def test_agreement_without_the_key_that_is_named_is_said_not_to_count(
     office: Office,
 ) -> None:
     statement = office.statement()
-    result = Placed(2, NOON, "olga")
+    placed = Placed(2, NOON, "olga")
     for signed, received in (("", False), (OTHER, False), (OWN, True)):
         for approves in (True, False):
-            story = story_with(office, result, word(signed, approves=approves))
+            story = story_with(office, placed, word(signed, approves=approves))
             text = said(replace(statement, story=story))
             assert ("it does not count" in text) == (approves and not received)
             assert (", a key that the policy does not list for them" in text) == (
@@ -214,12 +214,12 @@ def word(
 
 
 def story_with(
-    office: Office, result: Placed, *bodies: ApprovalGiven | PolicyProposed
+    office: Office, placed: Placed, *bodies: ApprovalGiven | PolicyProposed
 ) -> Timeline:
     """Return a story that goes on from the first entry; nothing of it is checked."""
     story = office.statement().story
     for body in bodies:
-        story.approval_cases.add(result, body)
+        story.approval_cases.add(placed, body)
     return story
 
 
@@ -233,17 +233,17 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     policy = compiled(ASKING).policy
     release = price_release(press("r"), compiled(ASKING))
     held = story.activations[0][1].digest
-    result = Placed(2, NOON, text)
-    approval_cases.add(result, ReleaseRequested(release, held, text))
+    placed = Placed(2, NOON, text)
+    approval_cases.add(placed, ReleaseRequested(release, held, text))
     approval_cases.add(
-        result,
+        placed,
         structs.replace(word(OTHER, about="r", reason=text), content=release.content),
     )
-    approval_cases.add(result, PolicyProposed(policy.digest, text, "", text))
+    approval_cases.add(placed, PolicyProposed(policy.digest, text, "", text))
     approval_cases.count_pending()
     first = section(statement)
-    approval_cases.add(result, RequestWithdrawn("r", text))
-    approval_cases.add(result, PolicyActivated(policy.digest, text, policy.text, text))
+    approval_cases.add(placed, RequestWithdrawn("r", text))
+    approval_cases.add(placed, PolicyActivated(policy.digest, text, policy.text, text))
     second = section(statement)
     shown = visible(text)
     assert all(one.isprintable() for one in "".join(first.said + second.said))

@@ -241,8 +241,8 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     )
     world.office("olga").approve("q", reason="so it is", key=own)
     (contract,) = told(world)["contracts"]
-    (token,) = contract["words"]
-    assert (token["key"], token["key_named"], token["heard"]) == (
+    (vote,) = contract["words"]
+    assert (vote["key"], vote["key_named"], vote["heard"]) == (
         own.public.hex(),
         True,
         True,
@@ -256,12 +256,12 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
 def test_the_command_prints_the_bits(scored: World) -> None:
     ask_raw(scored, "raw", Fraction(1, 20), "bea")
     ledger, page = str(scored.folder / "ledger.db"), str(scored.folder / "page.html")
-    texts = ["audit", "report", "--ledger", ledger, "-o", page]
-    assert "bits" not in CliRunner().invoke(app, texts).stdout
+    args = ["audit", "report", "--ledger", ledger, "-o", page]
+    assert "bits" not in CliRunner().invoke(app, args).stdout
     scored.agree("raw")
     scored.office("bea").receive("raw")
     line = "  bea received 5 bits of people, not differentially private; 20 are allowed"
-    assert line in CliRunner().invoke(app, texts).stdout.splitlines()
+    assert line in CliRunner().invoke(app, args).stdout.splitlines()
 
 
 def test_every_key_of_it_is_described(
@@ -270,8 +270,8 @@ def test_every_key_of_it_is_described(
     world, own = World(tmp_path), key(1)
     owned = Ownership({"olga": (own.public.hex(),), "pavel": ()}, 1, bits_max=20)
     world.office("olga").register("people", ROWS, Declared(TABLES), owned)
-    request = Purpose("q", "to know")
-    world.office("amir").submit_query(request, [query("r-q")], exact=True)
+    purpose = Purpose("q", "to know")
+    world.office("amir").submit_query(purpose, [query("r-q")], exact=True)
     world.office("pavel").approve("q", reason="so it is")
     world.office("amir").run("q")
     world.office("olga").reject("q", reason="too late")

@@ -59,9 +59,9 @@ def test_every_axis_says_what_it_shows_in_which_unit(name: str) -> None:
             assert axes.get_title(loc="left")
             assert all(labels)
         assert any(
-            token in label
+            word in label
             for label in labels
-            for token in ("%", "users, on average", "round", "segment")
+            for word in ("%", "users, on average", "round", "segment")
         )
 
 

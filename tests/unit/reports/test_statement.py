@@ -105,8 +105,8 @@ def test_a_statement_tells_everything_that_a_reader_must_know(
     message = " ".join(read(page(statement)).said)
     for rule in statement.over:
         assert rule.id in message
-    for texts in ("does not promise", "descriptions are true", "entries 1 to 5"):
-        assert texts in message
+    for part in ("does not promise", "descriptions are true", "entries 1 to 5"):
+        assert part in message
 
 
 def test_what_was_accepted_is_told_beside_what_it_came_to(tmp_path: Path) -> None:

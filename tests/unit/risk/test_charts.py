@@ -139,8 +139,8 @@ def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) ->
     for axes in figure_of(name, kind, number).axes:
         assert axes.get_title(loc="left")
         assert axes.get_xlabel()
-        text = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in text for unit in ("people", "%", "part of the largest"))
+        labels = f"{axes.get_xlabel()} {axes.get_ylabel()}"
+        assert any(unit in labels for unit in ("people", "%", "part of the largest"))
 
 
 @EVERY
@@ -355,8 +355,8 @@ def test_a_bar_for_each_group_at_each_epsilon_that_is_shown(name: str) -> None:
 
 
 def test_what_was_asked_of_groups_is_a_line_for_each_epsilon() -> None:
-    request: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
-    for statistic, which in (*request, ("median", "median")):
+    statistics: list[tuple[Statistic, str]] = [("p99", "p99"), ("max", "greatest")]
+    for statistic, which in (*statistics, ("median", "median")):
         usual = STUDIES["two groups"]
         assert usual.wanted is not None
         shown = replace(usual, wanted=replace(usual.wanted, statistic=statistic))

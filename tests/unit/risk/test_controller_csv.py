@@ -55,10 +55,10 @@ def test_rows_are_taken_apart_at_commas(rows: str, names: str, tmp_path: Path) -
 def test_the_default_is_the_same_whatever_rows_a_file_holds(
     rows: str, tmp_path: Path
 ) -> None:
-    request: dict[str, Any] = {"bounds": {"cost": (0, 10)}}
+    options: dict[str, Any] = {"bounds": {"cost": (0, 10)}}
     sql = "SELECT SUM(cost) FROM t WHERE user > 3"
-    usual = choose_publicly(written(tmp_path, "1,2\n3,4\n"), sql, 0.5, **request)
-    other = choose_publicly(written(tmp_path, rows), sql, 0.5, **request)
+    usual = choose_publicly(written(tmp_path, "1,2\n3,4\n"), sql, 0.5, **options)
+    other = choose_publicly(written(tmp_path, rows), sql, 0.5, **options)
     assert other.to_dict() == usual.to_dict()
 
 

@@ -51,13 +51,13 @@ def test_mistakes_have_the_codes_that_private_queries_give(
         pytest.fail("a row was read")
 
     monkeypatch.setattr(DuckdbEngine, "_fetch", failing)
-    for request in (rdr, unseen_risk):
+    for analysis in (rdr, unseen_risk):
         with pytest.raises(InputError) as caught:
-            request(ROWS, sql, unit="user", sensitivity=1, dimensions=1)
+            analysis(ROWS, sql, unit="user", sensitivity=1, dimensions=1)
         assert caught.value.code is code
         result = caught.value.render()
-        for token in words:
-            assert token in result
+        for word in words:
+            assert word in result
         assert CANARY not in result
 
 

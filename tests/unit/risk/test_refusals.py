@@ -73,11 +73,11 @@ def test_names_that_only_the_whole_query_knows() -> None:
 def test_noise_that_cannot_be_drawn() -> None:
     facts: dict[str, Any] = {"sensitivity": 1, "unit": "patient", "rows_max": 1}
     unseen = unseen_risk(VISITS, "SELECT COUNT(*) FROM t", **facts)
-    request: dict[str, Any] = {"choice": "private-selection", "allowance": 5}
+    options: dict[str, Any] = {"choice": "private-selection", "allowance": 5}
     with pytest.raises(InputError, match="too large to be drawn") as caught:
-        unseen.choose("0.5", **request, eps_select="1e-30", draws=NoDraws())
+        unseen.choose("0.5", **options, eps_select="1e-30", draws=NoDraws())
     assert "eps_select" in caught.value.problems[0].help
-    assert unseen.choose("0.5", **request, eps_select="1e-3", draws=NoDraws()).charge
+    assert unseen.choose("0.5", **options, eps_select="1e-3", draws=NoDraws()).charge
 
 
 @pytest.mark.parametrize("now", ["LOCALTIMESTAMP", "LOCALTIME", "CURRENT_DATE"])

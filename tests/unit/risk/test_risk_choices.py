@@ -199,8 +199,8 @@ def test_groups_are_compared_by_their_statistic() -> None:
     found = {}
     statistics: tuple[Statistic, ...] = ("max", "p99", "median")
     for statistic in statistics:
-        request = GroupsAlike.of("0.5", ["a", "b"], statistic)
-        found[statistic] = find_from_rdr(seen, [request]).epsilon
+        threshold = GroupsAlike.of("0.5", ["a", "b"], statistic)
+        found[statistic] = find_from_rdr(seen, [threshold]).epsilon
     assert found == {"max": 1, "p99": 10, "median": 10}
     both: list[Threshold] = [
         GroupsAlike.of("0.5", ["a", "b"], "max"),

@@ -304,8 +304,8 @@ def test_losses_round_up_and_ratios_down(value: float) -> None:
 @given(st.integers(0, 9999), st.integers(-12, 12))
 def test_numbers_of_four_digits_stay_as_they_are(digits: int, power: int) -> None:
     value = float(f"{digits}e{power}")
-    for texts in (near, at_most, at_least):
-        assert parsed(texts(value)) == Fraction(f"{digits}e{power}")
+    for write in (near, at_most, at_least):
+        assert parsed(write(value)) == Fraction(f"{digits}e{power}")
 
 
 def test_the_largest_numbers_and_the_least() -> None:

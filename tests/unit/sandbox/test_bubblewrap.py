@@ -310,8 +310,8 @@ def test_everything_that_is_missing_is_named_at_once(
     monkeypatch.setattr(platform, "release", lambda: "5.10.0-1-amd64")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     result = problems(Bubblewrap().check)
-    for token in ("bubblewrap is not", "pyseccomp", "5.10.0", "a user that nobody"):
-        assert token in result
+    for part in ("bubblewrap is not", "pyseccomp", "5.10.0", "a user that nobody"):
+        assert part in result
     # And so does whoever does not check first.
     program = python("def score(*_):\n    return 1.0")
     assert problems(lambda: _ran(Bubblewrap().score(program, {}, None, SHORT)))

@@ -210,16 +210,16 @@ def test_who_waits_no_longer_is_let_go_and_takes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    request = list[float]()
+    times = list[float]()
 
     def still() -> None:
-        request.append(time.monotonic())
-        if len(request) == 3:
+        times.append(time.monotonic())
+        if len(times) == 3:
             raise NoLongerError
 
     one, other = Slots(None, 1), Slots(None, 1)
     for holder in (one, other):  # In this process, and by what all share.
-        request.clear()
+        times.clear()
         kept = holder.take()
         with pytest.raises(NoLongerError):
             one.take(Deadline(still))
@@ -231,19 +231,19 @@ def test_who_waits_no_longer_is_let_go_and_takes_nothing(
 def test_a_child_that_was_forked_meanwhile_keeps_nothing(folder: Path) -> None:
     one = Slots(None, 1)
     kept = one.take()
-    received, result = os.pipe()
+    hears, tells = os.pipe()
     child = os.fork()
     if not child:
-        os.close(result)
-        os.read(received, 1)  # It has all that was open.
+        os.close(tells)
+        os.read(hears, 1)  # It has all that was open.
         os._exit(0)
     try:
         one.free(kept)
         another = Slots(None, 1)
         another.free(another.take())
     finally:
-        os.close(result)
-        os.close(received)
+        os.close(tells)
+        os.close(hears)
         os.waitpid(child, 0)
 
 
@@ -359,15 +359,15 @@ def test_who_waits_for_the_first_test_no_longer_is_let_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)
-    one, request = Paper(), list[float]()
+    one, times = Paper(), list[float]()
 
     def still() -> None:
-        request.append(time.monotonic())
-        if len(request) == 4:
+        times.append(time.monotonic())
+        if len(times) == 4:
             raise NoLongerError
 
     def turn() -> None:
-        request.clear()
+        times.clear()
         with pytest.raises(NoLongerError), one.turn(still):
             raise AssertionError
 

@@ -59,10 +59,10 @@ def send(
 def test_a_request_without_a_body_is_told_so(
     server: Served, path: str, kind: str, text: str
 ) -> None:
-    message = send(server, path, text, kind)
-    assert (message.status_code, message.json()["code"]) == (400, "MOD007")
-    assert message.json()["detail"] == "the request has no body"
-    assert "JSON" in message.json()["help"]
+    response = send(server, path, text, kind)
+    assert (response.status_code, response.json()["code"]) == (400, "MOD007")
+    assert response.json()["detail"] == "the request has no body"
+    assert "JSON" in response.json()["help"]
 
 
 def test_a_form_is_read_up_to_a_size(server: Served) -> None:
@@ -90,10 +90,10 @@ def test_yaml_is_read_up_to_a_size_and_json_further(server: Served) -> None:
 def test_what_aliases_repeat_counts_each_time(server: Served) -> None:
     many = ", ".join(["1"] * 200)
     text = f"mechanisms: [&a [{many}], {', '.join(['*a'] * 200)}]"
-    message = send(server, "/releases:check", text, "application/yaml")
-    assert (message.status_code, message.json()["code"]) == (413, "MOD005")
-    assert message.json()["detail"] == "more than 32768 values in one document"
-    assert message.json()["help"]
+    response = send(server, "/releases:check", text, "application/yaml")
+    assert (response.status_code, response.json()["code"]) == (413, "MOD005")
+    assert response.json()["detail"] == "more than 32768 values in one document"
+    assert response.json()["help"]
 
 
 def test_a_large_policy_is_read_as_json_only(server: Served) -> None:
@@ -164,6 +164,6 @@ def test_who_is_refused_before_a_body_is_read_may_ask_again(
 ) -> None:
     text = "x" * size
     for _ in range(4):  # The client keeps its connection, unless it is told not to.
-        message = send(server, "/releases:check", text, "application/yaml", who="root")
-        assert message.status_code == 403
-        assert (message.headers.get("connection") == "close") == (size > 0)
+        response = send(server, "/releases:check", text, "application/yaml", who="root")
+        assert response.status_code == 403
+        assert (response.headers.get("connection") == "close") == (size > 0)

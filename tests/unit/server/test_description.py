@@ -69,9 +69,9 @@ def test_every_operation_says_what_it_does_and_how_it_fails(described: Json) -> 
         assert any(status < "300" for status in one["responses"]), where
         for status, answer in one["responses"].items():
             if status < "400":
-                reply = answer.get("content", {})
-                assert bool(reply) is (status not in ("204", "304")), where
-                assert all(one["schema"] for one in reply.values()), where
+                content = answer.get("content", {})
+                assert bool(content) is (status not in ("204", "304")), where
+                assert all(one["schema"] for one in content.values()), where
             else:
                 assert answer == {"$ref": f"#/components/responses/Problem{status}"}
     for name, one in mistakes.items():
@@ -173,10 +173,10 @@ BREAKING: dict[str, tuple[Callable[[Json], None], str]] = {
 
 @pytest.mark.parametrize("name", BREAKING)
 def test_what_breaks_is_told(described: Json, name: str) -> None:
-    change, reply = BREAKING[name]
+    change, expected = BREAKING[name]
     old = copy.deepcopy(described)
     change(described)
-    assert reply in TOOL.breaking(old, described)
+    assert expected in TOOL.breaking(old, described)
 
 
 def test_what_adds_breaks_nothing(described: Json) -> None:

@@ -259,11 +259,11 @@ async def _cannot_tell(*_: object) -> Identity:
 def test_a_listener_is_looked_at_every_few_seconds_only(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    review: list[object] = []
+    sent: list[object] = []
     known = Recognizing.identify
 
     async def noted(self: Recognizing, request: Request) -> Identity:
-        review.append(request)
+        sent.append(request)
         return await known(self, request)
 
     monkeypatch.setattr(
@@ -276,7 +276,7 @@ def test_a_listener_is_looked_at_every_few_seconds_only(
         for number in range(3):
             server.post("ann", "/releases", release(f"r{number}"))
             next(events_of(lines))
-    assert sum(STREAM in str(one) for one in map(_path, review)) == 1
+    assert sum(STREAM in str(one) for one in map(_path, sent)) == 1
 
 
 def _path(request: object) -> str:

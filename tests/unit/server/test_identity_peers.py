@@ -50,11 +50,11 @@ def test_the_client_is_the_last_one_that_a_trusted_proxy_saw(
 ) -> None:
     headers = [("x-forwarded-for", ", ".join(hops))] if hops else []
     headers += [("x-forwarded-proto", protocol)] if protocol is not None else []
-    text = protocol.strip().lower() if protocol else protocol
+    scheme = protocol.strip().lower() if protocol else protocol
 
     came = client_path(peer, headers, TRUSTED)
 
-    client, is_safe = plainly(peer, hops, text)
+    client, is_safe = plainly(peer, hops, scheme)
     wanted = None if client is None else ip_address(client.removeprefix("::ffff:"))
     assert came.client == wanted
     assert came.is_safe == is_safe

@@ -94,11 +94,11 @@ def test_a_person_s_token_gives_no_role_that_they_lost(
     registry: Registry, tmp_path: Path, text: str, roles: dict[str, Any] | None
 ) -> None:
     terms = TokenTerms("ann", {Role.ANALYST: BOTH})
-    status, message = recognized(registry, tmp_path, text, terms)
+    status, body = recognized(registry, tmp_path, text, terms)
     if roles is None:
-        assert (status, message["code"]) == (403, "MOD832")
+        assert (status, body["code"]) == (403, "MOD832")
     else:
-        assert (status, message["name"], message["roles"]) == (200, "ann", roles)
+        assert (status, body["name"], body["roles"]) == (200, "ann", roles)
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_a_program_s_token_gives_no_role_that_it_lost(
     registry: Registry, tmp_path: Path, text: str, roles: dict[str, Any] | None
 ) -> None:
     terms = TokenTerms("service:nightly", {Role.ANALYST: VISITS}, is_service=True)
-    status, message = recognized(registry, tmp_path, text, terms)
+    status, body = recognized(registry, tmp_path, text, terms)
     if roles is None:
-        assert (status, message["code"]) == (403, "MOD832")
+        assert (status, body["code"]) == (403, "MOD832")
     else:
-        assert (status, message["roles"]) == (200, roles)
+        assert (status, body["roles"]) == (200, roles)
 
 
 OFFICER: Grants = {Role.PRIVACY_OFFICER: ALL_SETS}
@@ -202,8 +202,8 @@ def test_a_token_that_rests_on_groups_ends_within_a_week(
 ) -> None:
     tokens = server.parts.service.tokens
     monkeypatch.setattr(tokens, "_roof", roof)
-    for request, given in ((60, days), (2, 2)):
-        made = server.post("ann", "/tokens", {"expires_in_days": request})
+    for days_asked, given in ((60, days), (2, 2)):
+        made = server.post("ann", "/tokens", {"expires_in_days": days_asked})
         assert made.status_code == 201
         found = made.json()
         clock = FixedClock(found["created_at"])

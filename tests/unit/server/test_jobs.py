@@ -147,18 +147,18 @@ def test_what_is_found_by_a_job_that_was_given_up_is_not_kept(jobs: Jobs) -> Non
 def test_a_job_is_nobody_elses(jobs: Jobs) -> None:
     job = over(jobs, begun(jobs, lambda _: {}))
     lesser = Identity("olga", {Role.ANALYST: ALL_SETS})
-    text = set()
+    messages = set()
     for who in (PAVEL, ROOT, lesser):
-        for request in (jobs.one, jobs.cancel):
+        for verb in (jobs.one, jobs.cancel):
             with pytest.raises(InputError) as refused:
-                request(who, job.id)
+                verb(who, job.id)
             assert refused.value.code is Code.NOT_FOUND
-            text.add(str(refused.value))
+            messages.add(str(refused.value))
         assert jobs.of(who) == ()
     unknown = job.id[:-1] + ("0" if job.id[-1] != "0" else "1")
     with pytest.raises(InputError) as missing:
         jobs.one(OLGA, unknown)
-    assert text == {str(missing.value).replace(unknown, job.id)}
+    assert messages == {str(missing.value).replace(unknown, job.id)}
 
 
 def test_a_job_of_another_process_is_elsewhere(jobs: Jobs) -> None:

@@ -81,8 +81,8 @@ def test_who_is_not_known_is_told_so_before_their_body(
 ) -> None:
     with connect(server.url) as own:
         own.sendall(check("", 100_000, *expects))
-        document = heard_until(own, b"MOD831")
-    assert document.startswith(b"HTTP/1.1 401 ")
+        response = heard_until(own, b"MOD831")
+    assert response.startswith(b"HTTP/1.1 401 ")
 
 
 def test_who_is_known_is_asked_for_their_body(server: Served) -> None:
@@ -117,8 +117,8 @@ def test_a_body_has_so_many_bytes(
             own.sendall(sent)
         except ConnectionError:
             assert status == 413  # It said so, and then listened no more.
-        (document,) = statuses(heard_until(own, b'"trace_id"'))
-    assert document == status
+        (response,) = statuses(heard_until(own, b'"trace_id"'))
+    assert response == status
 
 
 def test_a_body_that_is_refused_for_its_length_is_not_received(server: Served) -> None:
@@ -134,9 +134,9 @@ def test_a_body_takes_so_long(server: Served, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("modicum.server.body_limits.READ_SECONDS", 0.2)
     with connect(server.url) as own:
         own.sendall(check("ann", 10) + b"{")
-        document = heard_until(own, b'"trace_id"')
-    assert document.startswith(b"HTTP/1.1 408 ")
-    assert b"ended early" in document
+        response = heard_until(own, b'"trace_id"')
+    assert response.startswith(b"HTTP/1.1 408 ")
+    assert b"ended early" in response
 
 
 def test_who_goes_while_sending_is_no_mistake_of_the_server(
@@ -147,8 +147,8 @@ def test_who_goes_while_sending_is_no_mistake_of_the_server(
     eventually(lambda: len(requests_told(log)) == 1)
     assert requests_told(log) == [("debug", 0)]
     assert '"failed"' not in log.getvalue()
-    document = server.client.get("/metrics", headers={HEADER: "petra"}).text
-    assert 'status="5' not in document
+    response = server.client.get("/metrics", headers={HEADER: "petra"}).text
+    assert 'status="5' not in response
 
 
 # --- all of them ----------------------------------------------------------------------
@@ -179,9 +179,9 @@ def test_one_asker_has_a_share_of_what_is_held(
     with connect(server.url) as stalled:
         stalled.sendall(check("amir", BODY_BYTES) + body)
         eventually(lambda: sum(taken) == size)
-        document = asked("amir")
-        assert (document.status_code, document.headers["retry-after"]) == (503, "1")
-        assert "use too much memory" in document.json()["detail"]
+        response = asked("amir")
+        assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+        assert "use too much memory" in response.json()["detail"]
         assert asked("ann").status_code == 422  # It was read, and is no release.
     eventually(lambda: asked("amir").status_code == 422)
 
@@ -242,17 +242,17 @@ async def answered(path: str, size: int, *, is_told: bool) -> int:
         more = body is not None
         return {"type": "http.request", "body": body or b"x", "more_body": more}
 
-    document: list[int] = []
+    statuses_sent: list[int] = []
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
-            document.append(message["status"])
+            statuses_sent.append(message["status"])
 
     lengths = [(b"content-length", str(size).encode())] if is_told else []
     limited = LimitedBodies(reading, most=10, larger=(re.compile("/data/.*"), 40))
     scope = {"type": "http", "path": path, "headers": lengths, "method": "POST"}
     await limited(scope, receive, send)
-    (status,) = document
+    (status,) = statuses_sent
     return status
 
 
@@ -270,10 +270,10 @@ def test_larger_is_never_less() -> None:
     """Where all bodies may be larger than those, these may be so, too."""
 
     async def status() -> int:
-        document: list[int] = []
+        statuses_sent: list[int] = []
 
         async def send(message: Message) -> None:
-            document.append(message.get("status", 0))
+            statuses_sent.append(message.get("status", 0))
 
         async def receive() -> Message:
             return {"type": "http.request", "body": b"x" * 40}
@@ -284,7 +284,7 @@ def test_larger_is_never_less() -> None:
         length = [(b"content-length", b"40")]
         scope = {"type": "http", "path": "/d", "headers": length, "method": "POST"}
         await limited(scope, receive, send)
-        return document[0]
+        return statuses_sent[0]
 
     assert asyncio.run(status()) == 200
 

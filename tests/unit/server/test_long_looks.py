@@ -112,8 +112,8 @@ def test_a_long_look_holds_up_nobody_who_is_quick(
     server: Served, long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert server.post("ann", "/releases", release("there")).status_code == 200
-    request = release("asked", audience="public")
-    done = server.post("ann", "/releases", request, params={"reason": "x"})
+    written = release("asked", audience="public")
+    done = server.post("ann", "/releases", written, params={"reason": "x"})
     assert done.status_code == 202
     started, end = threading.Event(), threading.Event()
     really = Decider.study

@@ -168,14 +168,14 @@ _QUESTIONS = (
 def test_rules_of_ones_own_ask_nothing_about_what_is_hidden(
     server: Served, question: str
 ) -> None:
-    requester = POLICY.replace(
+    asking_policy = POLICY.replace(
         'when: "true", unit: user, budget: 2.0',
         f"when: '{question}', unit: user, budget: 1e-9",
     )
     answers = []
     for _ in range(2):
-        output = sent(server, "lee", "/policies:diff", requester)
-        preview = sent(server, "lee", "/policies:weigh", requester)
+        output = sent(server, "lee", "/policies:diff", asking_policy)
+        preview = sent(server, "lee", "/policies:weigh", asking_policy)
         assert output.status_code == 200
         assert (preview.status_code, preview.json()["code"]) == (403, "MOD832")
         preview = {**preview.json(), "trace_id": ""}
@@ -184,8 +184,8 @@ def test_rules_of_ones_own_ask_nothing_about_what_is_hidden(
         server.post("ann", "/releases", study)
     assert answers[0] == answers[1]
     assert answers[0][0]["conflicts"] is None
-    assert sent(server, "amir", "/policies:diff", requester).json()["conflicts"]
-    assert sent(server, "amir", "/policies:weigh", requester).json()["conflicts"]
+    assert sent(server, "amir", "/policies:diff", asking_policy).json()["conflicts"]
+    assert sent(server, "amir", "/policies:weigh", asking_policy).json()["conflicts"]
 
 
 def test_a_policy_is_compared_with_an_earlier_one(server: Served) -> None:

@@ -161,8 +161,8 @@ def test_a_release_of_another_data_set_is_not_there(server: Served) -> None:
     unknown = server.get("lee", "/releases/unknown")
     hidden = server.get("lee", "/releases/hers")
     assert hidden.status_code == unknown.status_code == 404
-    document = [one.json()["detail"] for one in (hidden, unknown)]
-    assert document[0].replace("`hers`", "") == document[1].replace("`unknown`", "")
+    details = [one.json()["detail"] for one in (hidden, unknown)]
+    assert details[0].replace("`hers`", "") == details[1].replace("`unknown`", "")
     for step in ("start", "post"):
         assert server.post("lee", f"/releases/hers:{step}").status_code == 404
     assert (

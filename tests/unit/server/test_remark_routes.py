@@ -86,11 +86,11 @@ def test_who_asks_people_reserves_nothing(server: Served, ledger: Path) -> None:
     refused = server.post("ann", "/requests", alone, params=query)
     assert (refused.status_code, refused.json()["code"]) == (403, "MOD604")
     assert server.post("ann", "/requests", PUBLIC).status_code == 400  # No reason.
-    request = server.post("ann", "/requests", PUBLIC, params=query, key="k")
-    assert request.status_code == 200
-    assert exactly(Request, request.json()).by == "ann"
+    first = server.post("ann", "/requests", PUBLIC, params=query, key="k")
+    assert first.status_code == 200
+    assert exactly(Request, first.json()).by == "ann"
     again = server.post("ann", "/requests", PUBLIC, params=query, key="k")
-    assert again.content == request.content
+    assert again.content == first.content
     assert kinds(ledger) == ["policy-activated", "release-requested"]
     tag = {"If-Match": server.get("olga", "/requests/r-1").headers["etag"]}
     vote = {"approves": True, "reason": "fine"}

@@ -354,13 +354,13 @@ def test_who_made_a_conflict_is_told_to_who_may_know_all(server: Served) -> None
     one = {**release("secret-study", 9), "audience": "internal"}
     assert server.post("ann", "/releases", one).json()["decision"] == "allow"
     tighter = ASKING.replace("high: 1.0", "high: 0.01")
-    for who, reply in (("lee", False), ("ann", False), ("amir", True)):
+    for who, may_see in (("lee", False), ("ann", False), ("amir", True)):
         headers = {"X-Who": who, "Content-Type": "application/yaml"}
         answered = server.client.post(
             "/api/v1/policies:weigh", content=tighter, headers=headers
         )
-        assert answered.status_code == (200 if reply else 403)
-        assert ("secret-study" in answered.text) is reply
+        assert answered.status_code == (200 if may_see else 403)
+        assert ("secret-study" in answered.text) is may_see
 
 
 def test_a_word_counts_only_for_what_the_speaker_may_speak_about(
@@ -374,10 +374,10 @@ def test_a_word_counts_only_for_what_the_speaker_may_speak_about(
     other = str(server.get("olga", "/requests/x").headers["etag"])
     server.post("amir", "/releases", first, params=query)
     requests = server.parts.service.requests
-    review = requests._decider.governed
+    governed = requests._decider.governed
 
     def replaced(looking: Any, **named: Any) -> Any:
-        found = review(looking, **named)
+        found = governed(looking, **named)
         server.post("amir", "/releases", second, params=query)
         return found
 
@@ -425,8 +425,8 @@ def test_a_slash_that_is_encoded_belongs_to_the_id(server: Served) -> None:
         path = f"/requests/{quote(name, safe='')}"
         found = server.get("olga", path)
         assert (found.status_code, found.json()["release"]) == (200, name)
-        states = server.get("olga", f"{path}/approvals")
-        assert states.headers["etag"] == found.headers["etag"]
+        again = server.get("olga", f"{path}/approvals")
+        assert again.headers["etag"] == found.headers["etag"]
     assert "approvals" in server.get("olga", "/requests/r/approvals").json()
     tag = server.get("olga", "/requests/r%2Fapprovals").headers["etag"]
     # Who means the id does not speak about another request.

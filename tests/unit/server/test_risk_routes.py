@@ -82,8 +82,8 @@ def result(server: Served, who: str, data_set: str, **more: Any) -> Any:
     return job["result"]
 
 
-def by_command(*texts: object) -> Any:
-    done = CliRunner().invoke(app, ["risk", *map(str, texts), "--json"])
+def by_command(*args: object) -> Any:
+    done = CliRunner().invoke(app, ["risk", *map(str, args), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -103,8 +103,8 @@ def test_groups_are_compared_as_the_command_does(server: Served, folder: Path) -
     query = "SELECT COUNT(*) FROM visits JOIN people USING (patient)"
     found = result(server, "dara", "joined", query=query, rows_max=2, groups=groups)
     places = [f"visits={folder}/visits.parquet", f"people={folder}/people.csv"]
-    texts = [token for one in groups for token in ("--groups", one)]
-    command = ("--query", query, "--unit", "patient", "--rows-max", 2, *texts)
+    args = [arg for one in groups for arg in ("--groups", one)]
+    command = ("--query", query, "--unit", "patient", "--rows-max", 2, *args)
     assert found == by_command("compare-groups", *places, *command)
 
 

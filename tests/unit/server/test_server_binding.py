@@ -93,14 +93,14 @@ def test_what_is_no_host_is_refused(settings: Settings, host: str) -> None:
 
 
 def test_the_address_is_what_was_checked_and_not_the_name() -> None:
-    request: list[str] = []
+    hosts: list[str] = []
 
     def changing(host: str) -> Sequence[str]:
-        request.append(host)
-        return ["127.0.0.1"] if len(request) == 1 else ["203.0.113.7"]
+        hosts.append(host)
+        return ["127.0.0.1"] if len(hosts) == 1 else ["203.0.113.7"]
 
     assert bound_address(at(LOCAL, "rebound.example"), changing) == "127.0.0.1"
-    assert request == ["rebound.example"]
+    assert hosts == ["rebound.example"]
 
 
 def test_a_link_is_known_to_one_process_only() -> None:

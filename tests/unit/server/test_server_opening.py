@@ -168,9 +168,9 @@ def test_with_an_escrow_the_log_alone_counts(
     """A snapshot says whatever somebody wrote into it, and signs nothing."""
     told: list[bool] = []
 
-    def noted(*texts: Any, from_beginning: bool = False, **named: Any) -> Any:
+    def noted(*args: Any, from_beginning: bool = False, **named: Any) -> Any:
         told.append(from_beginning)
-        return open_decider(*texts, from_beginning=from_beginning, **named)
+        return open_decider(*args, from_beginning=from_beginning, **named)
 
     monkeypatch.setattr("modicum.server.settings_check.open_decider", noted)
     monkeypatch.setattr("modicum.server.factory.open_decider", noted)

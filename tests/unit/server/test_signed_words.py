@@ -66,9 +66,9 @@ def verified(tmp_path: Path, content: bytes, **more: Any) -> Any:
     """Return what the command says of a claim, by the public key alone."""
     claim = tmp_path / "claim.json"
     claim.write_bytes(content)
-    texts = ["ledger", "verify", "--ledger", tmp_path / "ledger.db"]
-    texts += ["--checkpoint", claim, "--public-key", tmp_path / "key.pub", "--json"]
-    done = CliRunner().invoke(app, [str(token) for token in texts])
+    args = ["ledger", "verify", "--ledger", tmp_path / "ledger.db"]
+    args += ["--checkpoint", claim, "--public-key", tmp_path / "key.pub", "--json"]
+    done = CliRunner().invoke(app, [str(arg) for arg in args])
     return done.exit_code, json.loads(done.stdout) if not done.exit_code else None
 
 
@@ -83,8 +83,8 @@ def test_a_checkpoint_is_the_commands_and_verifies(
         open_store(tmp_path / "ledger.db"), Signing(key, found.claim.at)
     )
     assert answered.content == signed_bytes(own)
-    code, reply = verified(tmp_path, answered.content)
-    assert (code, reply["pinned"], reply["signed"][0]["trusted"]) == (0, 4, True)
+    code, report = verified(tmp_path, answered.content)
+    assert (code, report["pinned"], report["signed"][0]["trusted"]) == (0, 4, True)
 
 
 def test_a_checkpoint_is_of_the_head_as_it_is(server: Served) -> None:
@@ -167,11 +167,11 @@ def test_a_bundle_carries_a_checkpoint_of_its_head(
 ) -> None:
     bundle = tmp_path / "audit.zip"
     bundle.write_bytes(server.get("audra", "/audit/bundles").content)
-    texts = ["audit", "verify", bundle, "--public-key", tmp_path / "key.pub", "--json"]
-    done = CliRunner().invoke(app, [str(token) for token in texts])
+    args = ["audit", "verify", bundle, "--public-key", tmp_path / "key.pub", "--json"]
+    done = CliRunner().invoke(app, [str(arg) for arg in args])
     assert done.exit_code == 0, done.output
-    reply = json.loads(done.stdout)
-    assert (reply["pinned"], reply["entries"]) == (4, 4)
+    report = json.loads(done.stdout)
+    assert (report["pinned"], report["entries"]) == (4, 4)
     # It lies in the bundle alone: who reads changes nothing.
     assert open_store(tmp_path / "ledger.db").checkpoints() == []
 

@@ -98,9 +98,9 @@ def test_each_line_has_the_documented_fields() -> None:
     }
     assert result.keys() == documented.keys()
     for event, (level, fields) in result.items():
-        text, wanted = documented[event]
+        levels, wanted = documented[event]
         assert fields == wanted, event
-        assert level in text or event == "library"
+        assert level in levels or event == "library"
     assert "secret" not in stream.getvalue()
 
 

@@ -87,9 +87,9 @@ def page(server: Served) -> dict[str, dict[Labels, float]]:
         assert answered.headers["content-type"] == (
             "text/plain; version=0.0.4; charset=utf-8"
         )
-        text = samples(answered.text)
-        if "modicum_ledger_entries" in text:
-            return text
+        found = samples(answered.text)
+        if "modicum_ledger_entries" in found:
+            return found
         assert time.monotonic() < deadline
 
 
@@ -98,8 +98,8 @@ def settled(server: Served, requests: int) -> dict[str, dict[Labels, float]]:
     deadline = time.monotonic() + 60
     while True:
         counted = server.parts.watch.counts.collect()
-        text = samples(Page(counted, None, 0.0, 0).text().decode())
-        if sum(text.get("modicum_http_requests_total", {}).values()) >= requests:
+        found = samples(Page(counted, None, 0.0, 0).text().decode())
+        if sum(found.get("modicum_http_requests_total", {}).values()) >= requests:
             return page(server)
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -124,36 +124,36 @@ def test_the_ledger_is_told_as_it_is(server: Served, ledger: Path) -> None:
     server.post("ann", "/releases/kept-0:start")
     server.post("ann", "/releases/kept-1:void", {"reason": "not needed"})
     server.parts.decider.governance("olga").disclose(DISCLOSED)
-    text = page(server)
+    found = page(server)
     state = mo.open(ledger).state()
     rules = server.get("ann", "/rules", params={"limit": 500}).json()["rules"]
     alone: Labels = ()
-    assert text["modicum_ledger_entries"][alone] == state.seq
-    assert text["modicum_ledger_verify_ok"][alone] == 1
-    assert text["modicum_ledger_readable"][alone] == 1
-    assert text["modicum_reservations_open"][alone] == 1
-    assert text["modicum_releases_counted"][alone] == 2
-    assert text["modicum_denials_total"][alone] == 1
-    assert text["modicum_nondp_disclosures_total"][alone] == len(state.disclosures)
-    assert text["modicum_line_length"][alone] == 0
-    assert text["modicum_rules"] == {
-        (("state", token),): count
-        for token, count in Counter(one["state"] for one in rules).items()
+    assert found["modicum_ledger_entries"][alone] == state.seq
+    assert found["modicum_ledger_verify_ok"][alone] == 1
+    assert found["modicum_ledger_readable"][alone] == 1
+    assert found["modicum_reservations_open"][alone] == 1
+    assert found["modicum_releases_counted"][alone] == 2
+    assert found["modicum_denials_total"][alone] == 1
+    assert found["modicum_nondp_disclosures_total"][alone] == len(state.disclosures)
+    assert found["modicum_line_length"][alone] == 0
+    assert found["modicum_rules"] == {
+        (("state", state),): count
+        for state, count in Counter(one["state"] for one in rules).items()
     }
 
 
 def test_the_fullest_rules_are_told_and_no_more(server: Served) -> None:
     for number in range(4):
         server.post("ann", "/releases", release(f"r-{number}", 20 + number))
-    text = page(server)["modicum_rule_utilisation_ratio"]
+    found = page(server)["modicum_rule_utilisation_ratio"]
     every = server.get("ann", "/rules", params={"limit": 500}).json()["rules"]
     assert len(every) > 0
     losses = server.parts.decider.read_view(lambda view: tuple(view.standings()))
     expected = fullest_by_hand(losses, 20)
-    assert text == expected
-    assert max(text.values()) > 0
+    assert found == expected
+    assert max(found.values()) > 0
     few = Working(2).out(server.parts.decider.read_view(glance)).fullest
-    assert [one.ratio for one in few] == sorted(text.values(), reverse=True)[:2]
+    assert [one.ratio for one in few] == sorted(found.values(), reverse=True)[:2]
 
 
 def fullest_by_hand(losses: Any, most: int) -> dict[Labels, float]:
@@ -185,13 +185,13 @@ def test_decisions_are_counted_once(server: Served) -> None:
     server.post("ann", "/releases", release("much", 0.5))
     server.post("ann", "/releases:check", release("two"))
     server.post("ann", "/releases", {"release": "odd"})
-    text = page(server)
+    found = page(server)
     version = server.get("ann", "/policies").json()["policies"][0]["digest"][:12]
-    assert text["modicum_decisions_total"] == {
+    assert found["modicum_decisions_total"] == {
         (("decision", "allow"), ("policy_version", version)): 1,
         (("decision", "deny"), ("policy_version", version)): 1,
     }
-    assert text["modicum_check_seconds_count"][()] == 1
+    assert found["modicum_check_seconds_count"][()] == 1
 
 
 def test_a_policy_that_is_compiled_is_timed(server: Served) -> None:
@@ -205,8 +205,8 @@ def test_requests_are_counted_by_their_template(server: Served) -> None:
     server.client.get("/nothing/of/the/kind")
     server.client.request("BREW", "/api/v1/rules", headers={HEADER: "ann"})
     server.post("ann", "/releases/one:start")
-    text = settled(server, 5)["modicum_http_requests_total"]
-    assert without_scrapes(text) == {
+    counts = settled(server, 5)["modicum_http_requests_total"]
+    assert without_scrapes(counts) == {
         key("/api/v1/releases/{release}", "GET", 404): 2,
         key(NO_ROUTE, "GET", 404): 1,
         key("/api/v1/rules", OTHER_METHOD, 405): 1,
@@ -214,10 +214,10 @@ def test_requests_are_counted_by_their_template(server: Served) -> None:
     }
 
 
-def without_scrapes(text: dict[Labels, float]) -> dict[Labels, float]:
+def without_scrapes(counts: dict[Labels, float]) -> dict[Labels, float]:
     return {
         labels: value
-        for labels, value in text.items()
+        for labels, value in counts.items()
         if ("route", "/metrics") not in labels
     }
 
@@ -239,9 +239,9 @@ def test_each_template_is_that_of_the_description(server: Served) -> None:
         # Streams have no end that is worth waiting for.
         with server.client.stream(method, address, headers={HEADER: "ann"}):
             pass
-    text = settled(server, len(expected) + 1)["modicum_http_requests_total"]
-    text = without_scrapes(text)
-    counted = {(dict(labels)["route"], dict(labels)["method"]) for labels in text}
+    counts = settled(server, len(expected) + 1)["modicum_http_requests_total"]
+    counts = without_scrapes(counts)
+    counted = {(dict(labels)["route"], dict(labels)["method"]) for labels in counts}
     assert counted - {("/api/v1/openapi.json", "GET")} == expected
 
 
@@ -363,18 +363,18 @@ def test_a_ledger_that_cannot_be_read_is_told_of(
         return await Remembered(ledger.look, lambda: ledger.now).found()
 
     found = asyncio.run(scrape())
-    text = samples(Page((), found, 1.5, 0).text().decode())
-    assert text["modicum_ledger_readable"][()] == readable
-    assert text.get("modicum_ledger_verify_ok", {}).get(()) == sound
-    assert text["modicum_ledger_facts_age_seconds"][()] == 1.5
-    assert "modicum_ledger_entries" not in text
+    values = samples(Page((), found, 1.5, 0).text().decode())
+    assert values["modicum_ledger_readable"][()] == readable
+    assert values.get("modicum_ledger_verify_ok", {}).get(()) == sound
+    assert values["modicum_ledger_facts_age_seconds"][()] == 1.5
+    assert "modicum_ledger_entries" not in values
 
 
 @given(st.fractions(0, 2))
 def test_a_ratio_is_never_told_too_low(ratio: Fraction) -> None:
-    text = rounded_up(ratio)
-    assert Fraction(text) >= ratio
-    assert text - float(ratio) <= 2**-52
+    rounded = rounded_up(ratio)
+    assert Fraction(rounded) >= ratio
+    assert rounded - float(ratio) <= 2**-52
 
 
 # --- alerts ---------------------------------------------------------------------------
@@ -391,10 +391,10 @@ def test_alerts_ask_for_metrics_that_there_are(server: Served) -> None:
     there = settled(server, 1)
     rules = alert_rules()
     for rule in rules:
-        request = set(re.findall(r"\bmodicum_\w+", rule["expr"]))
-        assert request, rule["alert"]
-        assert request <= there.keys(), rule["alert"]
-        labels = {label for name in request for one in there[name] for label, _ in one}
+        metrics = set(re.findall(r"\bmodicum_\w+", rule["expr"]))
+        assert metrics, rule["alert"]
+        assert metrics <= there.keys(), rule["alert"]
+        labels = {label for name in metrics for one in there[name] for label, _ in one}
         wanted = set(re.findall(r'(\w+)\s*=~?\s*"', rule["expr"]))
         assert wanted <= labels, rule["alert"]
         assert {"summary", "description"} <= rule["annotations"].keys()

@@ -192,8 +192,8 @@ headers = st.builds(
 @example("cc-" + "a" * 32 + "-" + "b" * 16 + "-01-more")
 def test_a_parent_is_read_as_opentelemetry_reads_it(value: str) -> None:
     found = trace_parent([(b"traceparent", value.encode())])
-    document = None if found is None else (found.trace, found.span, found.is_sampled)
-    assert document == oracle(value)
+    parsed = None if found is None else (found.trace, found.span, found.is_sampled)
+    assert parsed == oracle(value)
 
 
 @given(st.binary(max_size=80))

@@ -131,11 +131,11 @@ def test_a_token_makes_no_tokens(server: Served) -> None:
 def test_nobody_is_told_that_a_token_makes_others(server: Served) -> None:
     making = {"manage-own-tokens", "manage-tokens"}
     for who, own in (("ann", {"manage-own-tokens"}), ("root", making)):
-        document = set(server.get(who, "/me").json()["actions"])
-        assert document & making == own
+        own_actions = set(server.get(who, "/me").json()["actions"])
+        assert own_actions & making == own
         made = server.post(who, "/tokens", {}).json()
         by_token = set(with_token(server, made["token"], "/me").json()["actions"])
-        assert by_token <= document - making
+        assert by_token <= own_actions - making
         # What makes none still lists and revokes.
         listed = with_token(server, made["token"], "/tokens").json()["tokens"]
         assert made["id"] in {one["id"] for one in listed}

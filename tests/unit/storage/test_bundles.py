@@ -271,16 +271,16 @@ def test_checkpoints_are_in_order_and_there_once() -> None:
 def test_no_more_is_read_than_a_member_of_its_kind_may_have(name: str) -> None:
     size = member_bytes_max(name) + 1
     head = Directory().add(name, bytes(size))
-    request: list[int] = []
+    counts: list[int] = []
     file = BytesIO(head + bytes(64))
 
     def read(count: int) -> bytes:
-        request.append(count)
+        counts.append(count)
         return file.read(count)
 
     with pytest.raises(ValueError, match="larger than any"):
         list(unpacked(read, member_bytes_max))
-    assert max(request) < 200
+    assert max(counts) < 200
 
 
 def test_a_checkpoint_that_states_another_state_is_found() -> None:

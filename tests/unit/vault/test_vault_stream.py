@@ -156,13 +156,13 @@ def test_the_counter_of_chunks_never_begins_anew(
 
 def test_content_is_never_held_as_a_whole() -> None:
     """At most two chunks are read before the first comes out."""
-    request = list[int]()
+    sizes = list[int]()
 
     def endless(size: int) -> bytes:
-        request.append(size)
+        sizes.append(size)
         return bytes(size)
 
     pieces: Iterator[bytes] = encrypted(endless, KEY, NAMES, EXPONENT)
     for _ in range(3):
         next(pieces)
-    assert request == [CHUNK] * 3
+    assert sizes == [CHUNK] * 3

@@ -124,10 +124,10 @@ def test_the_schema_of_s2_is_that_of_the_policy() -> None:
     for number, joined in enumerate(all_memberships()):
         attribute = policy.attributes[f"a{number}"]
         assert attribute.risk == risk_of(number)
-        message = {f"c{category}": level for category, level in joined.items()}
+        named = {f"c{category}": level for category, level in joined.items()}
         assert attribute.memberships is not None
         levels = {name: one.value for name, one in attribute.memberships.items()}
-        assert levels == message
+        assert levels == named
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

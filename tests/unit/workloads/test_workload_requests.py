@@ -59,10 +59,10 @@ def test_the_file_of_a_round_holds_its_releases(name: str, tmp_path: Path) -> No
     path = tmp_path / "round.yaml"
     path.write_text(first)
     found = load(path, policy=compiled)
-    request = np.flatnonzero(workload.requests.round == number).tolist()
-    assert len(text.splitlines()) == 1 + len(request)
+    numbers = np.flatnonzero(workload.requests.round == number).tolist()
+    assert len(text.splitlines()) == 1 + len(numbers)
     vocabulary = compiled.policy.vocabulary
-    for one, index in zip(found, request[:20], strict=True):
+    for one, index in zip(found, numbers[:20], strict=True):
         described = from_python(release_of(workload, index, partition=partition))
         expected = price(parse_release(described, vocabulary), vocabulary)
         assert one.release == record_release(expected)

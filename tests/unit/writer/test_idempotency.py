@@ -116,12 +116,12 @@ class Office:
 
     def run(self, rounds: int) -> None:
         for _ in range(rounds):
-            request = [self._request() for _ in range(self.rng.randrange(1, 9))]
-            self.serve(request)
+            batch = [self._request() for _ in range(self.rng.randrange(1, 9))]
+            self.serve(batch)
 
-    def serve(self, request: Sequence[tuple[str, str]]) -> None:
+    def serve(self, batch: Sequence[tuple[str, str]]) -> None:
         """Send requests, and note what each is told."""
-        waiting = [(key, body, self._waiting(key, body)) for key, body in request]
+        waiting = [(key, body, self._waiting(key, body)) for key, body in batch]
         self.line.join([one for _, _, one in waiting])
         try:
             while len(self.line):
@@ -186,33 +186,33 @@ def test_under_every_fault_a_key_is_done_at_most_once(seed: int) -> None:
     )
     for key, one in kept.items():
         assert one.digest == once(key, bodies[key]).digest
-    for key, body, token in office.told:
-        how, _, answer = token.partition(" ")
+    for key, body, answer_of in office.told:
+        how, _, answer = answer_of.partition(" ")
         kind = int(key[1:]) % 4
         if kind == 1:
-            assert token in {"a mistake", "nothing"}
+            assert answer_of in {"a mistake", "nothing"}
         elif kind == 2:
             assert how in {"did", "nothing"}
         elif how in {"did", "again"}:  # Whoever is told anything is told the same.
             assert bodies[key] == body
             assert answer == kept[key].answer.decode()
-        elif token == "reused":
+        elif answer_of == "reused":
             assert bodies[key] != body
         else:
-            assert token == "nothing"
+            assert answer_of == "nothing"
 
 
 def test_the_simulation_meets_every_fault_and_every_answer() -> None:
     faults: Counter[str] = Counter()
-    texts: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     for seed in range(12):
         office = Office(seed)
         office.run(25)
         faults += office.faults
-        texts += Counter(token.split()[0] for _, _, token in office.told)
+        answers += Counter(answer_of.split()[0] for _, _, answer_of in office.told)
     assert {"look-up failed", "keeping failed", "outcome unknown"} <= faults.keys()
     assert {"crash before the commit", "crash after the commit"} <= faults.keys()
-    assert texts.keys() == {"did", "again", "reused", "a", "nothing"}
+    assert answers.keys() == {"did", "again", "reused", "a", "nothing"}
 
 
 # --- the decider, on both stores ------------------------------------------------------
@@ -289,7 +289,7 @@ def entries(store: Watched) -> int:
 
 
 def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) -> None:
-    requests: dict[str, Callable[[Decider], Any]] = {
+    calls: dict[str, Callable[[Decider], Any]] = {
         "submit": lambda d: d.submit(counts("r-1"), once=once("1")),
         "start": lambda d: d.start("r-1", once=once("2")),
         "post": lambda d: d.publish("r-1", once=once("3")),
@@ -299,15 +299,15 @@ def test_each_verb_is_done_once(place: Place, decider: Decider, store: Watched) 
         "remark": lambda d: d.governance("olga", once=once("7")).annotate("hello"),
         "turn": lambda d: d.turn(lambda e: annotate(e, "bye"), once=once("8")),
     }
-    rendered = {name: _render(ask(decider)).decode() for name, ask in requests.items()}
+    rendered = {name: _render(ask(decider)).decode() for name, ask in calls.items()}
     after = entries(store)
-    assert {name: again(partial(ask, decider)) for name, ask in requests.items()} == (
+    assert {name: again(partial(ask, decider)) for name, ask in calls.items()} == (
         rendered
     )
     with serving(place.open()) as other:  # Another process, or the same one later.
-        assert again(lambda: requests["start"](other)) == rendered["start"]
+        assert again(lambda: calls["start"](other)) == rendered["start"]
     assert entries(store) == after
-    assert len(store.kept) == len(requests)
+    assert len(store.kept) == len(calls)
 
 
 def test_a_denial_is_an_answer_too(decider: Decider, store: Watched) -> None:
@@ -449,8 +449,8 @@ def test_keys_are_looked_up_once_for_a_batch(store: Watched) -> None:
         ]
         gate.let_go(lambda: len(decider._desk._line) == len(waiting))
         assert first.result(PATIENCE).status == "reserved"
-        texts = Counter(outcome(one) for one in waiting)
-    assert texts == {"reserved": 4, "again reserved": 2}
+        outcomes = Counter(outcome(one) for one in waiting)
+    assert outcomes == {"reserved": 4, "again reserved": 2}
     assert store.looked_up == [{f"desk k{n}" for n in range(4)}]
     assert len(store.kept) == 4
 
@@ -484,9 +484,9 @@ class Gate(Watched):
         """Ask, and hold up the turn in which it is done."""
         self._reached.clear()
         self._open.clear()
-        request = ask()
+        answer = ask()
         assert self._reached.wait(PATIENCE)
-        return request
+        return answer
 
     def let_go(self, ready: Callable[[], bool]) -> None:
         """Let the turn end as soon as something is so."""

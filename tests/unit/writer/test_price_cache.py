@@ -202,14 +202,14 @@ def test_a_decider_writes_what_a_workspace_writes(seed: int, tmp_path: Path) -> 
     """Whoever reads, the log is the same, byte by byte, and so are the mistakes."""
     (tmp_path / "plain").mkdir()
     plain = workspace(tmp_path / "plain")
-    request = list(_asked(random.Random(seed)))
+    batch = list(_asked(random.Random(seed)))
     with serving(tmp_path) as decider:
-        error = [_told(partial(decider.submit, one)) for one in request]
-    assert error == [_told(partial(plain.submit, one)) for one in request]
+        error = [_told(partial(decider.submit, one)) for one in batch]
+    assert error == [_told(partial(plain.submit, one)) for one in batch]
     assert [one.hash for one in workspace(tmp_path).records()] == [
         one.hash for one in plain.records()
     ]
-    assert len({token for token, _ in error}) > 2
+    assert len({kind for kind, _ in error}) > 2
 
 
 def _asked(rng: random.Random) -> Iterator[Any]:

@@ -169,13 +169,13 @@ def test_mistakes_are_raised_and_leave_nothing(
 @pytest.mark.spec("LED-14")
 def test_a_batch_has_an_answer_for_each(decider: Decider, store: Gate) -> None:
     turns = store.turns
-    release = [
+    batch = [
         counts("r-1"),
         {"release": "?"},
         counts("r-1", rho="0.002"),
         counts("r-2"),
     ]
-    first, malformed, other, second = decider.submit_batch(release)
+    first, malformed, other, second = decider.submit_batch(batch)
     assert isinstance(first, Decision)
     assert isinstance(second, Decision)
     assert isinstance(malformed, InputError)
@@ -206,8 +206,8 @@ def test_what_is_asked_again_is_what_was_asked_at_first(
 
 def test_a_batch_may_be_longer_than_the_line(store: Gate) -> None:
     with serving(store, limits=Limits(batch=4, queue=5)) as decider:
-        release = [counts(f"r-{n}", rho="0.0001") for n in range(11)]
-        answers = decider.submit_batch(release)
+        batch = [counts(f"r-{n}", rho="0.0001") for n in range(11)]
+        answers = decider.submit_batch(batch)
         assert [one.status for one in answers if isinstance(one, Decision)] == (
             ["reserved"] * 11
         )
@@ -319,11 +319,11 @@ def test_what_threads_are_told_is_what_a_replay_says(seed: int, tmp_path: Path) 
     report = audit(list(SqliteStore(tmp_path / f"{seed}.db").read(0)))
     state = workspace_at(tmp_path / f"{seed}.db").state()
     assert report.decisions == state.denials + len(state.releases)
-    for key, token in result.items():
+    for key, status in result.items():
         name = key.split()[0]
-        if token == "denied":
+        if status == "denied":
             assert name not in state.releases or name.startswith("shared")
-        elif token != "other":
+        elif status != "other":
             assert state.releases[name].status.value in ("reserved", "published")
     assert {"denied", "reserved", "published"} <= {*result.values()}
 
@@ -389,13 +389,13 @@ def test_a_check_sees_what_was_told_before(decider: Decider) -> None:
 def test_a_full_line_refuses_at_once(store: Gate, tmp_path: Path) -> None:
     with serving(store, limits=Limits(queue=3)) as decider:
         stuck(decider, store)
-        release = [decider.submit_soon(counts(f"r-{n}")) for n in range(3)]
+        batch = [decider.submit_soon(counts(f"r-{n}")) for n in range(3)]
         with pytest.raises(UnavailableError) as caught:
             decider.submit(counts("r-3"))
         assert caught.value.code is Code.LEDGER_BUSY
         assert caught.value.problems[0].help
         store.open.set()
-        assert all(one.result(PATIENCE).status for one in release)
+        assert all(one.result(PATIENCE).status for one in batch)
         assert decider.submit(counts("r-3")).status in ("reserved", "denied")
 
 
@@ -540,14 +540,14 @@ def test_a_forked_process_is_refused(decider: Decider) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        token = b"served"
+        outcome = b"served"
         try:
             decider.submit(counts("r-2"))
         except UsageError:
             decider.close()  # It does nothing here.
-            token = b"refused"
+            outcome = b"refused"
         finally:
-            os.write(writer, token)
+            os.write(writer, outcome)
             os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reader, 20) == b"refused"
@@ -601,7 +601,7 @@ def test_two_deciders_share_a_ledger(store: Gate, tmp_path: Path) -> None:
             pool.submit(_fill, decider, name)
             for decider, name in ((one, "a"), (two, "b"))
         ]
-        result = [token for job in jobs for token in job.result(PATIENCE)]
+        result = [status for job in jobs for status in job.result(PATIENCE)]
     state = workspace(tmp_path).state()
     assert result.count("reserved") == len(state.releases)
     assert result.count("denied") == state.denials
@@ -609,8 +609,8 @@ def test_two_deciders_share_a_ledger(store: Gate, tmp_path: Path) -> None:
 
 
 def _fill(decider: Decider, name: str) -> Sequence[str]:
-    release = (counts(f"{name}-{n}", rho="0.001") for n in range(25))
-    return [decider.submit(one).status for one in release]
+    batch = (counts(f"{name}-{n}", rho="0.001") for n in range(25))
+    return [decider.submit(one).status for one in batch]
 
 
 def test_on_postgresql_it_survives_a_restart_of_the_server(
@@ -620,8 +620,8 @@ def test_on_postgresql_it_survives_a_restart_of_the_server(
     with mo.open_decider(ledger, policy=compiled(), actor="desk") as decider:
         assert decider.submit(counts("r-1", rho="0.0001")).allowed
         own_postgres.restart()
-        token = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
-        assert token == "reserved"
+        status = patiently(lambda: decider.submit(counts("r-2", rho="0.0001")).status)
+        assert status == "reserved"
         assert patiently(lambda: decider.check(counts("r-3", rho="0.0001"))).allowed
         answers = decider.submit_batch([counts(f"b-{n}", rho="0.0001") for n in (1, 2)])
         assert [one.status for one in answers if isinstance(one, Decision)] == (

@@ -122,8 +122,8 @@ class Office:
         seen = self.reader.check({**self._new(), "release": "look"})
         assert seen.seq <= len(self.disk.records)
         assert not seen.seq or seen.head == self.disk.records[seen.seq - 1].hash
-        for name, token in self.told:
-            if token in COUNTED:
+        for name, answer in self.told:
+            if answer in COUNTED:
                 assert self.reader.standing(name).id == name
 
     def _new(self) -> dict[str, Any]:
@@ -152,10 +152,10 @@ def test_nothing_told_is_lost_and_nothing_stored_twice(seed: int) -> None:
     report = audit(office.disk.records)
     disk = FaultyStore(office.disk, None, office.faults)
     state = Workspace(disk, office.clock, policy=office.compiled).state()
-    for name, token in office.told:
-        if token in COUNTED:
-            assert name in state.releases, (seed, name, token)
-    result = Counter(token for _, token in office.told)
+    for name, answer in office.told:
+        if answer in COUNTED:
+            assert name in state.releases, (seed, name, answer)
+    result = Counter(answer for _, answer in office.told)
     assert report.decisions == state.denials + len(state.releases)
     assert result["reserved"] + result["published"] + result["denied"] > 5
 

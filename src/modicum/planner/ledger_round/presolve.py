@@ -20,7 +20,7 @@ def filter_of(compiled: CompiledPolicy, number: int) -> Filter:
     return compiled.filter_of(budget_of(compiled, number))
 
 
-class Constraining:
+class Binding:
     """Determines which rules over history are binding.
 
     Args:
@@ -42,13 +42,13 @@ class Constraining:
         found = self._known.get(number)
         if found is None:
             limited = filter_of(self._compiled, number).enforced
-            found = self._known[number] = limited and not self._implied(number)
+            found = self._known[number] = limited and not self._redundant(number)
         return found
 
-    def _implied(self, number: int) -> bool:
+    def _redundant(self, number: int) -> bool:
         """Return whether another rule denies whatever this one does.
 
-        A rule is implied by another, cell by cell. Where its cells are coarser than
+        A rule is redundant cell by cell. Where its cells are coarser than
         those of the other, they may be charged for more.
         """
         if not self._pruned:

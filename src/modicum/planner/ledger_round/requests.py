@@ -15,7 +15,7 @@ from modicum.ledger.cells.family import Charge, Family
 from modicum.ledger.cells.segments import SegmentsThen
 from modicum.ledger.cells.sums import saturated
 from modicum.planner.allocation.problem import Booleans, Integers
-from modicum.planner.ledger_round.presolve import Constraining, refuse_too_many
+from modicum.planner.ledger_round.presolve import Binding, refuse_too_many
 from modicum.policy import CompiledPolicy
 
 
@@ -98,7 +98,7 @@ def demands_by_unit(
     """
     for request in requests:
         balances.note(request, day)
-    kept, coordinates = Constraining(balances), _coordinates(balances.compiled)
+    kept, coordinates = Binding(balances), _coordinates(balances.compiled)
     exact = np.ones(len(requests), np.bool_)
     found: dict[str, list[RuleDemand]] = {}
     numbers = 0

@@ -98,16 +98,16 @@ def _in_words(problem: Problem, places: Collection[str]) -> Problem:
     def key(found: re.Match[str]) -> str:
         return f"`{_OTHERWISE.get(found[1], found[1])}`"
 
-    def sent_at(text: str) -> str:
+    def plain(text: str) -> str:
         for place in places:
             text = text.replace(place, Path(place).name)
         return _ARGUMENT.sub(key, text)
 
     return replace(
         problem,
-        message=sent_at(problem.message),
-        notes=tuple(map(sent_at, problem.notes)),
-        help=sent_at(problem.help),
+        message=plain(problem.message),
+        notes=tuple(map(plain, problem.notes)),
+        help=plain(problem.help),
     )
 
 
