@@ -566,7 +566,7 @@ def test_the_table_in_units_rounds_losses_up() -> None:
     assert units_table(STUDIES["public"]).titles == (
         "Epsilon",
         "Smallest RDR, people",
-        "Greatest",
+        "Largest",
     )
 
 
