@@ -253,7 +253,9 @@ def test_a_plan_is_made_shown_and_written_and_reserves_nothing(folder: Path) -> 
     )
     assert "plan commit" not in nothing
     shown = plan("show", "plan.json")
-    assert shown.startswith(f"{result['plan']}, round `round-3`, solver dpk, ledger entry 7\n")
+    assert shown.startswith(
+        f"{result['plan']}, round `round-3`, solver dpk, ledger entry 7\n"
+    )
     assert "accepted  small  (utility 4)\n" in shown
     assert "rejected  big  (utility 5)\n          all (group 1 to 3): needs" in shown
 
@@ -424,7 +426,9 @@ def test_a_plan_is_written_over_an_earlier_plan_only(folder: Path) -> None:
     plan("run", "requests.yaml", "--solver", "fcfs", "-o", "plan.json")
     plan("run", "requests.yaml", "-o", "plan.json")
     assert document("show", "plan.json")["solver"] == "dpk"
-    assert "is not a file; name one" in plan("run", "requests.yaml", "-o", "-", exit_code=2)
+    assert "is not a file; name one" in plan(
+        "run", "requests.yaml", "-o", "-", exit_code=2
+    )
     assert not [one.name for one in folder.iterdir() if one.name.startswith(".plan")]
 
 

@@ -468,7 +468,11 @@ def test_progress_is_drawn_on_terminals_only(
         ("--workload w4 --compare fcfs,fcfs", 2, "twice"),
         ("--workload w4 --plot x.gif", 2, "MOD115"),
         ("--workload some.json --seed 1", 2, "--seed cannot be combined with a file"),
-        ("--workload some.json --objective requests", 2, "--objective cannot be combined"),
+        (
+            "--workload some.json --objective requests",
+            2,
+            "--objective cannot be combined",
+        ),
         ("--workload some.json --rounds 4", 2, "the file has 3 rounds"),
         ("--workload some.json --plot no/x.svg", 2, "MOD001"),
         ("", 2, "--workload"),

@@ -143,7 +143,7 @@ def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
     assert not any("cat:place/" in line for line in pruned if line not in placed)
     output = run("explain", "empty.yaml", "cat:place/strong", "--context", "standard")
     assert (
-        "says    nothing: no attribute belongs to `place` as member or strong\n"
+        "promise nothing: no attribute belongs to `place` as member or strong\n"
         in output
     )
     assert "status  matches no mechanism: it can never deny\nabove   none\n" in output

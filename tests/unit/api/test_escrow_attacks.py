@@ -205,7 +205,7 @@ def test_a_signed_agreement_is_not_said_again(tmp_path: Path) -> None:
     world.office("olga").reject("q", reason="not any more")
     with pytest.raises(ModicumError, match="not the end of the ledger"):
         world.workspace("olga").turn(lambda entry: entry.add(vote))
-    with pytest.raises(ConflictError, match="`olga` refused"):
+    with pytest.raises(ConflictError, match="`olga` rejected it"):
         world.office("amir").run("q")
 
 

@@ -472,7 +472,9 @@ def test_programs_and_units_that_do_not_fit_are_refused(world: World) -> None:
     comparing = replace(PROGRAM, compares=True)
     assert "compares" in refused(world, program=comparing)
     assert "does not run programs in wasm" in refused(world, tier="gvisor")
-    assert "split into blocks by `town`" in refused(world, ByBlocks(20, Fraction(1), "town"))
+    assert "split into blocks by `town`" in refused(
+        world, ByBlocks(20, Fraction(1), "town")
+    )
     assert "used once" in refused_uses(world)
     world.scored("other")
     with pytest.raises(ConflictError, match="asks no queries"):

@@ -178,7 +178,7 @@ def test_who_is_not_there_did_nothing(tmp_path: Path) -> None:
     ):
         nobody.submit(counts("lost"))
     assert caught.value.problems[0].notes == (
-        f"asked {retry_connection.ATTEMPTS_MAX} times; the last one: it cannot be reached",
+        f"{retry_connection.ATTEMPTS_MAX} attempts; the last one: it cannot be reached",
         "nothing was changed",
     )
 

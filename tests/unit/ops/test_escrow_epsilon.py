@@ -176,7 +176,7 @@ def test_gaussian_noise_is_told_in_rho(hospital: Hospital) -> None:
     again = query_risk(hospital.workspace("amir"), asked.file_at(choice), delta="1e-6")
     assert again.risky.query.request.loss == asked.loss_at(choice)
     assert again.risky.line.scale >= asked.unseen.noise.width(choice.epsilon)
-    with pytest.raises(mo.InputError, match="only beside a delta"):
+    with pytest.raises(mo.InputError, match="only with a delta"):
         hospital.asked(text)
     with pytest.raises(mo.InputError, match="Laplace noise has no delta"):
         query_risk(hospital.workspace("amir"), query(), delta="1e-6")
@@ -251,7 +251,7 @@ def test_what_is_public_depends_on_no_row(tmp_path: Path, text: str) -> None:
                 "SELECT note, COUNT(*) AS n FROM visits GROUP BY note",
                 more="bounds: {patient: 2}\n  discover: {delta: 1e-6}",
             ),
-            "tells keys",
+            "reveals keys",
         ),
         (query() + "sampling: {unit: patient, rate: 0.5}\n", "secret sample"),
     ],
@@ -270,7 +270,7 @@ def test_other_queries_have_no_indicator(
             DAYS,
             "patient-day",
             "patient-day: 3, patient: 9",
-            "is that of one `patient-day`",
+            "loss is per `patient-day`",
         ),
         (REPLACED, "patient", "patient: 3", "take the place of other"),
     ],
@@ -306,9 +306,9 @@ def test_a_contract_is_named_with_one_of_its_queries(hospital: Hospital) -> None
     amir = hospital.workspace("amir")
     other = query("SELECT SUM(cost) AS c FROM visits").replace("r-1", "r-2")
     amir.escrow.submit_query(Purpose("two", "to know"), [query(), other])
-    with pytest.raises(mo.InputError, match="asks 2 queries"):
+    with pytest.raises(mo.InputError, match="has 2 queries"):
         contract_risk(amir, "two")
-    with pytest.raises(mo.InputError, match="asks no query `r-3`"):
+    with pytest.raises(mo.InputError, match="has no query `r-3`"):
         contract_risk(amir, "two", query="r-3")
     found = contract_risk(amir, "two", query="r-2")
     assert found.unseen.noise.sensitivity == 2400
@@ -385,7 +385,7 @@ def test_rows_above_a_cap_do_not_count(hospital: Hospital) -> None:
 def test_nothing_that_was_read_can_be_chosen_privately(hospital: Hospital) -> None:
     olga = hospital.workspace("olga")
     found = own_risk(olga, query_risk(olga, query()))
-    with pytest.raises(mo.InputError, match="no contract lets them choose"):
+    with pytest.raises(mo.InputError, match="no contract permits this choice"):
         found.choose(0.5, choice="private-selection", allowance=2, eps_select=1)
     assert found.choose(0.5).epsilon == 3  # As it is told to everybody.
 

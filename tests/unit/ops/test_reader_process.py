@@ -110,7 +110,7 @@ def test_it_is_given_no_key_but_those_that_its_work_is_about(
 ) -> None:
     sealed = equipment.vault.seal("data/people/1", b"rows")
     started = equipment.apart(copies, sealed, opens=["data/people/2"])
-    with pytest.raises(UnavailableError, match="ended without a response"), started:
+    with pytest.raises(UnavailableError, match="ended without a result"), started:
         pass
 
 
@@ -118,7 +118,7 @@ def test_it_is_given_no_key_but_those_that_its_work_is_about(
     ("kind", "why"),
     [
         ("first", "it is another"),
-        ("dies", "ended without a response"),
+        ("dies", "ended without a result"),
         ("last", "internal error in the process that reads rows"),
     ],
 )
@@ -202,7 +202,7 @@ def test_it_ends_with_the_process_that_began_it(
 ) -> None:
     del equipment  # It began the vault.
     result = tmp_path / "number"
-    tests = str(Path(__file__).parents[3])
+    tests = str(Path(__file__).parents[2])
     begins = f"import sys; sys.path.insert(0, {tests!r})\n{BEGINS}"
     process = subprocess.Popen(
         [sys.executable, "-c", begins, str(tmp_path), str(result)]

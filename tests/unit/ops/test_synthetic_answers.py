@@ -45,10 +45,10 @@ def test_a_task_is_tried_on_them(world: World) -> None:
 
 def test_what_asks_no_query_has_none(world: World) -> None:
     ws = world.workspace("amir")
-    with pytest.raises(InputError, match="no contract"):
+    with pytest.raises(InputError, match="unknown contract"):
         mo.synthetic_answers(ws, "t")
     world.agree("q")
     world.office("amir").run("q")
     world.office("amir").submit_output(mo.Purpose("o", "to know"), "q")
-    with pytest.raises(InputError, match="asks no query"):
+    with pytest.raises(InputError, match="has no query"):
         mo.synthetic_answers(ws, "o")

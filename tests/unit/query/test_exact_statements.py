@@ -56,13 +56,13 @@ def with_units(**units: Unit) -> ExactPlan:
 
 
 REFUSED: dict[str, Callable[[], ExactPlan]] = {
-    "no table of the query tells the `country` of its rows": lambda: watched.plan(
+    "no table of the query has the `country` of its rows": lambda: watched.plan(
         part=Part(where=((("country", ("CH",)),),))
     ),
-    "no table of the query tells of which user group": lambda: watched.plan(
+    "no table of the query has the user group of its rows": lambda: watched.plan(
         part=Part(groups=((0, 1),))
     ),
-    "no table of the query tells the time of its rows": lambda: structs.replace(
+    "no table of the query has the time of its rows": lambda: structs.replace(
         PLAN,
         part=Part(periods=((739921, 739950),)),
         units={"user": PLAN.units["user"]},
@@ -98,7 +98,7 @@ def test_parts_are_told_by_columns_of_their_type() -> None:
     page = replace(watched.VIEWS.columns["page"], partition="country")
     table = replace(watched.VIEWS, columns={**watched.VIEWS.columns, "page": page})
     part = Part(where=((("country", ((0, 3),)),),))
-    with pytest.raises(InputError, match="told by integers"):
+    with pytest.raises(InputError, match="the part of the data uses integers"):
         statements(watched.plan(table, part), SECRETS)
 
 

@@ -139,8 +139,8 @@ def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) ->
     for axes in figure_of(name, kind, number).axes:
         assert axes.get_title(loc="left")
         assert axes.get_xlabel()
-        labels = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in labels for unit in ("people", "%", "part of the largest"))
+        text = f"{axes.get_xlabel()} {axes.get_ylabel()}"
+        assert any(unit in text for unit in ("people", "%", "share of the largest"))
 
 
 @EVERY
@@ -427,7 +427,7 @@ def test_of_many_epsilons_some_are_shown_and_the_chosen_one() -> None:
     assert shown.chosen in some
     assert some[0] is shown.candidates[0]
     (axes,) = risk_groups(shown).axes
-    assert axes.get_xlabel() == f"epsilon; {len(some)} of 37, the table has all"
+    assert axes.get_xlabel() == f"epsilon; {len(some)} of 37, all in the table"
     assert shown_candidates(STUDIES["two groups"]) == [
         *STUDIES["two groups"].candidates
     ]
@@ -495,14 +495,14 @@ def test_the_table_of_ranges_has_the_numbers_that_are_drawn(name: str) -> None:
     table = ranges_table(shown)
     alike, _ = ranges_of(name).axes
     low = {round(x): low for x, low, _ in bars(alike)}
-    cells = column(table, "Least")
+    cells = column(table, "Smallest")
     for place in range(len(shown.candidates)):
         if place in low:
             assert float(cells[place]) == pytest.approx(low[place], abs=2e-4)
             assert Fraction(cells[place]) <= Fraction(low[place]) + Fraction(1, 10**15)
         else:
             assert cells[place] == "-"
-            assert column(table, "Greatest")[place] == "nobody"
+            assert column(table, "Largest RDR")[place] == "nobody"
     for title, dots in (("Median", False), ("99 %", True)):
         marked = dict(marks(alike, dots=dots))
         if shown.seen is None:
@@ -566,7 +566,7 @@ def test_the_table_in_units_rounds_losses_up() -> None:
     assert units_table(STUDIES["public"]).titles == (
         "Epsilon",
         "Smallest RDR, people",
-        "Greatest",
+        "Largest",
     )
 
 

@@ -149,7 +149,7 @@ def test_hostile_text_is_only_said() -> None:
     assert "script" not in reader.tags
     assert reader.said.count(HOSTILE) >= 5
     assert any(HOSTILE in one for one in reader.said if one.startswith("Largest RDR"))
-    assert any(HOSTILE in one for one in reader.said if one.startswith("The same, %"))
+    assert any(HOSTILE in one for one in reader.said if one.startswith("Also in %"))
     for _, root in pictures(reader):
         assert not [one for one in root.iter() if one.tag.endswith("script")]
 
@@ -162,7 +162,7 @@ def test_what_a_page_of_people_says() -> None:
         "Laplace noise on the answer, of scale 1 divided by epsilon",
         "200",
         "Epsilon 1 ",
-        "1 is the greatest of 4 candidates",
+        "1 is the largest of 4 candidates",
         "controller-only advice",
         "find-epsilon-from-rdr",
         words.CLAIMS[Claim.ADVICE],

@@ -120,12 +120,12 @@ def test_a_count_of_rows_is_public() -> None:
     ("sql", "more", "words"),
     [
         ("SELECT SUM(cost) FROM t", {}, ["sensitivity"]),
-        ("SELECT town, COUNT(*) FROM t GROUP BY town", {}, ["numbers"]),
+        ("SELECT town, COUNT(*) FROM t GROUP BY town", {}, ["number of values"]),
         ("SELECT COUNT(*) FROM t", {"mechanism": "gaussian"}, ["delta"]),
         (
             "SELECT town, SUM(cost) FROM t GROUP BY town",
             {"mechanism": "gaussian"},
-            ["sensitivity", "numbers", "delta"],
+            ["sensitivity", "number of values", "delta"],
         ),
     ],
 )
@@ -166,7 +166,7 @@ def test_values_outside_of_bounds_count_as_the_nearer_one() -> None:
 
 
 def test_a_sum_needs_bounds_where_persons_have_several_rows() -> None:
-    with pytest.raises(InputError, match="nothing bounds") as caught:
+    with pytest.raises(InputError, match="have no bound") as caught:
         rdr(TABLE, "SELECT SUM(cost) FROM t", unit="user")
     assert "bounds" in caught.value.problems[0].help
 
@@ -259,8 +259,8 @@ def test_a_private_selection_draws_from_what_is_given() -> None:
         ({"choice": "best"}, "choice"),
         ({"choice": "find-and-release"}, "max_variance"),
         ({"choice": "find-and-release", "max_variance": 1, "people": 9}, "eps_select"),
-        ({"max_variance": 1}, "knows no `max_variance=`"),
-        ({"between": ("a", "b")}, "knows no `between=`"),
+        ({"max_variance": 1}, "does not take `max_variance=`"),
+        ({"between": ("a", "b")}, "does not take `between=`"),
     ],
 )
 def test_what_contradicts_is_refused(more: dict[str, Any], word: str) -> None:

@@ -55,7 +55,7 @@ def test_bounds_that_nothing_would_keep(bounds: Any) -> None:
     query = "SELECT SUM(x) + 0 FROM t"
     code, message, _ = refused(query, bounds=bounds, sensitivity=10)
     assert code is Code.KEYS_CONFLICT
-    assert "no value of the query can be kept within bounds" in message
+    assert "no value of the query can be clamped" in message
     assert rdr(VISITS, query, sensitivity=10).rows()
 
 
@@ -84,4 +84,4 @@ def test_noise_that_cannot_be_drawn() -> None:
 def test_times_that_pass(now: str) -> None:
     code, message, _ = refused(f"SELECT COUNT(*) FROM t WHERE {now} IS NULL")
     assert code is Code.NOT_IN_SUBSET
-    assert "another answer each time" in message
+    assert "a different answer each time" in message

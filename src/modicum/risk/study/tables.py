@@ -116,11 +116,11 @@ def units_table(study: Study) -> Table:
     titles = ["Epsilon", f"Smallest RDR, {unit}"]
     caption = "Indicators in units of the answer"
     if study.seen is not None:
-        titles += ["Median", "99 %", "Greatest"]
+        titles += ["Median", "99 %", "Largest"]
         titles += [f"Median own {loss}", f"Largest own {loss}"]
         caption += ", and a bound on what a release can reveal about a person"
     else:
-        titles += ["Greatest"]
+        titles += ["Largest"]
     rows = tuple(tuple(_unit_cells(study, one)) for one in study.candidates)
     return Table(caption, tuple(titles), rows, study.notice)
 
@@ -151,7 +151,7 @@ def groups_table(study: Study) -> Table:
         >>> groups_table(Study(query, data_independent(noise, tau=0.5), ())).rows
         ()
     """
-    names = ["Least", "Median", "99 %", "Greatest"]
+    names = ["Smallest", "Median", "99 %", "Largest"]
     rows = (
         (group.name, brief(one.epsilon), f"{group.people:,}", *_parts(spread, one.rdr))
         for one in study.candidates
