@@ -159,12 +159,12 @@ def test_only_versions_that_were_tried_are_run(
     with pytest.raises(UsageError, match=f"run with {next(iter(versions))}") as caught:
         Worker(runner, sys.executable)
     assert caught.value.code is Code.NOT_SUPPORTED
-    assert "nothing is spent" in caught.value.render()
+    assert "nothing was started or spent" in caught.value.render()
 
 
 def test_another_version_of_the_protocol_is_refused(tmp_path: Path) -> None:
     told = HELLO.replace(b'"protocol": 1', b'"protocol": 2').decode()
-    with pytest.raises(UsageError, match="speaks version 2 of the protocol"):
+    with pytest.raises(UsageError, match="uses version 2 of the protocol"):
         Worker(FAKE, stand_in(tmp_path, f"echo '{told}'; exec sleep 1000"))
 
 
@@ -242,14 +242,14 @@ def test_a_request_that_is_too_long_is_not_sent(worker: Worker) -> None:
 
 
 def test_a_worker_that_is_silent_is_not_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match=r"not answered within 0\.2 seconds"):
+    with pytest.raises(UnavailableError, match=r"not responded within 0\.2 seconds"):
         Worker(FAKE, stand_in(tmp_path, "exec sleep 1000"), hello_seconds=0.2)
 
 
 def test_a_worker_that_does_not_listen_is_not_waited_for(tmp_path: Path) -> None:
     silent = stand_in(tmp_path, f"echo '{HELLO.decode()}'; exec sleep 1000")
     one = Worker(FAKE, silent)
-    with pytest.raises(UnavailableError, match="not answered within"):
+    with pytest.raises(UnavailableError, match="not responded within"):
         one.run(job("echo", back="x" * (LINE_MAX // 2)), seconds=0.2)
 
 
@@ -269,7 +269,7 @@ def test_a_worker_that_does_not_listen_is_not_waited_for(tmp_path: Path) -> None
 )
 def test_what_is_not_the_protocol_is_no_answer(tmp_path: Path, script: str) -> None:
     """Also without an end: what is read has a limit."""
-    with pytest.raises(UnavailableError, match=r"no answer of the|without an answer"):
+    with pytest.raises(UnavailableError, match=r"an invalid response|without a response"):
         # What comes after the answer may come late: a worker that is asked looks.
         Worker(FAKE, stand_in(tmp_path, script)).run(job("echo"), seconds=LONG)
 
@@ -333,7 +333,7 @@ def test_nothing_but_the_greeting_is_taken_for_it(
 
 def test_what_a_worker_started_ends_with_it(worker: Worker, tmp_path: Path) -> None:
     note = tmp_path / "note"
-    with pytest.raises(UnavailableError, match="not answered within"):
+    with pytest.raises(UnavailableError, match="not responded within"):
         # Long enough to write the note; it never answers.
         worker.run(job("hang", note=str(note)), seconds=2)
     assert eventually(note.exists)

@@ -175,8 +175,8 @@ def test_certificates_may_be_pem(chain: Chain) -> None:
     [
         ({0x00: b"\x01"}, "version of its report"),
         ({0x34: b"\x02"}, "not signed by ECDSA"),
-        ({0x08: struct.pack("<Q", 0x10000)}, "a bit that is always set"),
-        ({0x08: struct.pack("<Q", 0xB0000)}, "look into the guest's memory"),
+        ({0x08: struct.pack("<Q", 0x10000)}, "lacks a mandatory bit"),
+        ({0x08: struct.pack("<Q", 0xB0000)}, "lets the host read the guest's memory"),
         ({0x08: struct.pack("<Q", 0x70000)}, "move the guest elsewhere"),
         ({0x30: b"\x01"}, "privilege level"),
         ({0x48: b"\x04"}, "key of a chip"),
@@ -214,10 +214,10 @@ def test_what_the_host_put_in_is_part_of_what_is_signed(chain: Chain) -> None:
 
 def test_older_firmware_is_refused(chain: Chain) -> None:
     strict = replace(verifier(chain), tcb_min=replace(TCB, snp=23))
-    assert "oldest" in refusal(lambda: strict.verify(shown(chain), NONCE))
+    assert "is the minimum" in refusal(lambda: strict.verify(shown(chain), NONCE))
     # Newer microcode does not make up for it.
     strict = replace(verifier(chain), tcb_min=Tcb(0, 0, 23, 0))
-    assert "oldest" in refusal(lambda: strict.verify(shown(chain), NONCE))
+    assert "is the minimum" in refusal(lambda: strict.verify(shown(chain), NONCE))
 
 
 def test_the_key_of_another_root_is_refused(chain: Chain) -> None:
