@@ -123,8 +123,8 @@ def test_columns_of_a_task_file_are_looked_up(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ((), "with --task, or your own code with --code"),
-        (("--task", "task.yaml", "--code", "own.py"), "with --task, or your own"),
+        ((), "with --task, or custom code with --code"),
+        (("--task", "task.yaml", "--code", "own.py"), "with --task, or custom"),
         (("--task", "task.yaml", "--range", "0", "1"), "leave it out"),
         (("--task", "task.yaml", "--compares"), "leave it out"),
         (("--code", "own.py", "--range", "a", "1"), "write two numbers"),

@@ -126,8 +126,8 @@ def test_a_file_may_name_a_service(tmp_path: Path) -> None:
         (TRANSIT.replace("  key: modicum\n", ""), "needs the key `key`"),
         (TRANSIT.replace("https://", "http://"), "http"),
         (TRANSIT.replace("teams/hr", "a//b"), "not a valid name of a key"),
-        ("modicum: vault-keys/v2\ntransit: {}\n", "holds no keys|form"),
-        ("SECRET-THAT-NOBODY-QUOTES", "holds no keys|form"),
+        ("modicum: vault-keys/v2\ntransit: {}\n", "has no vault keys|form"),
+        ("SECRET-THAT-NOBODY-QUOTES", "has no vault keys|form"),
     ],
 )
 def test_other_files_are_refused_and_secrets_not_quoted(

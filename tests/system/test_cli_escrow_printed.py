@@ -84,7 +84,7 @@ def test_of_a_catalogue_program_the_arguments_are_shown_and_the_text_if_asked(
     assert "text of the catalogue, rank_correlation@1: " in shown
     assert '  keys: ["town"]' in shown.replace("  arguments   ", "  " * 7)
     assert '[["north", "1"], ["south", "2"]]' in shown
-    assert "answers are compared with 2 numbers of the analyst, which is few" in shown
+    assert "answers are compared with 2 numbers from the analyst, which is few" in shown
     assert "def score(" not in shown
     assert "    1 | " in desk.escrow("olga", "show", "t", "--code")
     result = desk.told("olga", "show", "t")["program"]

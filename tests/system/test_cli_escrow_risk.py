@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_told_with_what_would() -> None:
     assert text.endswith("  loss: {user: {eps: 0.2}}\n")
     text = run("q", "--tau", "1")
     assert "epsilon    none" in text
-    assert "no loss fits" in text
+    assert "no loss meets the target" in text
 
 
 def test_a_query_file_is_looked_at_before_it_is_submitted() -> None:

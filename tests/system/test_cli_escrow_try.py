@@ -77,7 +77,7 @@ def test_a_query_is_named_by_its_contract_or_its_file(desk: Desk) -> None:
     [
         (("--code", "own.py"), "name query files, or the contract"),
         (("q.yaml", "--query", "q", "--code", "own.py"), "name query files, or the"),
-        (("q.yaml",), "with --task, or your own code with --code"),
+        (("q.yaml",), "with --task, or custom code with --code"),
         (("q.yaml", *OPEN, "--tier", "bubblewrap"), "without a sandbox, none"),
         (("q.yaml", "--code", "own.py", "--tier", "wasm"), "does not run programs"),
     ],
@@ -103,7 +103,7 @@ def test_without_a_sandbox_it_tells_why_there_is_no_score(desk: Desk) -> None:
     assert "NameError" in shown
     assert "\x1b" not in shown
     assert "a score that depends on few cells reveals their values" in shown
-    assert "the answers are made up" in shown
+    assert "the answers are synthetic" in shown
     runs = desk.told("amir", "try", "q.yaml", *OPEN)["runs"]
     assert runs["private"]["remark"] == "it failed"
     assert "NameError" in runs["private"]["printed"]
@@ -122,4 +122,4 @@ def test_it_runs_in_the_real_sandbox(desk: Desk) -> None:
     Path("own.py").write_text("def score(tables, arguments, reference):\n    none\n")
     shown = desk.escrow("amir", "try", "q.yaml", "--code", "own.py", *limits, *given)
     assert "on exact answers: no score\n" in shown
-    assert "a sandbox does not tell why there is no score" in shown
+    assert "a sandbox hides why there is no score" in shown

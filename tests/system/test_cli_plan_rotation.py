@@ -247,7 +247,7 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
         (
             ("--rho", "1", "--eps", "3"),
             2,
-            "--eps cannot be combined with --rho; leave one",
+            "--eps cannot be combined with --rho; remove one",
         ),
         (
             ("--filter", "zcdp-v1", "--rho", "1"),
@@ -290,7 +290,7 @@ def test_mistakes(
 @pytest.mark.parametrize(
     ("before", "after", "options", "said"),
     [
-        ("", "", ("--rule", "visits"), "no rule `visits` takes turns and has a limit"),
+        ("", "", ("--rule", "visits"), "no rule `visits` with rotation has a limit"),
         ("", "", ("--rule", "watched"), "there are `all` {rho: 0.8}"),
         ("", "", ("--rule", "all", "--rho", "1"), "with another budget"),
         (TURNS, "", (), "`turns` has no `rotation`"),

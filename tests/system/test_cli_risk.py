@@ -263,7 +263,7 @@ def test_queries_without_closed_forms_are_asked_again() -> None:
         *("rdr", "visits.parquet", "--unit", "clinic", "--sensitivity", "60"),
         *("-q", "SELECT QUANTILE_CONT(cost, 0.9) FROM visits", "--epsilons", "1"),
     )
-    assert "repeated without each person" in text
+    assert "computed separately for each person" in text
     assert "3 people" in text
 
 

@@ -317,7 +317,7 @@ def test_a_mechanism_that_cannot_be_noted_does_not_run(folder: Path) -> None:
     elsewhere = f"MODICUM_CLAIMS=/nowhere {sys.executable} claim.py 1"
     found = done(*RUN, "sh", "-c", elsewhere)
     assert found.stdout == ""
-    assert "cannot be recorded" in found.stderr
+    assert "cannot record that" in found.stderr
 
 
 def test_a_script_that_runs_under_none_is_told(folder: Path) -> None:

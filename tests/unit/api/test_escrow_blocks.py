@@ -477,7 +477,7 @@ def test_programs_and_units_that_do_not_fit_are_refused(world: World) -> None:
     )
     assert "used once" in refused_uses(world)
     world.scored("other")
-    with pytest.raises(ConflictError, match="asks no queries"):
+    with pytest.raises(ConflictError, match="has no queries to score"):
         world.office("amir").submit_task(HEADING, "other", PROGRAM, blocks=TWENTY)
 
 

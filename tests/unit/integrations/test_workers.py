@@ -269,7 +269,9 @@ def test_a_worker_that_does_not_listen_is_not_waited_for(tmp_path: Path) -> None
 )
 def test_what_is_not_the_protocol_is_no_answer(tmp_path: Path, script: str) -> None:
     """Also without an end: what is read has a limit."""
-    with pytest.raises(UnavailableError, match=r"an invalid response|without a response"):
+    with pytest.raises(
+        UnavailableError, match=r"an invalid response|without a response"
+    ):
         # What comes after the answer may come late: a worker that is asked looks.
         Worker(FAKE, stand_in(tmp_path, script)).run(job("echo"), seconds=LONG)
 
