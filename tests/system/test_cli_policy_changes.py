@@ -219,11 +219,11 @@ def test_explain_a_rule(folder: Path) -> None:
     )
     for line in (
         "rule    attr:diagnosis @standard   per patient   {eps: 1, delta: 1e-7}",
-        'says    all that reads `diagnosis`, with m.ml == "none", in all releases',
+        'promise all that reads `diagnosis`, with m.ml == "none", in all releases',
         "from    policy `attr`  policy.yaml:47:5",
         "        attribute `diagnosis`, risk high  policy.yaml:29:5",
         "        setting `standard` of `ml`  policy.yaml:63:7",
-        "filter  combined-v1: it allows while one of these sums is within its cap",
+        "filter  combined-v1: allows while any of these sums is within its cap",
         "status  binding: it can be the only rule to deny",
         "above   attr:diagnosis @black-box, cat:health/member @standard and 3 more",
         "below   marketing @standard",

@@ -219,7 +219,7 @@ def test_one_row_is_spoken_of_as_one() -> None:
     text = run("query", "plan", "views.yaml")
     assert "1 rows" not in text
     assert "at most 1 row of each user-day, then 1 row of each user-month is" in text
-    assert "one user-day: 1 row comes and 1 goes" in text
+    assert "one user-day: adds at most 1 row and removes at most 1" in text
     assert "one user-month: adds or removes at most 1 row" in text
 
 

@@ -112,7 +112,7 @@ def main() -> None:
     module, job = given[_LENGTH_BYTES:][:length], given[_LENGTH_BYTES + length :]
     found = _score(module, job, settings["memory"], settings["fuel"])
     if not math.isnan(found):
-        rights.tell(found)
+        rights.write_score(found)
 
 
 if __name__ == "__main__":

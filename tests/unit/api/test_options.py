@@ -74,7 +74,7 @@ def test_options_come_in_order_and_say_what_they_mean() -> None:
     by_kind = {one.kind: one for one in found}
     assert by_kind["where"].why[0] == "without country CH"
     assert by_kind["periods"].why[0] == "without 2026-04"
-    gone = "pay @standard no longer matches"
+    gone = "no longer matched: pay @standard"
     assert gone in by_kind["attribute"].why
     assert "does not use pay" in by_kind["attribute"].only_if
     assert "is true of the whole release" in by_kind["label"].only_if

@@ -170,7 +170,7 @@ def test_policies_and_workloads_that_do_not_fit_are_refused() -> None:
         .replace("period: month", "period: week")
     )
     weeks = compile_text(text.encode(), "weeks")
-    with pytest.raises(InputError, match="are no months"):
+    with pytest.raises(InputError, match="has periods that are not months"):
         simulate_ruled(workload_of("s3"), Setting(), Scenario(weeks), NumbaEngine)
 
 

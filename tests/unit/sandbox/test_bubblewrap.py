@@ -405,7 +405,7 @@ def test_a_sandbox_in_which_nothing_runs_is_not_there(
     with pytest.raises(UnavailableError) as caught:
         Bubblewrap(users()).check()
     assert caught.value.code is Code.SANDBOX_LEAKS
-    assert "honest program" in str(caught.value)
+    assert "a correct program has no score" in str(caught.value)
 
 
 def test_a_bubblewrap_that_makes_nothing_is_unavailable(

@@ -48,7 +48,7 @@ def test_a_run_that_does_not_end_is_told_in_time_and_keeps_its_place(
     assert told_in(one, SHORT, lingering.run) == 0.5
     assert 1.0 <= time.monotonic() - started < 1.0 + SLACK_SECONDS
     for taken in (one, Slots(None, 1)):  # Also to whoever else is on this machine.
-        with pytest.raises(UnavailableError, match="waited for others"):
+        with pytest.raises(UnavailableError, match="waited for other programs"):
             taken.take()
     lingering.may_end.set()
     monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)

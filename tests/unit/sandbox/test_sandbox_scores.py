@@ -84,7 +84,7 @@ def test_ranges_beyond_what_can_be_told_are_none(digits: int) -> None:
     Range(Fraction(-(10**100)), Fraction(10**100))
     end = Fraction(10**100 + 1) * 10**digits
     for low, high in ((Fraction(0), end), (-end, Fraction(0)), (end, end + 1)):
-        with pytest.raises(InputError, match="further than"):
+        with pytest.raises(InputError, match="exceed 10"):
             Range(low, high)
 
 

@@ -75,7 +75,7 @@ def another_process(folder: Path, at_a_time: int) -> Iterator[None]:
 def test_another_process_is_waited_for(folder: Path) -> None:
     one = Slots(None, 1)
     with another_process(folder, 1):
-        assert "waited for others" in refused(one)
+        assert "waited for other programs" in refused(one)
     one.free(one.take())  # A process that ended, however it did, has nothing.
 
 
@@ -340,7 +340,7 @@ def test_many_who_wait_for_the_first_test_wait_no_longer_than_one(
 
     def ask() -> None:
         started = time.monotonic()
-        with pytest.raises(UnavailableError, match="waited for others"):
+        with pytest.raises(UnavailableError, match="waited for other programs"):
             one.check()
         waited.append(time.monotonic() - started)
 

@@ -69,7 +69,7 @@ def test_a_run_begins_when_nothing_is_left_of_the_last_one(
 
     with slot_lease(Slots(None, 1)) as stay:
         assert at_fixed_time(stay, SHORT, telling(lingers)) == 0.5
-        with pytest.raises(UnavailableError, match="waited for others"):
+        with pytest.raises(UnavailableError, match="waited for other programs"):
             at_fixed_time(stay, SHORT, second)
         assert spans == []
         monkeypatch.setattr(deadline, "WAIT_SECONDS", 30.0)

@@ -193,7 +193,7 @@ def test_without_wasmtime_there_is_no_such_tier(
 
 def test_root_names_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "a user that nobody else is" in missing(WebAssembly().check)
+    assert "need a dedicated user" in missing(WebAssembly().check)
 
 
 def test_a_tier_that_leaks_is_not_there(

@@ -312,15 +312,15 @@ def test_a_mistake_is_found(name: str, tmp_path: Path) -> None:
 
 
 PLACES: dict[str, str] = {
-    "a column of texts": "column `width`, row 1, does not hold integers",
-    "a column of truths": "column `width`, row 1, does not hold integers",
+    "a column of texts": "column `width`, row 1, does not contain integers",
+    "a column of truths": "column `width`, row 1, does not contain integers",
     "a negative width": "column `width`, row 4: -1 is out of its range",
     "a width beyond the ring": f"column `width`, row 4: {DOMAIN + 1} is out",
     "a round before the first": "column `round`, row 4: 10 is out",
     "a utility beyond counting": f"column `utility`, row 4: {2**63} is out",
     "an id twice": "the requests in rows 4 and 5 have the same id 4",
-    "a number for a truth": "column `black_box`, row 1, does not hold true or false",
-    "attributes that are none": "column `attributes`, row 1, does not hold lists",
+    "a number for a truth": "column `black_box`, row 1, does not contain true or false",
+    "attributes that are none": "column `attributes`, row 1, does not contain lists",
     "attributes that fall": "the attributes of the request in row 1 are not increasing",
     "a negative attribute": "column `attributes`, row 1: -3 is out of its range",
     "a rate above 1": "the sampling rate of type 1 is `3/2`",
