@@ -227,7 +227,7 @@ def test_it_may_do_nothing_before_a_module_is_read(
         except OSError:
             continue
         found += 2.0**number
-    rights.tell(found)
+    rights.write_score(found)
     return
 """
     changed = text.replace(
