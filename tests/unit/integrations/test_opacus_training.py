@@ -186,10 +186,10 @@ def batches(training: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        (one_step_too_many, "all steps that are reserved"),
-        (a_step_with_another_batch, "without a batch of its own"),
+        (one_step_too_many, "all reserved steps were already made"),
+        (a_step_with_another_batch, "each step needs a new batch"),
         (less_noise, "noise was changed"),
-        (another_account, "Opacus counted other steps"),
+        (another_account, "Opacus counted a different number of steps"),
     ],
 )
 def test_a_training_goes_as_reserved_or_is_not_posted(
@@ -259,7 +259,7 @@ def test_what_could_cost_more_cannot_be_given(use: Use, more: dict[str, Any]) ->
 
 
 def test_a_loader_with_known_numbers_is_refused(use: Use) -> None:
-    with pytest.raises(InputError, match="generator of its own"), use:
+    with pytest.raises(InputError, match="has its own generator"), use:
         begin(use, generator=torch.Generator().manual_seed(1))
 
 
@@ -267,7 +267,7 @@ def test_a_loader_without_a_length_is_refused(use: Use) -> None:
     kind: Any = data.IterableDataset
     endless: Any = type("Endless", (kind,), {"__iter__": lambda _: iter(())})
     model, optimizer, _ = parts()
-    with pytest.raises(InputError, match="counted"), use:
+    with pytest.raises(InputError, match="is unknown"), use:
         use.opacus("sgd").make_private(
             model, optimizer, data.DataLoader(endless()), epochs=1, max_grad_norm=1
         )

@@ -23,7 +23,7 @@ from modicum.core.errors import UnavailableError
 from modicum.integrations.loader import Adapters
 
 _NAMED = os.environ.get("MODICUM_TUMULT", "")
-_BUILT = Path(__file__).parents[4] / "build" / "engines" / "tumult" / "bin" / "python"
+_BUILT = Path(__file__).parents[3] / "build" / "engines" / "tumult" / "bin" / "python"
 PYTHON = str(_BUILT) if _NAMED == "required" else _NAMED
 
 pytestmark = [
