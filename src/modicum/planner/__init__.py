@@ -1,11 +1,11 @@
 """Selecting the requests of a round, and simulating workloads.
 
-`rotation`, `unlocking` and `outlook` determine who is active and how much of a budget
-is unlocked. `rounds` builds the problem of a round from requests and charges;
-`allocating` solves it; `verifying` checks every solution, and `explaining` gives the
-obstacles of a request. `simulating` does all that for synthetic workloads. A new solver
-goes into `allocating` and gets its name in `simulating.setting`; a new way to be
-charged is a new module of `rounds`.
+`rotation` and `outlook` determine who is active and how much of a budget is unlocked.
+`rounds` builds the problem of a round from requests and charges; `allocation` solves
+it; `verification` checks every solution, and `obstacles` gives the reasons against a
+request. `simulation` does all that for synthetic workloads, `ledger_round` for a
+ledger. A new solver goes into `allocation` and gets its name in `simulation.setting`; a
+new way to be charged is a new module of `rounds`.
 """
 
 from typing import TYPE_CHECKING

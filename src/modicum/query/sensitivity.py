@@ -1,8 +1,8 @@
 """How far the exact answers move with one change of a unit, in the L1 and L2 norm.
 
-Of the kept rows, some come and some go (see `bounding`). Each is in one group of the
-answer. What matters is how many can be in one group: a key that distinguishes days
-allows no more in a group than a cap keeps of a day.
+Of the kept rows, some come and some go (see `contribution_bounds`). Each is in one
+group of the answer. What matters is how many can be in one group: a key that
+distinguishes days allows no more in a group than a cap keeps of a day.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Cases:
         """Add one event; most are of no concern here."""
         match body:
             case ApprovalGiven(subject="contract" | "data"):
-                pass  # Owners vote independent of the policy: see `EscrowStory`.
+                pass  # Owners vote independently of the policy: see `EscrowTimeline`.
             case ApprovalGiven():
                 self._add_vote(entry, body)
             case ReleaseRequested():

@@ -236,7 +236,7 @@ class PostgresStore:
     # --- service tables ---
 
     def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Return the rows of a query on the service tables; see `BesideStore`."""
+        """Return the rows of a query on the service tables; see `ServiceTables`."""
 
         def query(connection: Connection[Any]) -> list[tuple[Any, ...]]:
             return connection.execute(*self._composed(statement)).fetchall()
@@ -244,7 +244,7 @@ class PostgresStore:
         return self._query(query, missing=[])
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
-        """Run statements beside the log in one turn; see `BesideStore`."""
+        """Run statements beside the log in one turn; see `ServiceTables`."""
         with self._transaction() as (connection, _):
             return [
                 connection.execute(*self._composed(one)).rowcount for one in statements

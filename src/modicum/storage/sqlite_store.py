@@ -1,6 +1,6 @@
 """The ledger in one SQLite file, in WAL mode with full synchronization.
 
-Beside `ledger.db` lie the files of its locks (see `turnstile`) and
+Beside `ledger.db` lie the files of its locks (see `sqlite_lock`) and
 `ledger.db.snapshot`, a cache, with `ledger.db.snapshot.draft` while it is written.
 """
 
@@ -164,7 +164,7 @@ class SqliteStore:
     # --- service tables ---
 
     def rows_beside(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Return the rows of a query on the service tables; see `BesideStore`."""
+        """Return the rows of a query on the service tables; see `ServiceTables`."""
 
         def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             if not tables.has_service_tables(connection, str(self._path)):
@@ -178,7 +178,7 @@ class SqliteStore:
             return run_query(query)
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
-        """Run statements beside the log in one turn; see `BesideStore`."""
+        """Run statements beside the log in one turn; see `ServiceTables`."""
         with (
             self._troubles.translated(writing=True),
             self._access.writing() as connection,

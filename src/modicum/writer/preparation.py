@@ -1,7 +1,7 @@
 """Preparation of requests for the queue.
 
 It runs in the thread of the client, so that reading and pricing a release blocks nobody
-else. Only fast requests are left to the writer (see `familiar`).
+else. Only fast requests are left to the writer (see `price_cache`).
 """
 
 from __future__ import annotations

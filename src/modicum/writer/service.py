@@ -1,9 +1,9 @@
 """The decider: one ledger, served to many clients of one process at once.
 
-A release is read and priced in the thread of the client (see `clerk`), unless a similar
-one was priced before (see `familiar`). One thread, the writer, decides all waiting
-releases in one turn of the ledger, and responds once that is durable (see `writer`).
-`check` is served in parallel, from memory (see `feed`).
+A release is read and priced in the thread of the client (see `preparation`), unless a
+similar one was priced before (see `price_cache`). One thread, the writer, decides all
+waiting releases in one turn of the ledger, and responds once that is durable (see
+`group_commit`). `check` is served in parallel, from memory (see `log_tail`).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def poisson_gaussian(*, sampling_rate: Fraction, noise_multiplier: Fraction) -> 
 
     Source:
         Mironov, Talwar & Zhang 2019, Sec. 3.3 (arXiv:1908.10530); of the two
-        directions theirs is the larger one (Thm 5, and `poisson_samples`).
+        directions theirs is the larger one (Thm 5, and `poisson_sampling`).
 
     Examples:
         >>> step = poisson_gaussian(

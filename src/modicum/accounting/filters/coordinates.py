@@ -1,7 +1,7 @@
 """Filters of one coordinate, each by one theorem, as plain values.
 
 A limit fixed before the first answer; for each further loss, whether the limit still
-holds. `budget_filters` converts budgets to filters of the same kind.
+holds. `budget` converts budgets to filters of the same kind.
 """
 
 from __future__ import annotations
