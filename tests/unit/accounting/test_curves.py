@@ -10,9 +10,40 @@ from oracle.accounting import MP, real
 from samples import prices
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
+from modicum.accounting.amounts import INFINITY, Amount
+from modicum.accounting.curves import Curve
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
+from modicum.core.rationals import LOSS_UNIT
 
 ONE = Fraction(1)
+
+
+# --- the best of several bounds ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eps", "rho", "mu2", "renyi", "least"),
+    [
+        ("0.5", 9, 9, 9, "0.5"),
+        (9, "0.25", 9, 9, "0.5"),
+        (9, 9, "0.5", 9, "0.5"),
+        (9, 9, 9, "0.5", "0.5"),
+        (INFINITY, INFINITY, 1, INFINITY, 1),
+        (INFINITY, INFINITY, INFINITY, "0.5", "0.5"),
+    ],
+)
+def test_the_divergence_is_the_least_of_all_bounds(
+    eps: Amount, rho: Amount, mu2: Amount, renyi: Amount, least: str
+) -> None:
+    """At order 2: eps, 2 rho, mu**2, and the curve's own bound."""
+    eps, rho, mu2, own = (
+        one if one is INFINITY else Fraction(one) for one in (eps, rho, mu2, renyi)
+    )
+    curve = Curve(eps, rho, mu2, lambda _: own)
+    assert curve.at(Fraction(2)) == Fraction(least)
+    place = FIRST_ORDER + ORDERS.index(Fraction(2))
+    pure = INFINITE if eps is INFINITY else int(eps * LOSS_UNIT)
+    assert curve.loss().coordinates[place] == min(Fraction(least) * LOSS_UNIT, pure)
 
 
 # --- the oracle itself -----------------------------------------------------------

@@ -88,6 +88,23 @@ def test_lowest_finds_the_bottom_of_a_valley(least: str) -> None:
     assert abs(steep - bottom) < Decimal("1e-8")
 
 
+@pytest.mark.parametrize("rho", ["1e-9", "0.001", "0.5", "40", "1e5"])
+def test_lowest_needs_few_evaluations_of_a_smooth_bound(rho: str) -> None:
+    """Golden section takes 55 of the bound by which zCDP becomes epsilon."""
+    points: list[Decimal] = []
+
+    def bound(u: Decimal) -> Decimal:
+        points.append(u)
+        less_one = u.exp()
+        ln_alpha = (less_one + 1).ln()
+        return Decimal(rho) * less_one + u - ln_alpha - (ln_alpha - 14) / less_one
+
+    found = lowest(bound, Decimal(-40), Decimal(45))
+    assert len(points) <= 28
+    nearby = (found - Decimal("1e-7"), found + Decimal("1e-7"))
+    assert bound(found) < min(map(bound, nearby))
+
+
 # --- the caller's context ----------------------------------------------------------
 
 THIRD = Fraction(1, 3)
