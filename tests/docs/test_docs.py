@@ -30,6 +30,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -261,8 +262,8 @@ def folder(
     demo_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
-) -> Folder:
-    """Return the folder a page begins in."""
+) -> Iterator[Folder]:
+    """Yield the folder a page begins in."""
     monkeypatch.chdir(tmp_path)  # Undone at the end; pages move about.
     monkeypatch.setenv("MODICUM_ACTOR", "you")
     monkeypatch.setenv("COLUMNS", "80")
@@ -280,7 +281,12 @@ def folder(
         place.mkdir()
     else:
         shutil.copytree(demo_folder, place)
-    return Folder(place, bin_folder)
+    yield Folder(place, bin_folder)
+    for file in place.rglob("*.pid"):  # A page that failed has not ended its server.
+        pid = file.read_text().strip()
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cwd").readlink().is_relative_to(place):
+                os.kill(int(pid), signal.SIGTERM)
 
 
 def _tried(page: Path) -> bool:
