@@ -202,7 +202,7 @@ def _result(
         total=total,
         system=system,
         seed=run.workload.seed,
-        asked=run.total().utility_asked,
+        asked=run.total().utility_requested,
         utility=run.total().utility,
         highest=highest,
         violated=len(violated),

@@ -19,7 +19,7 @@ DOCUMENTS: dict[str, Callable[[Print], list[Any]]] = {
     "A contract": lambda told: [told("olga", "show", one) for one in "qtorx"],
     "The program of a contract": lambda told: [told("olga", "show", "t")["program"]],
     "Where owners stand": lambda told: [told("olga", "show", "q")["consent"]],
-    "What an owner said": lambda told: [told("olga", "reject", "q", *WHY)],
+    "An owner's vote": lambda told: [told("olga", "reject", "q", *WHY)],
     "What goes out": lambda told: [told("amir", "receive", one) for one in "orx"],
     "Steps in an escrow": lambda told: [
         told("olga", "init", "--vault", "v", "--vault-keys", "k.json"),

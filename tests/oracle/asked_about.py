@@ -50,7 +50,7 @@ class AskedAbout:
             "reason": body["reason"],
             "key": body["key"] or None,
             "key_named": named,
-            "heard": named or by not in keys or not body["approves"],
+            "countable": named or by not in keys or not body["approves"],
         }
 
     def _counted(self, event: Plain) -> Iterator[Plain]:
@@ -126,7 +126,7 @@ class AskedAbout:
                 {**self._who(seq), "what": what, "reason": self._reason(seq, what)}
                 for seq, what in steps
             ],
-            "said": [seq for seq in about if self._event(seq)[0] == "approval-given"],
+            "votes": [seq for seq in about if self._event(seq)[0] == "approval-given"],
             "counted": self.counted[let_in[0]] if let_in else [],
         }
 
@@ -151,10 +151,10 @@ class AskedAbout:
             if kind == "policy-activated":
                 yield seq, "activated"
             elif kind == "policy-proposed":
-                yield seq, "asked"
+                yield seq, "requested"
                 yield from self._first_policy_after(seq, content)
             elif kind == "release-requested":
-                yield seq, "asked"
+                yield seq, "requested"
                 yield from self._first_end_after(seq, body["release"])
         if subject == "release":
             for seq in self._all()[about[0] :]:
@@ -185,10 +185,10 @@ class AskedAbout:
 
     def _state(self, steps: list[tuple[int, str]]) -> str:
         if not steps:
-            return "not asked"
+            return "not requested"
         seq, what = steps[-1]
         kind, body = self._event(seq)
-        if what != "asked":
+        if what != "requested":
             return what
         active = [
             one["body"]["digest"]

@@ -147,7 +147,7 @@ WAYS: dict[str, list[tuple[str, str, int, int | None]]] = {
         ("agree", "olga", 1, 2),
         ("activate", "ann", 1, None),
     ],
-    "not asked": [("no", "pavel", 0, None)],
+    "not requested": [("no", "pavel", 0, None)],
     "lapsed": [
         ("propose", "ann", 2, None),
         ("agree", "olga", 1, None),

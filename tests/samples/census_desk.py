@@ -107,7 +107,7 @@ class Desk:
             vote = {"approves": True, "reason": "as agreed"}
         review = self.told("pavel", "GET", f"{path}/approvals")
         assert review["consent"]["given"] is True
-        assert [(one["by"], one["key"]) for one in review["words"]] == [
+        assert [(one["by"], one["key"]) for one in review["votes"]] == [
             ("olga", OLGA.public.hex()),
             ("pavel", None),
         ]

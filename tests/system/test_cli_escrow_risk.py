@@ -75,7 +75,7 @@ def test_a_query_file_is_looked_at_before_it_is_submitted() -> None:
     output = json.loads(run("--file", "query.yaml", *TAU, "--json", who="amir"))
     assert output["contract"] is None
     assert output["loss"] == "0.6"
-    assert output["asked"] == "0.5"
+    assert output["requested"] == "0.5"
     assert output["fits"] is True
     assert output["claim"] == "dp"
     assert "owners_only" not in output

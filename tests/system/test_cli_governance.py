@@ -157,7 +157,7 @@ def test_who_agrees_to_a_policy_sees_what_history_exceeds() -> None:
     assert "olga approved as officer: yes" in output
     found = document("policy", "approvals", "tight.yaml")
     assert found["approvals"][0]["approved_by"] == ["olga"]
-    assert [one["current"] for one in found["spoken"]] == [True]
+    assert [one["current"] for one in found["votes"]] == [True]
 
 
 @pytest.mark.usefixtures("folder")
@@ -181,7 +181,7 @@ def test_words_under_an_earlier_policy_are_shown_as_such() -> None:
     assert "olga approved (under an earlier policy) as officer: yes" in printed
     run("policy", "approve", "policy.yaml", *why)
     found = document(*args)
-    assert [one["current"] for one in found["spoken"]] == [False, True]
+    assert [one["current"] for one in found["votes"]] == [False, True]
     assert found["approvals"][0]["approved_by"] == ["olga"]
 
 

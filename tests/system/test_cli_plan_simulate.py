@@ -73,18 +73,18 @@ def test_the_document_says_what_the_run_says(file: Path) -> None:
     assert 0 < found["utility_fraction"] < 1
     assert found["utility_fraction"] == float(total.utility_fraction)
     assert found["requests_fraction"] == float(total.requests_fraction)
-    assert (found["asked"], found["accepted"]) == (total.requested, total.accepted)
+    assert (found["requested"], found["accepted"]) == (total.requested, total.accepted)
     assert list(found["by_size"]) == SIZES
     for size, count in run.by_size().items():
         assert found["by_size"][size]["accepted"] == count.accepted
         assert found["by_size"][size]["utility"] == count.utility
     assert [one["round"] for one in found["by_round"]] == [11, 12, 13]
     for parts in (found["by_size"].values(), found["by_round"]):
-        for key in ("asked", "accepted", "utility_asked", "utility"):
+        for key in ("requested", "accepted", "utility_requested", "utility"):
             assert sum(one[key] for one in parts) == found[key]
         for one in parts:
-            assert one["utility_fraction"] == one["utility"] / one["utility_asked"]
-            assert one["requests_fraction"] == one["accepted"] / one["asked"]
+            assert one["utility_fraction"] == one["utility"] / one["utility_requested"]
+            assert one["requests_fraction"] == one["accepted"] / one["requested"]
     assert found["compared"] == []
     assert found["engine"] == "numba"
     assert set(found["versions"]) == {"modicum", "numba", "numpy", "python"}
@@ -234,13 +234,14 @@ def test_the_baseline_goes_with_what_it_does_not_have(file: Path) -> None:
 def test_words_for_people(file: Path) -> None:
     result = invoke("simulate", "--workload", file)
     found, shown = simulated(file), result.stdout
-    assert shown.startswith(f"{found['asked']} requests of w4 in 3 rounds (11 to 13)")
+    requests = f"{found['requested']} requests of w4 in 3 rounds (11 to 13)"
+    assert shown.startswith(requests)
     assert "{eps: 3, delta: 1e-7} by filter as-published" in shown
     assert "12 groups active, slack 0.4; solver dpk" in shown
     rows = {line.split()[0]: line.split() for line in shown.splitlines() if line}
     for size in SIZES:
         one = found["by_size"][size]
-        assert rows[size][1:3] == [str(one["asked"]), str(one["accepted"])]
+        assert rows[size][1:3] == [str(one["requested"]), str(one["accepted"])]
     assert rows["all"][3:] == [
         f"{found['requests_fraction']:.2%}",
         f"{found['utility_fraction']:.2%}",

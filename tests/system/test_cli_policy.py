@@ -134,7 +134,7 @@ def test_rules_about_nothing_are_said_to_be(folder: Path) -> None:
     assert len(empty) == 6
     assert all(row[-3:] == ["matches", "nothing", "nothing"] for row in empty)
     found = document("compile", "empty.yaml")
-    about = {one["id"]: one["about_nothing"] for one in found["list"]}
+    about = {one["id"]: one["matches_nothing"] for one in found["list"]}
     assert {one for one in about if about[one]} == {" ".join(row[:2]) for row in empty}
     pruned = run("prune", "empty.yaml").splitlines()
     placed = [line for line in pruned if line.startswith("cat:place/")]

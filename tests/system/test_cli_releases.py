@@ -204,7 +204,7 @@ def test_words_about_other_contents_are_marked() -> None:
     printed = run(*APPROVALS, "one.yaml")
     assert "pavel rejected (other contents) as officer" in printed
     assert "olga approved as officer" in printed
-    votes = document(*APPROVALS, "one.yaml")["spoken"]
+    votes = document(*APPROVALS, "one.yaml")["votes"]
     assert [one["current"] for one in votes] == [False, True]
     assert problem(*APPROVALS, "one")["code"] == "MOD703"
 

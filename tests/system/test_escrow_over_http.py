@@ -103,7 +103,7 @@ def priced(desk: Desk, amir: Any) -> None:
     """The analyst asks for what fits the owners' preference, once they know it."""
     much = {"file": query("counts", "0.1"), "tau": TAU}
     found = desk.told("amir", "POST", "/escrow/risk", much)
-    assert (found["asked"], found["loss"], found["fits"]) == ("0.1", "0.08", False)
+    assert (found["requested"], found["loss"], found["fits"]) == ("0.1", "0.08", False)
     text = query("counts", found["loss"])
     done(desk.propose("amir", "query", "counts", queries=[text], exact=True))
     risk = mo.contract_risk(amir, "counts")

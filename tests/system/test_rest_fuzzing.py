@@ -191,7 +191,7 @@ class Scene:
     def _release(self, rng: random.Random, _: Told) -> Filled:
         """Return a release, mostly one that needs no approval, and who may ask."""
         one = _cheap(rng, "internal") if rng.random() < 0.7 else a_release(rng)
-        return Filled(one, query={"words": "true"}, who="amir")
+        return Filled(one, query={"text": "true"}, who="amir")
 
     def _varied(self, rng: random.Random, _: Told) -> Filled:
         return Filled(a_release(rng), query={"vary": "noise"}, who="amir")

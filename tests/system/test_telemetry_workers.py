@@ -93,5 +93,5 @@ def test_processes_add_up_what_they_count(tmp_path: Path, workers: int) -> None:
     events = [one["event"] for one in lines]
     assert events.count("request") == count
     assert events.count("server-began") == events.count("server-ended") == workers
-    assert {"at", "level", "event"} <= set.intersection(*map(set, lines))
+    assert {"timestamp", "level", "event"} <= set.intersection(*map(set, lines))
     assert "uvicorn.access" not in {one.get("logger") for one in lines}

@@ -104,11 +104,11 @@ def try_task(
     with reporting(as_json=as_json):
         if unheld and tier is not None:
             raise typer.BadParameter("without a sandbox, none", param_hint="--tier")
-        asked = _queries(queries or [], query, ledger)
-        columns = columns_of(asked)
+        read = _queries(queries or [], query, ledger)
+        columns = columns_of(read)
         program = chosen_program(task, code, scores, columns, compares=compares)
         inside = None if unheld else tier_of(program, tier)
-        answers = synthetic_answers_of(asked, random.Random(seed))  # noqa: S311 - not noise
+        answers = synthetic_answers_of(read, random.Random(seed))  # noqa: S311 - not noise
         limits = Limits(float(seconds), memory * 2**20)
         runs = _runs(program, answers, inside, limits, sandbox_uid)
         if as_json:
@@ -274,19 +274,19 @@ def risk(
         facts: dict[str, Any] = {"delta": delta}
         if epsilons is not None:
             facts["epsilons"] = epsilons_given(epsilons)
-        asked = _asked(workspace, name, file, query, facts)
-        choice = asked.choose(tau)
-        found = _own(workspace, asked) if own_rows else None
+        query_risk = _query_risk(workspace, name, file, query, facts)
+        choice = query_risk.choose(tau)
+        found = _own(workspace, query_risk) if own_rows else None
         if as_json:
-            print_json(_risk_to_dict(asked, choice, found, tau))
+            print_json(_risk_to_dict(query_risk, choice, found, tau))
             return
-        for line in _lines(asked, choice):
+        for line in _lines(query_risk, choice):
             print(printable(line))
         if found is not None:
             _print_own(found, tau)
 
 
-def _asked(
+def _query_risk(
     workspace: Workspace,
     name: str | None,
     file: Path | None,
@@ -302,16 +302,16 @@ def _asked(
     return query_risk(workspace, read_text(file), **facts)
 
 
-def _own(workspace: Workspace, asked: QueryRisk) -> Risk:
+def _own(workspace: Workspace, risk: QueryRisk) -> Risk:
     from modicum.ops.escrow.epsilon_choice import own_risk
 
-    return own_risk(workspace, asked)
+    return own_risk(workspace, risk)
 
 
 def _risk_to_dict(
-    asked: QueryRisk, choice: Choice, found: Risk | None, tau: str
+    risk: QueryRisk, choice: Choice, found: Risk | None, tau: str
 ) -> dict[str, Any]:
-    document = asked.to_dict(choice)
+    document = risk.to_dict(choice)
     if found is None:
         return document
     from modicum.ops.escrow.epsilon_choice import OWNERS_ONLY
@@ -321,13 +321,17 @@ def _risk_to_dict(
     return {**document, "owners_only": {"warning": OWNERS_ONLY, **advice}}
 
 
-def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
+def _lines(risk: QueryRisk, choice: Choice) -> Iterator[str]:
     from modicum.core.rationals import brief, number_spelled
     from modicum.ops.escrow.epsilon_choice import DISCRETE
 
-    query, measure, unit = asked.risky.query, asked.risky.measure, asked.risky.unit.name
-    of = f" of the contract `{asked.contract}`" if asked.contract else ""
-    yield f"query `{query.heading.id}`{of}, on version {asked.data.number} of the data"
+    query, measure, unit = (
+        risk.risky.query,
+        risk.risky.measure,
+        risk.risky.unit.name,
+    )
+    of = f" of the contract `{risk.contract}`" if risk.contract else ""
+    yield f"query `{query.heading.id}`{of}, on version {risk.data.number} of the data"
     yield f"requests   {unit}: {{{measure}: {number_spelled(query.request.loss)}}}"
     document = "none" if choice.epsilon is None else brief(choice.epsilon)
     yield f"epsilon    {document}"
@@ -338,12 +342,12 @@ def _lines(asked: QueryRisk, choice: Choice) -> Iterator[str]:
     yield f"  {choice.why}"
     for one in (*choice.caveats, DISCRETE):
         yield f"note: {one}"
-    loss = asked.loss_at(choice)
+    loss = risk.loss_at(choice)
     if loss is None:
         yield "no loss meets the target: reject it, or lower the target"
         return
     line = f"loss: {{{unit}: {{{measure}: {number_spelled(loss)}}}}}"
-    if asked.fits(choice):
+    if risk.fits(choice):
         yield f"it meets the target: its loss is at most  {line}"
         return
     yield "it does not meet the target: reject it, and have it requested again with"

@@ -96,9 +96,9 @@ def _count_to_dict(count: Count) -> dict[str, object]:
     return {
         "utility_fraction": float(count.utility_fraction),
         "requests_fraction": float(count.requests_fraction),
-        "asked": count.requested,
+        "requested": count.requested,
         "accepted": count.accepted,
-        "utility_asked": count.utility_asked,
+        "utility_requested": count.utility_requested,
         "utility": count.utility,
     }
 

@@ -137,7 +137,7 @@ def approvals(
         if as_json:
             vote = tuple(vote_view(one, current=one in counting) for one in votes)
             approvals = approvals_view(states)
-            print_json(KnownApprovals(approvals=approvals, exact=True, spoken=vote))
+            print_json(KnownApprovals(approvals=approvals, exact=True, votes=vote))
         else:
             for line in approval_lines(states) if states else ["no approval is needed"]:
                 print(line)

@@ -128,8 +128,8 @@ def print_redundant(compiled: CompiledPolicy, *, shown: int | None) -> None:
     every = compiled.pruned, compiled.pruned_alone
     total = sum(kept(pruned.witness)[1] for pruned in every)
     for one, witness in islice(_redundant(compiled), fitting(total, shown)):
-        by = "matches nothing" if one.about_nothing else witness.id
-        limit = "" if one.about_nothing else _budget(witness)
+        by = "matches nothing" if one.matches_nothing else witness.id
+        limit = "" if one.matches_nothing else _budget(witness)
         rule = one.rule
         rows.append((rule.id, _budget(rule), by, limit))
     if not total:
@@ -161,7 +161,7 @@ def _redundant_to_dict(one: CompiledRule, witness: Rule) -> dict[str, object]:
         "witness": witness.id,
         "witness_unit": witness.unit,
         "witness_budget": _budget(witness),
-        "about_nothing": one.about_nothing,
+        "matches_nothing": one.matches_nothing,
     }
 
 

@@ -319,7 +319,7 @@ def _cap_lines(own: Filter) -> Iterator[str]:
 
 
 def _status(profile: RuleProfile) -> str:
-    if profile.about_nothing:
+    if profile.matches_nothing:
         return "matches no mechanism: it can never deny"
     if profile.witness is None:
         return "binding: it can be the only rule to deny"
@@ -374,7 +374,7 @@ def rule_to_dict(
         "scope": rule.scope,
         "context": list(rule.context),
         "predicate": rule.when,
-        "about_nothing": profile.about_nothing,
+        "matches_nothing": profile.matches_nothing,
         "unit": rule.unit,
         "budget": budget_text(rule.budget),
         "promise": profile.promise,

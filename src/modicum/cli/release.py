@@ -265,7 +265,7 @@ def _view(found: Iterable[Approvers]) -> KnownApprovals:
     return KnownApprovals(
         approvals=approvals_view(one for each in found for one in each.approval_states),
         exact=all(one.exact for one in found),
-        spoken=tuple(
+        votes=tuple(
             vote_view(one, current=one.content == each.content)
             for each in found
             for one in each.votes

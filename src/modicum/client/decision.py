@@ -83,7 +83,7 @@ class RemoteReconsideration:
     def explanation(self) -> Explanation | None:
         """Return what the log shows about the denial; None if it is allowed now."""
         reply = self.connection.send(
-            self._request(operations.CHECK_RELEASE, explain=True, words=True)
+            self._request(operations.CHECK_RELEASE, explain=True, text=True)
         )
         found, added = decision_in(reply), text_of(reply).added
         if found.explanation is None or added is None:

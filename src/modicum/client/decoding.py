@@ -55,7 +55,7 @@ def approval_states_of(
 
 def _approval_state(one: schema.ApprovalStatus) -> ApprovalState:
     found = ApprovalState(
-        approval_of(one), one.approved_by, one.rejected_by, one.left, one.asking
+        approval_of(one), one.approved_by, one.rejected_by, one.left, one.requesters
     )
     # It is given only if all data agrees on that.
     if (found.given, found.missing) != (one.given, one.missing):
@@ -97,18 +97,18 @@ def decoded(kind: type[T], document: object) -> T:
 def decision_in(reply: Any) -> Decision:
     """Return a decision without its prose, which another version may form otherwise."""
     if isinstance(reply, dict):
-        reply = {key: value for key, value in reply.items() if key != "words"}
+        reply = {key: value for key, value in reply.items() if key != "text"}
     return decoded(Decision, reply)
 
 
 def text_of(reply: Mapping[str, Any]) -> DecisionText:
     """Return the prose of a decision; none if it is missing, or of another form."""
-    words = reply.get("words")
-    if isinstance(words, dict):
+    text = reply.get("text")
+    if isinstance(text, dict):
         # The rest is not shown, and another version may form it otherwise.
-        words = {key: words[key] for key in ("reasons", "added") if key in words}
+        text = {key: text[key] for key in ("reasons", "added") if key in text}
     try:
-        return decoded(DecisionText, words)
+        return decoded(DecisionText, text)
     except UnavailableError:
         return DecisionText()
 

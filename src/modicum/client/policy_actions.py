@@ -225,7 +225,7 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
         if reply is None:
             return self._by_log.counting_votes(successor)
         since = self._view.active_since
-        votes = vote_entries_of(decoded(schema.Approvals, reply).spoken)
+        votes = vote_entries_of(decoded(schema.Approvals, reply).votes)
         return tuple(one for one in votes if one.seq > since)
 
     # --- activating ---

@@ -177,14 +177,14 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
         """
         reply = self._waiting_policy(identifier) or self._requested(identifier)
         if reply is not None:
-            return vote_entries_of(decoded(schema.Approvals, reply).spoken)
+            return vote_entries_of(decoded(schema.Approvals, reply).votes)
         return self._by_log.votes(identifier)
 
     # --- inside ---
 
-    def _requested(self, release: str, *, words: bool = False) -> dict[str, Any] | None:
+    def _requested(self, release: str, *, text: bool = False) -> dict[str, Any] | None:
         """Return the server's data about a request; None if there is none."""
-        query = {"words": words}
+        query = {"text": text}
         return self._view.found(Request(operations.REQUEST, named(release), query))
 
     def _waiting_policy(self, digest: str) -> dict[str, Any] | None:
@@ -206,7 +206,7 @@ class RemoteReleaseGovernance(RemoteGovernanceBase):
             if content not in {None, own}:
                 own = content  # Other contents than were looked at: it is stale.
         assert isinstance(name, str)
-        request = Request(operations.REQUEST, named(name), {"words": True})
+        request = Request(operations.REQUEST, named(name), {"text": True})
         reply = self._connection.send(request)
         found = _pending(decoded(schema.ListedRequest, reply))
         if found.release.id != name:

@@ -90,7 +90,7 @@ class RemoteSubmit(RemoteView):
             query={
                 "publish": publish,
                 "reserve_seconds": reserve_seconds,
-                "words": True,
+                "text": True,
             },
             sent=content,
             step="reserved the loss of the release",
@@ -105,7 +105,7 @@ class RemoteSubmit(RemoteView):
     def _record(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(
             operations.BACKFILL,
-            query={"words": True},
+            query={"text": True},
             sent=content,
             step="recorded the release",
         )
@@ -114,7 +114,7 @@ class RemoteSubmit(RemoteView):
     def _decide(self, request: Request[Any], content: EncodedRequest) -> RemoteDecision:
         reply = self._connection.send(request)
         try:
-            if isinstance(reply, dict) and reply.get("words") is None:
+            if isinstance(reply, dict) and reply.get("text") is None:
                 reply = self._told_again(reply, content)
             return decision_of(reply, self._connection, content)
         except UnavailableError as error:
@@ -129,7 +129,7 @@ class RemoteSubmit(RemoteView):
         It keeps a short answer for a step whose first one was lost. That one counts,
         even if the release would be decided otherwise by now.
         """
-        again = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
+        again = Request(operations.CHECK_RELEASE, query={"text": True}, sent=content)
         now = self._connection.send(again)
         if not isinstance(now, dict) or any(
             now.get(key) != reply.get(key) for key in ("decision", "over_limit")
@@ -141,7 +141,7 @@ class RemoteSubmit(RemoteView):
         first = {key: reply.get(key) for key in keys}
         if not now.get("retry"):
             return {**now, **first}
-        return {**now, **first, "words": None}
+        return {**now, **first, "text": None}
 
 
 def _or_mistake(

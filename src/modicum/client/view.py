@@ -166,5 +166,5 @@ class RemoteView(PolicyView, LogView):
         return found
 
     def _check(self, content: EncodedRequest) -> RemoteDecision:
-        request = Request(operations.CHECK_RELEASE, query={"words": True}, sent=content)
+        request = Request(operations.CHECK_RELEASE, query={"text": True}, sent=content)
         return decision_of(self._connection.send(request), self._connection, content)

@@ -119,7 +119,7 @@ class RuleProfile:
 
     Attributes:
         rule: The rule.
-        about_nothing: Whether no mechanism can fall under it.
+        matches_nothing: Whether no mechanism can fall under it.
         promise: Its guarantee, as text.
         origins: Its origins.
         filter_name: The policy's filter.
@@ -134,7 +134,7 @@ class RuleProfile:
     """
 
     rule: Rule
-    about_nothing: bool
+    matches_nothing: bool
     promise: str
     origins: tuple[Origin, ...]
     filter_name: str
@@ -157,13 +157,13 @@ def rule_profiles(
     for place in places:
         rules = stage_rules(compiled, place.stage)
         rule, order = rules[place.number], orders[place.stage]
-        about_nothing = place.number in order.nothing
+        matches_nothing = place.number in order.nothing
         over_history = place.stage is Stage.HISTORY
         yield RuleProfile(
             rule=rule,
-            about_nothing=about_nothing,
+            matches_nothing=matches_nothing,
             promise=_nothing(rule, compiled.policy)
-            if about_nothing
+            if matches_nothing
             else _promise(rule, compiled.policy),
             origins=tuple(_origins(rule, compiled.policy)),
             filter_name=compiled.policy.filter_name,

@@ -45,7 +45,7 @@ Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
 #: The events of a case. `replaced`: its id was requested or submitted with other
 #: contents. `lapsed`: another policy was activated.
 Happened: TypeAlias = Literal[
-    "asked",
+    "requested",
     "withdrawn",
     "replaced",
     "lapsed",
@@ -56,9 +56,9 @@ Happened: TypeAlias = Literal[
     "committed",
 ]
 #: The state of a case: the last event, or that it is pending. `outdated`: it was
-#: requested under an earlier policy, and must be requested again. `not asked`: it has
-#: votes, but no request in the ledger.
-CaseState: TypeAlias = Happened | Literal["pending", "outdated", "not asked"]
+#: requested under an earlier policy, and must be requested again. `not requested`: it
+#: has votes, but no request in the ledger.
+CaseState: TypeAlias = Happened | Literal["pending", "outdated", "not requested"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ class Case:
     def state(self) -> CaseState:
         """Its state."""
         if not self.steps:
-            return "not asked"
+            return "not requested"
         last = self.steps[-1].what
-        if last != "asked":
+        if last != "requested":
             return last
         return "outdated" if self.outdated else "pending"
 
@@ -249,13 +249,13 @@ class Cases:
         case = self._case("release", release.id, release.content)
         self._end(release.id, case, entry)
         self._requested[release.id] = (case, release, body.policy)
-        case.steps.append(Step("asked", entry, body.reason))
+        case.steps.append(Step("requested", entry, body.reason))
 
     def _propose(self, entry: Placed, body: PolicyProposed) -> None:
         self._state.waiting.propose(body, entry.actor, entry.at, entry.seq)
         case = self._case("policy", body.digest, body.digest)
         case.name = body.name
-        case.steps.append(Step("asked", entry, body.reason))
+        case.steps.append(Step("requested", entry, body.reason))
 
     def _activate(self, entry: Placed, body: PolicyActivated) -> None:
         case = self._case("policy", body.digest, body.digest)
@@ -353,7 +353,7 @@ def vote_to_dict(vote: CaseVote) -> dict[str, object]:
         "reason": body.reason,
         "key": body.key or None,
         "key_named": vote.key_named,
-        "heard": vote.countable,
+        "countable": vote.countable,
     }
 
 
@@ -369,7 +369,7 @@ def case_to_dict(case: Case) -> dict[str, object]:
             {**one.entry.to_dict(), "what": one.what, "reason": one.reason}
             for one in case.steps
         ],
-        "said": [one.entry.seq for one in case.votes],
+        "votes": [one.entry.seq for one in case.votes],
         "counted": [
             {
                 "by": one.by,

@@ -90,7 +90,7 @@ def _case_table(caption: str, approval_cases: Sequence[Case]) -> Iterator[Markup
 
 def _request_cells(case: Case) -> tuple[str, str, str]:
     """Return the subject of a case, its last requester, and the reason."""
-    requests = [one for one in case.steps if one.what == "asked"]
+    requests = [one for one in case.steps if one.what == "requested"]
     if not requests:
         return _about(case), "nobody", ""
     times = f", the last of {len(requests)} times" if len(requests) > 1 else ""
@@ -125,7 +125,7 @@ def _verb(vote: CaseVote) -> str:
 
 
 def _stands(case: Case) -> str:
-    if case.state in ("pending", "outdated", "not asked"):
+    if case.state in ("pending", "outdated", "not requested"):
         return case.state
     last = case.steps[-1]
     reason = f": {last.reason}" if last.reason else ""

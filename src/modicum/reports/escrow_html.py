@@ -97,7 +97,7 @@ def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
     flows = list(escrow.flows.values())
     yield element("p", limitations.CONTRACTS)
     yield from in_bits(escrow)
-    yield from _without_end(escrow)
+    yield from _runs_without_end(escrow)
     yield from _data(list(escrow.data.values()))
     yield from _disclosures(flows)
     yield from _contracts(flows)
@@ -106,8 +106,8 @@ def escrowed(escrow: EscrowTimeline) -> Iterator[Markup]:
     yield from _keys(list(escrow.data.values()))
 
 
-def _without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
-    found = escrow.without_end
+def _runs_without_end(escrow: EscrowTimeline) -> Iterator[Markup]:
+    found = escrow.runs_without_end
     if not found:
         return
     yield table(

@@ -29,9 +29,9 @@ def escrow_to_dict(escrow: EscrowTimeline) -> dict[str, object]:
         "contracts": [_flow(one) for one in escrow.flows.values()],
         "not_private": [_raw(one) for one in escrow.raw],
         "bits": [_bits(one) for one in escrow.bits],
-        "without_end": [
+        "runs_without_end": [
             {"contract": flow.contract.id, "run": run.number, **run.started.to_dict()}
-            for flow, run in escrow.without_end
+            for flow, run in escrow.runs_without_end
         ],
     }
 
@@ -79,10 +79,10 @@ def _flow(flow: ContractRecord) -> dict[str, object]:
         "uses": one.uses,
         **_terms(one),
         "bits": flow.bits or None,
-        "words": [_vote(vote) for vote in flow.votes],
+        "votes": [_vote(vote) for vote in flow.votes],
         "consent": plain(consents_view(flow.consents)),
         "runs": [_run(run) for run in flow.runs],
-        "let_go": [
+        "deliveries": [
             {**out.entry.to_dict(), "to": out.to, "agreed": list(out.agreed)}
             for out in flow.disclosures
         ],
@@ -111,7 +111,7 @@ def _vote(vote: CaseVote) -> dict[str, object]:
         "reason": vote.body.reason,
         "key": vote.body.key or None,
         "key_named": vote.key_named,
-        "heard": vote.countable,
+        "countable": vote.countable,
     }
 
 
@@ -135,7 +135,9 @@ def _raw(flow: ContractRecord) -> dict[str, object]:
         "data_sets": list(one.data_sets),
         "bits": flow.bits,
         "disclosed": _maybe(flow.disclosed),
-        "let_go": [{**out.entry.to_dict(), "to": out.to} for out in flow.disclosures],
+        "deliveries": [
+            {**out.entry.to_dict(), "to": out.to} for out in flow.disclosures
+        ],
     }
 
 
@@ -143,7 +145,7 @@ def _bits(one: Bits) -> dict[str, object]:
     return {
         "person": one.person,
         "data": one.data,
-        "told": one.disclosed,
+        "disclosed": one.disclosed,
         "may_follow": one.may_follow,
         "allowed": one.allowed,
         "contracts": list(one.contracts),

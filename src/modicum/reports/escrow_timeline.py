@@ -236,7 +236,7 @@ class EscrowTimeline:
                 flow.disclosed = self._disclosures.get(disclosure_of(digest))
 
     @property
-    def without_end(self) -> tuple[tuple[ContractRecord, RunRecord], ...]:
+    def runs_without_end(self) -> tuple[tuple[ContractRecord, RunRecord], ...]:
         """The runs without a recorded end, oldest first."""
         return tuple(
             (flow, run)

@@ -127,7 +127,7 @@ class Statement:
             "corrections": _corrections(self.story),
             "disclosed_invariants": list(policy.disclosed_invariants),
             "approvals": [vote_to_dict(one) for one in approval_cases.votes],
-            "matters": [case_to_dict(one) for one in approval_cases.in_order],
+            "cases": [case_to_dict(one) for one in approval_cases.in_order],
             "escrow": escrow_to_dict(self.story.escrow),
             "annotations": [
                 {**entry.to_dict(), "about": one.about, "text": one.text}
@@ -261,8 +261,8 @@ def _corrections(story: Timeline) -> list[dict[str, object]]:
     return [
         {
             "release": one.body.release.id,
-            "asked": {**one.requested.to_dict(), "reason": one.why},
-            "made": {**one.entry.to_dict(), "reason": one.body.reason},
+            "requested": {**one.requested.to_dict(), "reason": one.why},
+            "recorded": {**one.entry.to_dict(), "reason": one.body.reason},
             "approved_by": list(one.approved_by),
             "before": _periods(one.body.before),
             "now": _periods(one.body.release),

@@ -385,8 +385,8 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
         result = report_on(source, Trust())
     plain: Any = result.to_dict()
     (one,) = plain["corrections"]
-    assert (one["asked"]["actor"], one["made"]["actor"]) == ("ann", "bob")
-    assert one["asked"]["reason"] == one["made"]["reason"] == WHY["reason"]
+    assert (one["requested"]["actor"], one["recorded"]["actor"]) == ("ann", "bob")
+    assert one["requested"]["reason"] == one["recorded"]["reason"] == WHY["reason"]
     described = {
         path: kind
         for path, kind in described_in("A statement").items()
@@ -405,7 +405,7 @@ def test_a_statement_lists_corrections_with_who_why_before_and_after(
     ):
         assert text in shown
     (*_, case) = result.story.approval_cases.in_order
-    assert [step.what for step in case.steps] == ["asked", "corrected"]
+    assert [step.what for step in case.steps] == ["requested", "corrected"]
 
 
 def test_a_correction_that_is_withdrawn_changes_nothing(tmp_path: Path) -> None:

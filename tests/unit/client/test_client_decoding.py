@@ -45,7 +45,7 @@ def hearing(**changed: Any) -> dict[str, Any]:
         "approved_by": [],
         "rejected_by": [],
         "left": ["olga", "inf"],
-        "asking": [],
+        "requesters": [],
         **changed,
     }
 
@@ -219,14 +219,14 @@ def _newer(result: dict[str, Any]) -> None:
     result["notices"] = ["worded otherwise", *result["notices"]]
     for one in (result, result["policy"], result["ledger"], *(result["losses"] or ())):
         one["key_of_a_later_version"] = {"x": [1, "inf"]}
-    if result["words"] is not None:
-        result["words"]["headline"] = "Allowed. All rules hold."
-        result["words"]["rest"] = ["  remark: worded otherwise"]
-        result["words"]["key_of_a_later_version"] = 1
+    if result["text"] is not None:
+        result["text"]["headline"] = "Allowed. All rules hold."
+        result["text"]["rest"] = ["  remark: worded otherwise"]
+        result["text"]["key_of_a_later_version"] = 1
 
 
 def _wordless(result: dict[str, Any]) -> None:
-    result["words"] = {"lines": ["Prose in a form of a later version"]}
+    result["text"] = {"lines": ["Prose in a form of a later version"]}
 
 
 @pytest.mark.parametrize("change", [_newer, _wordless])
@@ -320,9 +320,7 @@ def test_reasons_are_shown_whatever_the_headline_is_like(
     dara: RemoteWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = dara.check(counts("r-9", rho=9)).explain(deep=False)
-    lies(
-        monkeypatch, ":check", lambda result: result["words"].update(headline={"x": 1})
-    )
+    lies(monkeypatch, ":check", lambda result: result["text"].update(headline={"x": 1}))
     assert dara.check(counts("r-9", rho=9)).explain(deep=False) == usual
 
 

@@ -63,7 +63,7 @@ def test_whatever_is_not_refused_is_planned(solver: str, blocks: bool) -> None:
             else:
                 count = run.total()
                 assert count.utility == count.accepted * utility > 0
-                assert count.utility_asked == count.requested * utility
+                assert count.utility_requested == count.requested * utility
                 outcomes.add("planned")
     assert outcomes == {"planned", "the budget", "the utility of a request"}
 
@@ -176,4 +176,4 @@ def test_utilities_are_added_up_over_all_rounds() -> None:
     with pytest.raises(InputError, match="utility of a request is so large"):
         simulate(worth(one_each, 2**62 // 13 - 1), setting, NumpyEngine)
     run = simulate(worth(one_each, 2**62 // 41 - 1), setting, NumpyEngine)
-    assert run.total().utility_asked == 40 * (2**62 // 41 - 1)
+    assert run.total().utility_requested == 40 * (2**62 // 41 - 1)

@@ -143,7 +143,7 @@ def test_a_release_is_told_with_who_asked_and_who_agreed(office: Office) -> None
     assert "missing 2 of olga, pavel, quin" in text
     assert "withdrawn by ann, 2026-05-01 12:00 UTC (entry 8): rather not" in text
     assert "release free" not in text, "nobody was asked about it"
-    approval_cases = {one["id"]: one for one in listed(statement, "matters")}
+    approval_cases = {one["id"]: one for one in listed(statement, "cases")}
     assert approval_cases["out"]["state"] == "reserved"
     assert approval_cases["waits"]["state"] == "pending"
     assert approval_cases["back"]["state"] == "withdrawn"
@@ -182,7 +182,7 @@ def test_a_plan_that_people_spoke_about_is_told_too(office: Office) -> None:
     about = structs.replace(word(about="plan-1"), subject="plan", content="c" * 64)
     approval_cases.add(Placed(2, NOON, "pavel"), about)
     before = said(statement)
-    assert "plan plan-1 | nobody | pavel agrees (entry 2) | not asked" in before
+    assert "plan plan-1 | nobody | pavel agrees (entry 2) | not requested" in before
     approval_cases.add(
         Placed(3, NOON, "ann"), PlanCommitted("plan-1", "w", "d" * 64, ())
     )
@@ -260,7 +260,7 @@ def test_no_name_and_no_reason_is_obeyed(office: Office, text: str) -> None:
     assert f"policy {shown} (" in ended
     # For programs it is as it was said.
     assert listed(statement, "approvals")[0]["actor"] == text
-    assert listed(statement, "matters")[-1]["name"] == text
+    assert listed(statement, "cases")[-1]["name"] == text
 
 
 @pytest.mark.spec("AUD-10")
@@ -292,7 +292,7 @@ def test_of_a_long_ledger_the_newest_is_shown_and_the_rest_is_counted(
     assert "release r-70 |" in shown
     assert len(text) < 1_000_000
     assert len(listed(statement, "approvals")) == many + 100
-    assert len(listed(statement, "matters")) == 2 * many + 1
+    assert len(listed(statement, "cases")) == 2 * many + 1
 
 
 def test_where_nobody_was_asked_it_is_said(office: Office) -> None:

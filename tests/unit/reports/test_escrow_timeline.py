@@ -82,7 +82,7 @@ def test_without_an_escrow_there_is_little_to_say(tmp_path: Path) -> None:
         "contracts": none,
         "not_private": none,
         "bits": none,
-        "without_end": none,
+        "runs_without_end": none,
     }
     assert "This ledger has no data in escrow" in said(stated(world))
 
@@ -119,7 +119,7 @@ def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
     world.office("pavel").reject("out", reason="too early")
     query, out = told(world)["contracts"]
     assert (query["flow"], query["state"]) == ("query", "withheld")
-    assert [one["actor"] for one in query["words"]] == ["olga", "pavel"]
+    assert [one["actor"] for one in query["votes"]] == ["olga", "pavel"]
     (run,) = query["runs"]
     assert (run["how"], run["agreed"]) == ("withheld", ["olga", "pavel"])
     assert sorted(run["results"]) == ["exact", "private"]
@@ -129,10 +129,10 @@ def test_contracts_are_told_with_who_asked_and_who_agreed(world: World) -> None:
         ["bea"],
     )
     assert out["state"] == "waiting"
-    assert [one["approves"] for one in out["words"]] == [True, False]
+    assert [one["approves"] for one in out["votes"]] == [True, False]
     assert out["parent"] == query["digest"]
     assert out["result"] == run["results"]["private"]
-    assert not out["let_go"]
+    assert not out["deliveries"]
     assert "`pavel` rejected" in said(stated(world))
 
 
@@ -157,7 +157,7 @@ def test_what_went_out_is_told_with_to_whom_and_when(world: World) -> None:
     world.clock.time = "2026-05-02T08:30:00.000000Z"
     world.office("bea").receive("out")
     _, out = told(world)["contracts"]
-    (gone,) = out["let_go"]
+    (gone,) = out["deliveries"]
     assert (gone["to"], gone["at"]) == ("bea", world.clock.time)
     assert gone["agreed"] == ["olga", "pavel"]
     assert out["state"] == "let go"
@@ -172,18 +172,18 @@ def test_a_score_on_exact_answers_is_told_loudly_in_bits(scored: World) -> None:
     ask_raw(scored, "raw", Fraction(1, 20), "bea")
     bea, amir = told(scored)["bits"]
     assert {bea["person"], amir["person"]} == {"amir", "bea"}
-    assert (bea["told"], bea["may_follow"], bea["allowed"]) == (0, 5, 20)
+    assert (bea["disclosed"], bea["may_follow"], bea["allowed"]) == (0, 5, 20)
     assert "Scores on exact answers were disclosed" not in page(stated(scored))
     scored.agree("raw")
     scored.office("bea").receive("raw")
     scored.office("bea").receive("raw")  # To be told twice is to be told once.
     for one in told(scored)["bits"]:
-        assert (one["data"], one["told"], one["may_follow"]) == ("people", 5, 0)
+        assert (one["data"], one["disclosed"], one["may_follow"]) == ("people", 5, 0)
         assert one["contracts"] == ["raw"]
     (raw,) = told(scored)["not_private"]
     assert (raw["contract"], raw["bits"], raw["analyst"]) == ("raw", 5, "amir")
-    assert [one["to"] for one in raw["let_go"]] == ["bea", "bea"]
-    assert raw["disclosed"]["seq"] < raw["let_go"][0]["seq"]
+    assert [one["to"] for one in raw["deliveries"]] == ["bea", "bea"]
+    assert raw["disclosed"]["seq"] < raw["deliveries"][0]["seq"]
     text = page(stated(scored))
     assert "Scores on exact answers were disclosed under 1 contract." in text
     assert text.index("were disclosed under") < text.index("Verification")
@@ -216,14 +216,14 @@ def test_a_run_without_an_end_is_told(
     world.equipment.vault.broken = True
     with pytest.raises(ModicumError, match="without a result"):
         world.office("amir").run("t")
-    assert told(world)["without_end"] == []
+    assert told(world)["runs_without_end"] == []
     world.equipment.box = Unplugged()
     monkeypatch.setattr(
         execution, "_record_failure", silent
     )  # It cannot tell of its end either.
     with pytest.raises(KeyboardInterrupt):
         world.office("amir").run("t")
-    (found,) = told(world)["without_end"]
+    (found,) = told(world)["runs_without_end"]
     assert (found["contract"], found["run"], found["actor"]) == ("t", 2, "amir")
     contract = told(world)["contracts"][-1]
     assert [one["how"] for one in contract["runs"]] == ["failed", "no end"]
@@ -241,8 +241,8 @@ def test_signed_words_are_told_with_their_keys(tmp_path: Path) -> None:
     )
     world.office("olga").approve("q", reason="so it is", key=own)
     (contract,) = told(world)["contracts"]
-    (vote,) = contract["words"]
-    assert (vote["key"], vote["key_named"], vote["heard"]) == (
+    (vote,) = contract["votes"]
+    assert (vote["key"], vote["key_named"], vote["countable"]) == (
         own.public.hex(),
         True,
         True,

@@ -172,7 +172,7 @@ def test_a_contract_is_there_for_whom_it_is(desk: Desk, who: str) -> None:
     found = desk.server.get(who, path)
     assert found.json()["contract"] == "mine"
     assert found.headers["etag"] == f'"{found.json()["digest"]}"'
-    assert desk.server.get(who, f"{path}/approvals").json()["words"] == []
+    assert desk.server.get(who, f"{path}/approvals").json()["votes"] == []
     (listed,) = desk.server.get(who, CONTRACTS).json()["contracts"]
     assert listed["stage"] == "2 more must approve for `people`: `olga`, `pavel`"
 
@@ -349,7 +349,7 @@ def test_a_word_is_said_once(desk: Desk) -> None:
     tag = desk.server.get("olga", f"{CONTRACTS}/mine").headers["etag"]
     path, headers = f"{CONTRACTS}/mine/approvals", {"If-Match": tag}
     replayed(desk, "olga", path, WORD, headers=headers)
-    assert len(desk.server.get("olga", path).json()["words"]) == 1
+    assert len(desk.server.get("olga", path).json()["votes"]) == 1
 
 
 def test_what_writes_needs_a_key(desk: Desk) -> None:
@@ -384,7 +384,7 @@ def test_a_run_that_a_rule_denies_tells_the_decision(desk: Desk) -> None:
     result = desk.ran(asked("much", query("r-much", "2.5")))
     assert result["denied"]["decision"] == "deny"
     assert result["denied"]["blocking"]
-    assert result["denied"]["words"]["headline"].startswith("DENY r-much")
+    assert result["denied"]["text"]["headline"].startswith("DENY r-much")
     assert result["contract"]["results"] == []
 
 

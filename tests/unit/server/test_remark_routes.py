@@ -106,9 +106,9 @@ def test_what_is_asked_for_is_told_exactly(server: Served) -> None:
     assert "body" not in brief
     document = server.get("dara", "/requests?recorded=true").json()
     (listed,) = exactly(RequestList, document).requests
-    one = server.get("dara", "/requests/r-1?words=true").json()
+    one = server.get("dara", "/requests/r-1?text=true").json()
     exactly(RequestDetails, one)
     assert listed.body == one["body"]
-    assert one["decision"]["words"]["headline"].startswith("ALLOW r-1")
+    assert one["decision"]["text"]["headline"].startswith("ALLOW r-1")
     assert server.get("dara", "/requests/r-1").json()["decision"]["losses"] is None
     assert server.get("lee", "/requests?recorded=true").json() == {"requests": []}

@@ -346,8 +346,8 @@ def test_what_was_said_under_a_used_id_is_not_told_to_others(server: Served) -> 
         server.post("lee", "/releases", one, params={"reason": "y"}).status_code == 202
     )
     for path in ("/requests/x", "/requests/x/approvals"):
-        assert server.get("lee", path).json()["spoken"] == []
-        assert len(server.get("olga", path).json()["spoken"]) == 1
+        assert server.get("lee", path).json()["votes"] == []
+        assert len(server.get("olga", path).json()["votes"]) == 1
 
 
 def test_who_made_a_conflict_is_told_to_who_may_know_all(server: Served) -> None:

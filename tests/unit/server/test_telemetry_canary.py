@@ -368,7 +368,7 @@ def test_a_library_that_fills_in_what_was_sent_is_not_quoted() -> None:
             logging.getLogger("opentelemetry.sdk").exception("export of %s", MARK)
     result = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert MARK not in lines.getvalue()
-    assert [one["says"] for one in result[:2]] == [
+    assert [one["message"] for one in result[:2]] == [
         "Started server process [%d]",
         "(hidden: it may contain client data)",
     ]

@@ -67,7 +67,7 @@ def test_a_request_is_told_in_full() -> None:
     assert lines(stream) == [
         {
             "event": "request",
-            "at": NOON,
+            "timestamp": NOON,
             "level": "info",
             "trace": TRACE,
             "route": "/r",
@@ -93,7 +93,7 @@ def test_each_line_has_the_documented_fields() -> None:
     stream = io.StringIO()
     write_all(Log(stream, Level.DEBUG))
     result = {
-        one["event"]: (one["level"], one.keys() - {"at", "level", "event"})
+        one["event"]: (one["level"], one.keys() - {"timestamp", "level", "event"})
         for one in lines(stream)
     }
     assert result.keys() == documented.keys()

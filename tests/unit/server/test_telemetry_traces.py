@@ -103,7 +103,7 @@ def test_a_submission_is_traced_to_its_entry(
     found = finished(server, spans)
     assert parents(found) == {
         "release.submit": "http.request",
-        "ledger.ask": "release.submit",
+        "ledger.decide": "release.submit",
         "ledger.append": "release.submit",
     }
     (root,) = found["http.request"]

@@ -43,13 +43,13 @@ class ApprovalStatus(Agreement, frozen=True, kw_only=True):
         roles: The roles that they may have.
         requester_may_approve: Whether the requester counts as an approver.
         given: Whether enough people have approved and none has refused.
-        asking: Those who could approve had they not made the request themselves.
+        requesters: Those who could approve had they not made the request themselves.
     """
 
     roles: tuple[str, ...] = field(name="from")
     requester_may_approve: bool
     given: bool
-    asking: tuple[str, ...]
+    requesters: tuple[str, ...]
 
 
 class CastVote(Shape, frozen=True, kw_only=True):
@@ -182,12 +182,12 @@ class RequestDetails(PendingRequest, frozen=True, kw_only=True):
     Attributes:
         body: The release with its loss, as stored in the ledger.
         decision: The current decision; without `losses`.
-        spoken: The votes on releases of its id, oldest first.
+        votes: The votes on releases of its id, oldest first.
     """
 
     body: Plain
     decision: Decision
-    spoken: tuple[Vote, ...]
+    votes: tuple[Vote, ...]
 
 
 class Correction(Shape, frozen=True, kw_only=True):
@@ -210,11 +210,11 @@ class Approvals(Shape, frozen=True, kw_only=True):
     Attributes:
         approvals: The approvals needed; empty for a release that is already accepted,
             and for the active policy.
-        spoken: The votes, oldest first.
+        votes: The votes, oldest first.
     """
 
     approvals: tuple[ApprovalStatus, ...]
-    spoken: tuple[Vote, ...]
+    votes: tuple[Vote, ...]
 
 
 class KnownApprovals(Approvals, frozen=True, kw_only=True):

@@ -197,11 +197,11 @@ class ContractVotes(Shape, frozen=True, kw_only=True):
 
     Attributes:
         consent: The consent of its owners.
-        words: The votes, oldest first.
+        votes: The votes, oldest first.
     """
 
     consent: Consents
-    words: tuple[ContractVote, ...]
+    votes: tuple[ContractVote, ...]
 
 
 class PricedQuery(Shape, frozen=True, kw_only=True):
@@ -279,7 +279,7 @@ class ContractDetails(ListedContract, frozen=True, kw_only=True):
         reason: The requester's reason.
         terms: The terms, as stored in the ledger.
         bits: For a raw signal, the bits that each use discloses; else None.
-        words: The owners' votes, oldest first.
+        votes: The owners' votes, oldest first.
         follows: The contracts that it follows from, by name.
         shredded: Data of it that was destroyed.
         ledger: The history that was looked at.
@@ -291,7 +291,7 @@ class ContractDetails(ListedContract, frozen=True, kw_only=True):
     reason: str
     terms: Plain
     bits: int | None
-    words: tuple[ContractVote, ...]
+    votes: tuple[ContractVote, ...]
     follows: tuple[str, ...]
     shredded: tuple[str, ...]
     ledger: Head
@@ -333,8 +333,8 @@ class QueryRisk(Shape, frozen=True, kw_only=True):
         query: The id of the query.
         data: The data set.
         unit: The unit that the loss is stated for.
-        measure: The measure of `asked` and `loss`: `eps` or `rho`.
-        asked: The exact loss that the query requests.
+        measure: The measure of `requested` and `loss`: `eps` or `rho`.
+        requested: The exact loss that the query requests.
         loss: The loss that fits the choice, exactly; None if nothing was chosen.
         fits: Whether the query requests at most that loss.
         note: A further condition on the noise.
@@ -348,7 +348,7 @@ class QueryRisk(Shape, frozen=True, kw_only=True):
     data: Version
     unit: str
     measure: str
-    asked: str
+    requested: str
     loss: str | None
     fits: bool
     note: str

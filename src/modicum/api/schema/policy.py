@@ -301,7 +301,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
         budget: The limit.
         status: Whether another rule implies it.
         witness: The id of a binding rule that implies it; None if there is none.
-        about_nothing: Whether no mechanism can match it, so that it never denies.
+        matches_nothing: Whether no mechanism can match it, so that it never denies.
         source: As `file:line:column`, the base policy and its settings.
         line: The line of the base policy.
     """
@@ -311,7 +311,7 @@ class CompiledRule(RuleScope, frozen=True, kw_only=True):
     budget: str
     status: Literal["binding", "redundant"]
     witness: str | None
-    about_nothing: bool
+    matches_nothing: bool
     source: tuple[str, ...]
     line: int | None
 

@@ -200,7 +200,7 @@ class Decision(Shape, frozen=True, kw_only=True):
         notices: Remarks for display.
         explanation: What the log shows about a denial at present; None if the release
             is allowed.
-        words: The decision as text, on demand.
+        text: The decision as text, on demand.
     """
 
     decision: Literal["allow", "deny"]
@@ -218,7 +218,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     approvals: tuple[Approval, ...]
     notices: tuple[str, ...]
     explanation: Explanation | None
-    words: DecisionText | UnsetType = UNSET
+    text: DecisionText | UnsetType = UNSET
 
 
 class ReleaseStanding(Shape, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, object]:
         """Return the documented JSON form (docs/reference/json.md)."""
-        return {**self.to_facts(), "says": self.message, "remedy": self.remedy}
+        return {**self.to_facts(), "message": self.message, "remedy": self.remedy}
 
     def to_facts(self) -> dict[str, object]:
         """Return the shareable facts."""

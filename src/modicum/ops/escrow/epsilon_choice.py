@@ -151,7 +151,7 @@ class QueryRisk:
                 data=escrow.Version(id=self.data.id, version=self.data.number),
                 unit=self.risky.unit.name,
                 measure=self.risky.measure,
-                asked=number_spelled(self.risky.query.request.loss),
+                requested=number_spelled(self.risky.query.request.loss),
                 loss=None if loss is None else number_spelled(loss),
                 fits=self.fits(choice),
                 note=DISCRETE,
@@ -208,8 +208,10 @@ def risk_of(
                 help="have it proposed again, under another id",
             )
         )
-    asked = risky(read)
-    return QueryRisk(flow.contract.id, data[asked.table], asked, _unseen(asked, facts))
+    requested = risky(read)
+    return QueryRisk(
+        flow.contract.id, data[requested.table], requested, _unseen(requested, facts)
+    )
 
 
 def query_risk(
@@ -243,8 +245,10 @@ def risk_of_file(
     newest = newest_of(known, compiled)
     read = newest.read(text, compiled)
     charge_of(text, read, compiled)  # A query without a price cannot be requested.
-    asked = risky(read)
-    return QueryRisk("", newest.versions[asked.table], asked, _unseen(asked, facts))
+    requested = risky(read)
+    return QueryRisk(
+        "", newest.versions[requested.table], requested, _unseen(requested, facts)
+    )
 
 
 def _charge(flow: Flow, query: str | None) -> Charge:
@@ -279,15 +283,18 @@ def _charge(flow: Flow, query: str | None) -> Charge:
     )
 
 
-def _unseen(asked: RiskyQuery, facts: Facts) -> Risk:
+def _unseen(requested: RiskyQuery, facts: Facts) -> Risk:
     nothing = Influence(
-        asked.query.compiled.groups, np.zeros(0), np.zeros(1, dtype=np.int64), _NOBODY
+        requested.query.compiled.groups,
+        np.zeros(0),
+        np.zeros(1, dtype=np.int64),
+        _NOBODY,
     )
     return Risk(
-        query=asked.sql,
-        question=asked.question,
+        query=requested.sql,
+        question=requested.question,
         influence=nothing,
-        noise=asked.noise(facts.delta),
+        noise=requested.noise(facts.delta),
         private=(),
         unbounded=(),
         typed_by_rows=False,
@@ -306,7 +313,7 @@ OWNERS_ONLY: Final = (
 _NO_CONTRACT: Final = "these rows are in escrow, and no contract permits this choice"
 
 
-def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
+def own_risk(ws: Workspace, requested: QueryRisk) -> Risk:
     """Return the risk of a query on the rows in the vault, to an owner of the data.
 
     Rows are read in memory, capped and bounded as a run of the query would: where a cap
@@ -314,7 +321,7 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
 
     Args:
         ws: The ledger, opened with its vault by an owner.
-        asked: The query.
+        requested: The query.
 
     Returns:
         The risk. It is for owners of the data only, never for analysts.
@@ -326,34 +333,34 @@ def own_risk(ws: Workspace, asked: QueryRisk) -> Risk:
         UsageError: If there is no vault.
         VerificationError: If the sealed content was changed.
     """
-    one = asked.risky
-    with ws.escrow.own_rows([asked.data]) as rows:
-        source = {one.table: rows[asked.data.id]}
+    one = requested.risky
+    with ws.escrow.own_rows([requested.data]) as rows:
+        source = {one.table: rows[requested.data.id]}
         with open_engine("duckdb", source, EngineOptions(spills=False)) as engine:
             engine.check(one.of_each_person)
             lots, name = SystemSecrets().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]
             found = engine.run(one.of_each_person, lots)[name]
-    influence = _influence(asked, everybody, found)
-    return replace(asked.unseen, influence=influence, unbounded=(_NO_CONTRACT,))
+    influence = _influence(requested, everybody, found)
+    return replace(requested.unseen, influence=influence, unbounded=(_NO_CONTRACT,))
 
 
-def _influence(asked: QueryRisk, everybody: Exact, found: Exact) -> Influence:
+def _influence(requested: QueryRisk, everybody: Exact, found: Exact) -> Influence:
     """Return how far everybody moves the answer, people of the same moves together."""
     moves: defaultdict[KeyValue, list[int]] = defaultdict(list)
     for (who, *_), number in found.items():
         if number:
             moves[who].append(number)
     kinds = Counter(tuple(sorted(moves.get(who, ()))) for (who,) in everybody)
-    return _of_kinds(asked, kinds)
+    return _of_kinds(requested, kinds)
 
 
-def _of_kinds(asked: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influence:
-    step = asked.risky.step
+def _of_kinds(requested: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influence:
+    step = requested.risky.step
     flat = [float(number * step) for one in kinds for number in one]
     starts = list(accumulate(map(len, kinds), initial=0))
     return Influence(
-        asked.risky.query.compiled.groups,
+        requested.risky.query.compiled.groups,
         np.array(flat, dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(list(kinds.values()), dtype=np.int64),

@@ -30,13 +30,13 @@ class Count:
     Attributes:
         requested: The number of requests.
         accepted: How many of them were accepted.
-        utility_asked: Their total utility.
+        utility_requested: Their total utility.
         utility: The total utility of the accepted ones.
     """
 
     requested: int
     accepted: int
-    utility_asked: int
+    utility_requested: int
     utility: int
 
     @property
@@ -47,7 +47,7 @@ class Count:
     @property
     def utility_fraction(self) -> Fraction:
         """The part of the utility that was accepted; 0 if there was none."""
-        return Fraction(self.utility, max(self.utility_asked, 1))
+        return Fraction(self.utility, max(self.utility_requested, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -114,10 +114,10 @@ class Analysis:
     Attributes:
         tables: The locations of rows, by the table's name; by `""` where a query may
             call its only table anything.
-        asked: The request.
+        request: The request.
         rows: The maximum number of rows of a table.
     """
 
     tables: Mapping[str, str]
-    asked: AnalysisRequest
+    request: AnalysisRequest
     rows: int

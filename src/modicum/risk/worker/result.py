@@ -28,7 +28,7 @@ def analysis_result(
 
     It is that of `modicum risk rdr`; with groups, of `modicum risk compare-groups`.
     """
-    request = analysis.asked
+    request = analysis.request
     with ControllerData(_places(analysis.tables), options=_OPTIONS) as data:
         _refuse_many_rows(data, analysis.rows)
         risk = rdr(

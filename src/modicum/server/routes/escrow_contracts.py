@@ -89,7 +89,7 @@ async def votes(name: ContractId, who: Who, verbs: Verbs) -> Response:
     """Return the consents of the owners, and their votes."""
     review, votes = await verbs.escrow_contracts.votes(who, name)
     return json_response(
-        ContractVotes(consent=consents_view(review.consents), words=votes_view(votes)),
+        ContractVotes(consent=consents_view(review.consents), votes=votes_view(votes)),
         etag=review.flow.contract.digest,
     )
 

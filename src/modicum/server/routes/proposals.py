@@ -80,7 +80,7 @@ async def approvals(digest: Digest, who: Who, verbs: Verbs) -> Response:
     return json_response(
         schema.Approvals(
             approvals=approvals_view(found.approval_states),
-            spoken=tuple(vote_view(one, current=one.seq > since) for one in votes),
+            votes=tuple(vote_view(one, current=one.seq > since) for one in votes),
         ),
         etag=digest,
     )

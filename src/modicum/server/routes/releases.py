@@ -32,7 +32,7 @@ from modicum.server.service.releases import SubmitOptions
 
 router = APIRouter(tags=["releases"])
 
-Words = Annotated[bool, Query(description="include an explanation as text lines")]
+WithText = Annotated[bool, Query(description="include an explanation as text lines")]
 
 
 def release_component() -> dict[str, Any]:
@@ -55,21 +55,21 @@ async def check(
     explain: Annotated[
         bool, Query(description="include the releases that filled the cells")
     ] = False,
-    words: Words = False,
+    text: WithText = False,
 ) -> Response:
     """Dry run: return the decision. Writes nothing."""
     body = await body_of(request, who, Action.CHECK_RELEASE)
     if explain:
         decision, found = await verbs.releases.explained(who, body)
         view = await verbs.threads.compute(
-            lambda: decision_view(decision, found, words=words, losses=losses)
+            lambda: decision_view(decision, found, text=text, losses=losses)
         )
         return json_response(view, etag=decision.head)
     decision = await verbs.releases.check(who, body)
-    if losses == "none" and not words:
+    if losses == "none" and not text:
         return _brief(decision).response()
     view = await verbs.threads.compute(
-        lambda: decision_view(decision, words=words, losses=losses)
+        lambda: decision_view(decision, text=text, losses=losses)
     )
     return json_response(view, etag=decision.head)
 
@@ -125,7 +125,7 @@ async def submit(
             max_length=2000, description="the reason; approval is requested, if needed"
         ),
     ] = "",
-    words: Words = False,
+    text: WithText = False,
 ) -> Response:
     """Decide a release and, if it is allowed, reserve its loss. A denial is a 200.
 
@@ -137,7 +137,7 @@ async def submit(
     try:
         once = await keyed.once(_brief)
         found = await verbs.releases.submit(who, body, how, once)
-        return await _decided(found, verbs, words=words)
+        return await _decided(found, verbs, text=text)
     except ApprovalError:
         if not reason:
             raise
@@ -156,13 +156,13 @@ async def backfill(
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
-    words: Words = False,
+    text: WithText = False,
 ) -> Response:
     """Count a release that happened before. It cannot be denied."""
     body = await body_of(request, who, Action.RECORD_PAST)
     once = await keyed.once(_brief)
     found = await verbs.releases.backfill(who, body, once)
-    return await _decided(found, verbs, words=words)
+    return await _decided(found, verbs, text=text)
 
 
 # --- the life of a release ----------------------------------------------------------
@@ -219,10 +219,10 @@ def _brief(decision: Decision) -> Answer:
     return answer_of(decision.view(losses="none"), etag=decision.head)
 
 
-async def _decided(decision: Decision, verbs: Service, *, words: bool) -> Response:
-    if not words:
+async def _decided(decision: Decision, verbs: Service, *, text: bool) -> Response:
+    if not text:
         return _brief(decision).response()
-    view = await verbs.threads.compute(lambda: decision_view(decision, words=True))
+    view = await verbs.threads.compute(lambda: decision_view(decision, text=True))
     return json_response(view, etag=decision.head)
 
 

@@ -32,7 +32,7 @@ from modicum.server.inputs.body import body_of
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import IfMatch, ReleaseId, serve, tag_given
 from modicum.server.routes.path_ids import LiteralEnd
-from modicum.server.routes.releases import Words
+from modicum.server.routes.releases import WithText
 from modicum.server.routes.votes import ballot_of, reason_of
 from modicum.server.service.requests import VisibleRequest
 from modicum.server.service.votes import TAKEN_BACK
@@ -78,7 +78,7 @@ async def approvals(release: ReleaseId, who: Who, verbs: Verbs) -> Response:
     return json_response(
         schema.Approvals(
             approvals=approvals_view(request_found.pending.approval_states),
-            spoken=_vote_views(request_found),
+            votes=_vote_views(request_found),
         ),
         etag=request_found.pending.request.content,
     )
@@ -149,19 +149,19 @@ async def withdraw(
 
 @serve(router, operations.REQUEST)
 async def one(
-    release: ReleaseId, who: Who, verbs: Verbs, words: Words = False
+    release: ReleaseId, who: Who, verbs: Verbs, text: WithText = False
 ) -> Response:
     """Return a request: its content, its effect, and its votes."""
     request_found = await verbs.requests.one(who, release)
     decision = await verbs.threads.compute(
-        lambda: decision_view(request_found.decision, words=words, losses="none")
+        lambda: decision_view(request_found.decision, text=text, losses="none")
     )
     return json_response(
         schema.RequestDetails(
             **asdict(pending_view(request_found.pending)),
             body=release_to_plain(request_found.pending.release),
             decision=decision,
-            spoken=_vote_views(request_found),
+            votes=_vote_views(request_found),
         ),
         etag=request_found.pending.request.content,
     )

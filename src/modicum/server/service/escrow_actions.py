@@ -144,7 +144,7 @@ class EscrowActions:
                 raise
             denied = None
             if ran.denied is not None:
-                denied = decision_view(ran.denied, words=True)
+                denied = decision_view(ran.denied, text=True)
             return {"denied": denied, "contract": listed_view(self._review(name))}
 
         # A program may wait for others on this machine, which must not block other

@@ -21,7 +21,7 @@ from modicum.server.telemetry.log import Level, Log
 LOGGERS: Final = ("uvicorn", "opentelemetry", "asyncio", "fastapi")
 
 #: Uvicorn's own messages, as in its source.
-SAYINGS: Final = frozenset(
+CONSTANT_TEXTS: Final = frozenset(
     {
         "Application shutdown complete.",
         "Application shutdown failed. Exiting.",
@@ -64,7 +64,7 @@ class LogOfLibraries(logging.Handler):
         self._log.library(
             record.name,
             _level(record.levelno),
-            message.strip() if message in SAYINGS else OTHER,
+            message.strip() if message in CONSTANT_TEXTS else OTHER,
             error,
         )
 

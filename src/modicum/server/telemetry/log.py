@@ -147,18 +147,18 @@ class Log:
         self,
         name: str,
         level: Level,
-        says: str,
+        message: str,
         error: BaseException | None = None,
     ) -> None:
         """Log a message of a library."""
         more: dict[str, Any] = {}
         if error is not None:
             more = {"types": kinds_of(error), "frames": frames_of(error)}
-        self._write(level, "library", logger=name, says=says, **more)
+        self._write(level, "library", logger=name, message=message, **more)
 
     # --- inside ---
 
     def _write(self, level: Level, event: str, **fields: Any) -> None:
         if _NUMBERS[level] < self._least:
             return
-        self._logger.info(event, at=self._now(), level=level.value, **fields)
+        self._logger.info(event, timestamp=self._now(), level=level.value, **fields)

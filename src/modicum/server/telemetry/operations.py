@@ -45,7 +45,7 @@ class WatchedThreads(Threads):
 
     async def submit(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return the result of work that uses the decider; see `Threads.submit`."""
-        with self._traces.span("ledger.ask"):
+        with self._traces.span("ledger.decide"):
             return await super().submit(work, *args, **named)
 
     async def turn(self, promise: asyncio.Future[T]) -> T:
@@ -55,12 +55,12 @@ class WatchedThreads(Threads):
 
     async def compute(self, work: Callable[[], T]) -> T:
         """Return the result of slow work; see `Threads.compute`."""
-        with self._traces.span("ledger.look"):
+        with self._traces.span("ledger.read"):
             return await super().compute(work)
 
     async def ponder(self, work: Callable[[], T]) -> T:
         """Return the result of very slow work; see `Threads.ponder`."""
-        with self._traces.span("ledger.study"):
+        with self._traces.span("ledger.analyze"):
             return await super().ponder(work)
 
 

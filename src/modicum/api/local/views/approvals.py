@@ -35,7 +35,7 @@ def approvals_view(
             approved_by=tuple(one.agreed),
             rejected_by=tuple(one.refused),
             left=tuple(one.left),
-            asking=tuple(one.requesters),
+            requesters=tuple(one.requesters),
         )
         for one in states
     )

@@ -24,13 +24,13 @@ class CompiledRule:
         rules: The rules of its stage.
         number: Its number among them.
         witness: The number of a rule that implies it; -1 if none does.
-        about_nothing: Whether no mechanism can fall under it.
+        matches_nothing: Whether no mechanism can fall under it.
     """
 
     rules: RuleSet
     number: int
     witness: int
-    about_nothing: bool
+    matches_nothing: bool
 
     @property
     def rule(self) -> Rule:
@@ -40,7 +40,7 @@ class CompiledRule:
     @property
     def status(self) -> str:
         """Return whether it can have an effect, as text."""
-        if self.about_nothing:
+        if self.matches_nothing:
             return "matches nothing"
         return "binding" if self.witness < 0 else "redundant"
 
@@ -146,7 +146,7 @@ def compiled_rule_view(one: CompiledRule) -> schema.CompiledRule:
         budget=budget_text(rule.budget),
         status="binding" if witness < 0 else "redundant",
         witness=None if witness < 0 else one.rules.rule_id(witness),
-        about_nothing=one.about_nothing,
+        matches_nothing=one.matches_nothing,
         source=tuple(str(mark) for mark in rule.marks if mark is not None),
         line=base.line if base is not None else None,
     )

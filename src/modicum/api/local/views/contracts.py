@@ -141,7 +141,7 @@ def details_view(
         reason=found.reason,
         terms=cast(Any, to_plain(contract)["terms"]),
         bits=terms.bits if isinstance(terms, RawSignalTerms) else None,
-        words=votes_view(found.votes),
+        votes=votes_view(found.votes),
         follows=tuple(one.flow.contract.id for one in found.above),
         shredded=tuple(found.shredded),
         ledger=Head(seq=found.seq, head=found.head),

@@ -107,15 +107,15 @@ def decision_view(
     decision: Decision,
     found: Explanation | None = None,
     *,
-    words: bool = False,
+    text: bool = False,
     losses: LossesShown = "all",
 ) -> schema.Decision:
     """Return a decision, with why it is denied."""
-    shown = decision.view(found, losses="all" if words else losses)
-    if not words:
+    shown = decision.view(found, losses="all" if text else losses)
+    if not text:
         return shown
     added = None if found is None else found.details
-    return replace(shown, words=replace(decision.details, added=added))
+    return replace(shown, text=replace(decision.details, added=added))
 
 
 def options_view(decision: Decision, found: Options) -> schema.Options:
