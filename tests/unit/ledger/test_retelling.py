@@ -9,7 +9,7 @@ from msgspec import structs
 from samples.life import recorded
 from samples.small import POLICY, compiled
 
-from modicum.ledger.replay.part_migration import PartMigration
+from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.state import ActivePolicy
 from modicum.release import Part
 
@@ -30,9 +30,9 @@ def held(*texts: str) -> list[ActivePolicy]:
     ]
 
 
-def words(*texts: str, present: str | None = None) -> PartMigration:
-    now = compiled(present or texts[-1]).policy.vocabulary.population
-    return PartMigration(held(*texts), now)
+def words(*texts: str, present: str | None = None) -> Migration:
+    now = compiled(present or texts[-1]).policy.vocabulary
+    return Migration(held(*texts), now)
 
 
 def in_region(*values: str) -> Part:

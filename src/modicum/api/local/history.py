@@ -11,7 +11,7 @@ from modicum.ledger import Record, Standing, State, event_of
 from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.events import Event, ReleaseDenied
 from modicum.ledger.replay.fold import loss_changes
-from modicum.ledger.replay.part_migration import PartMigration
+from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy
 
@@ -107,9 +107,8 @@ class RekeyedHistory(Iterable[ReservedRelease]):
         self._state = state
         self._read = read
         self._due = frozenset(state.due(now))
-        self._migration = PartMigration(
-            state.policies, compiled.policy.vocabulary.population, compiled.policy.text
-        )
+        policy = compiled.policy
+        self._migration = Migration(state.policies, policy.vocabulary, policy.text)
 
     def __iter__(self) -> Iterator[ReservedRelease]:
         standings = self._state.releases

@@ -9,16 +9,52 @@ its description is checked by an audit.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from modicum.accounting import COORDINATES, INFINITE, ORDERS, Loss
 from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Vocabulary
 from modicum.release.completion import better, nowhere_more
+from modicum.release.entailment import Entailment
 from modicum.release.units import INSIDE, MOVING, SAME, Reach, Relation, changes
 
 #: The loss for a unit that nothing is known about.
 UNKNOWN = Loss((INFINITE,) * COORDINATES)
+
+
+def entailed(
+    mechanism: RecordedMechanism, found: Entailment, vocabulary: Vocabulary
+) -> RecordedMechanism:
+    """Return a mechanism with the losses that it has for the units of another policy.
+
+    A unit that nothing is proven for has no loss.
+
+    Args:
+        mechanism: The mechanism as it was recorded.
+        found: What losses under its policy prove under the other one.
+        vocabulary: The other policy's units and their relations.
+    """
+    losses: dict[str, Loss] = {}
+    neighbors: dict[str, Relation] = {}
+    for unit in vocabulary.units:
+        own = found.same.get(unit, "")
+        if own in mechanism.losses:
+            losses[unit] = mechanism.losses[own]
+            neighbors[unit] = mechanism.neighbors.get(own, "add-remove")
+            continue
+        neighbors[unit] = vocabulary.relation(unit)
+        loss = UNKNOWN
+        for source in found.sources.get(unit, ()):
+            recorded = mechanism.neighbors.get(source.unit, "add-remove")
+            count = source.steps(neighbors[unit], recorded)
+            if count is not None and source.unit in mechanism.losses:
+                one = of_changes(mechanism.losses[source.unit], count)
+                loss = better(loss, one)
+        if loss != UNKNOWN:
+            losses[unit] = loss
+    kept = {unit: neighbors[unit] for unit in losses if neighbors[unit] != "add-remove"}
+    return replace(mechanism, losses=losses, neighbors=kept)
 
 
 def charged(mechanism: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Loss:
@@ -126,24 +162,25 @@ def _converted(
 ) -> Loss:
     recorded = mechanism.neighbors.get(unit, "add-remove")
     count = changes(reach, present, recorded)
-    if count is None:
-        return UNKNOWN
-    loss = mechanism.losses[unit]
-    while count > 1:
-        loss, count = doubled(loss), (count + 1) // 2
-    return loss
+    return UNKNOWN if count is None else of_changes(mechanism.losses[unit], count)
 
 
-def doubled(loss: Loss) -> Loss:
-    """Return the cost of two changes, given that of one; no delta is known.
+def of_changes(loss: Loss, count: int) -> Loss:
+    """Return the cost of several changes, given that of one; no delta is known.
 
-    2 eps; 4 rho; (2 mu)**2; at every order the least that one of these proves.
+    k eps; k**2 rho; (k mu)**2; at every order the least that one of these proves.
+
+    Args:
+        loss: The cost of one change.
+        count: The number of changes k, >= 1.
     """
+    if count == 1:
+        return loss
     if loss.coordinates[DELTA]:
         return UNKNOWN
-    eps = _times(2, loss.coordinates[EPS])
-    rho = _times(4, loss.coordinates[RHO])
-    mu2 = _times(4, loss.coordinates[MU2])
+    eps = _times(count, loss.coordinates[EPS])
+    rho = _times(count * count, loss.coordinates[RHO])
+    mu2 = _times(count * count, loss.coordinates[MU2])
     orders = (
         # Orders are rational, so their multiples are rounded up.
         min(
@@ -153,10 +190,10 @@ def doubled(loss: Loss) -> Loss:
         )
         for order in ORDERS
     )
-    doubled_loss = [0] * COORDINATES
-    doubled_loss[EPS], doubled_loss[RHO], doubled_loss[MU2] = eps, min(rho, eps), mu2
-    doubled_loss[FIRST_ORDER:DELTA] = orders
-    return Loss(tuple(doubled_loss))
+    found = [0] * COORDINATES
+    found[EPS], found[RHO], found[MU2] = eps, min(rho, eps), mu2
+    found[FIRST_ORDER:DELTA] = orders
+    return Loss(tuple(found))
 
 
 def _times(factor: int, units: int, divisor: int = 1) -> int:

@@ -30,7 +30,7 @@ from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
 #: Version of the event schema. Older events stay readable; newer ones are refused.
-EVENT_VERSION = 5
+EVENT_VERSION = 6
 
 #: The subjects of votes.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]

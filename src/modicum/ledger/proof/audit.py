@@ -35,9 +35,10 @@ from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss
 from modicum.ledger.state.past_vocabulary import (
     Redefined,
     dropped_attributes,
-    redefined_units,
+    newly_redefined,
+    understated_units,
 )
-from modicum.ledger.state.state import LossChange, State
+from modicum.ledger.state.state import ENTAILED_SINCE, LossChange, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.policy.past_units import vocabulary_of
@@ -45,8 +46,8 @@ from modicum.release import Vocabulary
 
 #: Since this version of the events, the writer sees to it that times never fall.
 _ORDERED_SINCE = 2
-#: Since this version, the writer refuses to redefine a unit under its name, and
-#: requires a decision whether a dropped attribute was renamed.
+#: Since this version, the writer requires a decision whether a dropped attribute was
+#: renamed; and refused to redefine a unit under its name, until people could accept it.
 _NAMES_KEPT_SINCE = 5
 _DESCRIBING = (
     ReleaseReserved,
@@ -93,7 +94,9 @@ class AuditReport:
             VerificationError: With every unit that was redefined under its name.
         """
         if self.understated:
-            raise VerificationError(*(one.problem for one in self.understated))
+            raise VerificationError(
+                *(one.problem(counted=True) for one in self.understated)
+            )
 
 
 def audit(
@@ -349,28 +352,28 @@ class _Replay:
         self._followed = followed_from(compiled, self.state, self._history())
         gone: tuple[str, ...] = ()
         if version >= _NAMES_KEPT_SINCE:
-            for one in self._redefined_by(compiled):
-                raise ChainBreakError(seq, one.problem.message)
+            earlier = self.state.policies[:-1]
+            counted = self.state.releases.counted_seqs(self.state.at)
+            redefined = newly_redefined(earlier, counted, compiled)
+            if redefined and version < ENTAILED_SINCE:
+                raise ChainBreakError(seq, redefined[0].problem().message)
             releases = (
                 one.release
                 for one in self._history()
                 if self.state.releases[one.release.id].status.counts
             )
-            earlier, vocabulary = self.state.policies[:-1], compiled.policy.vocabulary
-            gone = tuple(dropped_attributes(earlier, releases, vocabulary))
+            dropped = dropped_attributes(earlier, releases, compiled.policy.vocabulary)
+            gone = (*dropped, *(one.name for one in redefined))
         self._check_accepted(body.accepted, gone, before, seq)
-
-    def _redefined_by(self, compiled: CompiledPolicy) -> tuple[Redefined, ...]:
-        counted = self.state.releases.counted_seqs(self.state.at)
-        return redefined_units(self.state.policies, counted, compiled)
 
     @property
     def understated(self) -> tuple[Redefined, ...]:
         """The units with rules that were others when losses were recorded."""
         if self._followed is None:
             return ()
-        found = self._redefined_by(self._followed.compiled)
-        return tuple(one for one in found if one.rules)
+        counted = self.state.releases.counted_seqs(self.state.at)
+        compiled = self._followed.compiled
+        return understated_units(self.state.policies, counted, compiled)
 
     def _check_accepted(
         self,
@@ -381,7 +384,7 @@ class _Replay:
     ) -> None:
         """Check that a policy accepts rules that history exceeds, and all new ones.
 
-        And all attributes that are gone, if others are new.
+        And all attributes that are gone, if others are new, and all redefined units.
         """
         now = _exceeded(self._followed) if self.state.releases else []
         known = set(_exceeded(before)) if now else set()

@@ -9,7 +9,7 @@ from modicum.ledger.decision.balances import Balances
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.replay.part_migration import PartMigration
+from modicum.ledger.replay.migration import Migration
 from modicum.ledger.replay.reservation_shares import Holdings
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
@@ -88,9 +88,7 @@ class Followed:
     ) -> None:
         self.balances = balances or Balances(compiled, planning=state.planning)
         policy = compiled.policy
-        self._migration = PartMigration(
-            state.policies, policy.vocabulary.population, policy.text
-        )
+        self._migration = Migration(state.policies, policy.vocabulary, policy.text)
         #: The reservations of each actor that are not started.
         # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.

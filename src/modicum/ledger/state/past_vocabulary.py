@@ -1,7 +1,9 @@
 """The effect of a policy on the vocabulary of recorded losses.
 
-A loss is recorded for a unit, and for attributes, by their names. A policy that gives a
-name to something else would count the loss for that.
+A loss is recorded for a unit, and for attributes, by their names. A policy that defines
+a unit of that name otherwise charges what the loss proves for it
+(`release.entailment`); people accept that by name. Policies that were activated before
+events of version 6 count the loss as it is.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Problem
@@ -17,17 +19,39 @@ from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
-from modicum.policy.past_units import redefinitions, vocabulary_of
+from modicum.policy.past_units import vocabulary_of
 from modicum.release import Vocabulary
+from modicum.release.entailment import entailment
 
 #: Maximum number of rules listed.
 _NAMED_MAX = 10
-#: The name by which a dropped attribute is accepted: no rule id has this form.
+#: The names by which a dropped attribute and a redefined unit are accepted: no rule id
+#: has this form.
 ATTRIBUTE = "attribute:"
+UNIT = "unit:"
+
+
+class Held(Protocol):
+    """An active or former policy, and the entry that activated it."""
+
+    @property
+    def text(self) -> str:
+        """The text of the policy."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """The number of the entry that activated it."""
+        ...
+
+    @property
+    def entails(self) -> bool:
+        """Whether old losses are charged to it by the definitions of units."""
+        ...
 
 
 class Redefined(NamedTuple):
-    """A unit whose recorded losses may be too low under a policy's definition.
+    """A unit of a policy whose recorded losses are of another definition.
 
     Attributes:
         unit: Its name.
@@ -42,24 +66,39 @@ class Redefined(NamedTuple):
     rules: tuple[str, ...]
 
     @property
-    def problem(self) -> Problem:
-        """It as a mistake of the policy."""
+    def name(self) -> str:
+        """The name by which it is accepted."""
+        return UNIT + self.unit
+
+    def problem(self, *, effect: Sequence[str] = (), counted: bool = False) -> Problem:
+        """Return it as a mistake of the policy.
+
+        Args:
+            effect: The effect on balances, line by line, if it may be accepted.
+            counted: Whether the policy is active, and counts the losses as they are.
+        """
         named = shortened(self.rules, _NAMED_MAX)
         notes = [f"losses were recorded for it under the policy of entry {self.seq}"]
-        if named:
-            notes.append(f"these rules would undercount: {named}")
+        if counted:
+            if named:
+                notes.append(f"these rules undercount: {named}")
+            help_ = "activate a policy anew: it charges what these losses prove"
+        else:
+            notes += effect
+            notes.append(f"or accept that by name:  --accept-conflict {self.name}")
+            help_ = "give the new definition a new name, or restore the old one"
         return Problem(
             Code.UNIT_REDEFINED,
             f"the unit `{self.unit}` is redefined under the same name: {self.change}",
             notes=tuple(notes),
-            help="give the new definition a new name, or restore the old one",
+            help=help_,
         )
 
 
 def redefined_units(
     policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
 ) -> tuple[Redefined, ...]:
-    """Return the units of a policy that were others when losses were recorded.
+    """Return the units of a policy that were defined otherwise for recorded losses.
 
     Args:
         policies: The policies that were activated, oldest first.
@@ -82,7 +121,8 @@ def redefined_units(
         past = vocabulary_of(policy.text)
         if past is None:
             raise ChainBreakError(policy.seq, "its policy cannot be read")
-        for unit, change in redefinitions(past.unit_facts, vocabulary.unit_facts):
+        changes = entailment(past.unit_facts, vocabulary.unit_facts).redefined
+        for unit, change in changes.items():
             rules = (
                 base.scope
                 for base in compiled.rules.bases
@@ -93,6 +133,56 @@ def redefined_units(
                 Redefined(unit, change, policy.seq, tuple(dict.fromkeys(rules))),
             )
     return tuple(found.values())
+
+
+def newly_redefined(
+    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+) -> tuple[Redefined, ...]:
+    """Return the redefined units of a policy that the one before it did not have so.
+
+    Args:
+        policies: The policies before it, oldest first; the last one is replaced.
+        counted: As for `redefined_units`.
+        compiled: The policy.
+    """
+    found = redefined_units(policies, counted, compiled)
+    replaced = policies[-1] if policies else None
+    if not found or replaced is None or not replaced.entails:
+        return found
+    past = vocabulary_of(replaced.text)
+    if past is None:
+        return found
+    facts = compiled.policy.vocabulary.unit_facts
+    changed = entailment(past.unit_facts, facts).redefined
+    return tuple(
+        one for one in found if one.unit in changed or one.unit not in past.units
+    )
+
+
+def is_entailed(policies: Sequence[Held], text: str) -> bool:
+    """Return whether a policy is charged for old losses by the definitions of units.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        text: The text of the policy; unless it is active, it would be activated now.
+    """
+    return not policies or policies[-1].text != text or policies[-1].entails
+
+
+def understated_units(
+    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+) -> tuple[Redefined, ...]:
+    """Return the redefined units with rules that count old losses as they are.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        counted: As for `redefined_units`.
+        compiled: The policy that counts.
+    """
+    if is_entailed(policies, compiled.policy.text):
+        return ()
+    found = redefined_units(policies, counted, compiled)
+    return tuple(one for one in found if one.rules)
 
 
 def new_attributes(

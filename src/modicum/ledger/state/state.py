@@ -56,6 +56,10 @@ from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.rounds import Planning
 from modicum.policy.declarations.roles import person_key
 
+#: Since this version of its activation, a policy is charged for earlier losses by the
+#: definitions of units. Before, it was by their names.
+ENTAILED_SINCE = 6
+
 
 class ActivePolicy(PolicyText, frozen=True):
     """An active or former policy, as activated.
@@ -64,11 +68,18 @@ class ActivePolicy(PolicyText, frozen=True):
         seq: The number of the entry that activated it.
         reason: Why it replaced the one before.
         accepted: Rules that history exceeded then, accepted all the same.
+        version: The version of that entry.
     """
 
     seq: int
     reason: str = ""
     accepted: tuple[str, ...] = ()
+    version: int = 1
+
+    @property
+    def entails(self) -> bool:
+        """Whether old losses are charged to it by the definitions of units."""
+        return self.version >= ENTAILED_SINCE
 
 
 class JustStarted(NamedTuple):
@@ -288,8 +299,10 @@ class State(Struct):
             before_expiring=plain["before_expiring"],
             just_started=JustStarted(actor, at, tuple(releases)),
             policies=[
-                ActivePolicy(digest, name, text, seq, reason, tuple(accepted))
-                for digest, name, text, seq, reason, accepted in plain["policies"]
+                ActivePolicy(digest, name, text, seq, reason, tuple(accepted), *version)
+                for digest, name, text, seq, reason, accepted, *version in plain[
+                    "policies"
+                ]
             ],
             denials=plain["denials"],
             approvals={
@@ -326,7 +339,7 @@ class State(Struct):
     def _govern(self, body: GovernanceBody, event: Event, seq: int) -> None:
         match body:
             case PolicyActivated():
-                self._activate(body, seq)
+                self._activate(body, seq, event.version)
             case ApprovalGiven():
                 self._add_vote(body, event, seq)
             case Annotated():
@@ -394,11 +407,17 @@ class State(Struct):
         self.waiting.corrected(now.id, now.content)
         return LossChange(now, standing.seq, standing.day, instead_of=before)
 
-    def _activate(self, body: PolicyActivated, seq: int) -> None:
+    def _activate(self, body: PolicyActivated, seq: int, version: int) -> None:
         self.waiting.policy_changed()
         self.policies.append(
             ActivePolicy(
-                body.digest, body.name, body.text, seq, body.reason, body.accepted
+                body.digest,
+                body.name,
+                body.text,
+                seq,
+                body.reason,
+                body.accepted,
+                version,
             )
         )
 
@@ -474,6 +493,8 @@ def _policy_to_plain(policy: ActivePolicy) -> Plain:
         policy.seq,
         policy.reason,
         list(policy.accepted),
+        # Digests of states of earlier versions were signed without it.
+        *([policy.version] if policy.entails else []),
     ]
 
 

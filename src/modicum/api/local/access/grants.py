@@ -27,7 +27,8 @@ from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, number_text
 from modicum.ledger import RecordedRelease, ReleaseStatus, Standing
 from modicum.ledger.log.recorded_release import RecordedMechanism
-from modicum.ledger.replay.part_migration import Held, PartMigration
+from modicum.ledger.replay.migration import Migration
+from modicum.ledger.state.past_vocabulary import Held
 from modicum.policy.past_units import population_of, units_of
 from modicum.release import Vocabulary
 from modicum.release.sampling import Sampling, sampling_from_plain
@@ -103,7 +104,7 @@ class Granting:
         self._vocabulary = vocabulary
         self._policies = tuple(policies)
         self._columns = columns
-        self._migration = PartMigration(self._policies, vocabulary.population)
+        self._migration = Migration(self._policies, vocabulary)
 
     def grants(self, standing: Standing, release: RecordedRelease) -> tuple[Grant, ...]:
         """Return the grants of a release, one for each of its mechanisms."""

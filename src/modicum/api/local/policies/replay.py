@@ -25,7 +25,7 @@ from modicum.ledger.log.events import (
     day_of_release,
 )
 from modicum.ledger.replay.fold import fold
-from modicum.ledger.replay.part_migration import PartMigration
+from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
 
@@ -106,9 +106,10 @@ class History(Struct, frozen=True):
             if one.outcome != DENIED
         )
 
-    def migration(self, compiled: CompiledPolicy) -> PartMigration:
+    def migration(self, compiled: CompiledPolicy) -> Migration:
         """Return the mapping of releases to the vocabulary of a policy."""
-        return PartMigration(self.policies, compiled.policy.vocabulary.population)
+        policy = compiled.policy
+        return Migration(self.policies, policy.vocabulary, policy.text)
 
 
 def history_of(records: Iterable[Record], now: str) -> History:

@@ -28,7 +28,7 @@ from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
     new_attributes,
-    redefined_units,
+    newly_redefined,
 )
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
@@ -122,7 +122,7 @@ def what_if(
     given_up = (DENIED, *GIVEN_UP)
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
-    problems = [one.problem for one in redefined_units(policies, counted, compiled)]
+    problems = [one.problem() for one in newly_redefined(policies, counted, compiled)]
     problems += dropped_attributes(
         policies, history.counted, compiled.policy.vocabulary
     ).values()

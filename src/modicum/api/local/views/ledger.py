@@ -16,7 +16,7 @@ from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
 from modicum.ledger import Event, Record, RuleLoss, State
 from modicum.ledger.decision.amounts import filled
-from modicum.ledger.state.past_vocabulary import redefined_units
+from modicum.ledger.state.past_vocabulary import understated_units
 from modicum.policy import CompiledPolicy
 
 
@@ -68,8 +68,8 @@ def understated(view: LedgerView) -> tuple[Problem, ...]:
     """Return why rules show less than was released: their unit was redefined."""
     state = view.state()
     counted = state.releases.counted_seqs(state.at)
-    found = redefined_units(state.policies, counted, view.policy())
-    return tuple(one.problem for one in found if one.rules)
+    found = understated_units(state.policies, counted, view.policy())
+    return tuple(one.problem(counted=True) for one in found)
 
 
 def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:

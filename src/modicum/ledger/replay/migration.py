@@ -1,9 +1,10 @@
 """Re-keying of old releases to the policy that counts them now.
 
-Only their parts change: where an attribute that divides the population was since
-refined, coarsened, renamed or dropped, a release is charged to all values that its own
-may correspond to now. Periods of another clock, or beside an attribute that had no time
-then, become all of time. Its loss and its attributes stay.
+There is no other way from a recorded loss to a cell. Where an attribute that divides
+the population was since refined, coarsened, renamed or dropped, a release is charged to
+all values that its own may correspond to now. Periods of another clock, or beside an
+attribute that had no time then, become all of time. Where units are defined otherwise,
+each has the loss that the recorded ones prove for it. Its attributes stay.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from msgspec import structs
 
+from modicum.ledger.decision.charges import entailed
+from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
-from modicum.release import EVERYTHING, Part, Partition, Population
+from modicum.ledger.state.past_vocabulary import Held, is_entailed
+from modicum.release import EVERYTHING, Part, Partition, Population, Vocabulary
+from modicum.release.entailment import Entailment, entailment
 from modicum.release.parts import merged
 from modicum.release.population import Was
 
@@ -24,35 +28,28 @@ from modicum.release.population import Was
 _REMEMBERED_MAX = 10_000
 
 
-class Held(Protocol):
-    """An active or former policy: its text, and the entry that activated it."""
-
-    @property
-    def text(self) -> str:
-        """The text of the policy."""
-        ...
-
-    @property
-    def seq(self) -> int:
-        """The number of the entry that activated it."""
-        ...
-
-
-class PartMigration:
+class Migration:
     """Re-keys releases of a log to one policy.
 
     Args:
         policies: The policies that were activated up to a head, oldest first.
-        present: How the population is divided by the policy that counts now: the
-            last of these policies, or one that would take its place.
-        text: The text of the policy that counts now, if it is known: it is not read
-            again.
+        vocabulary: That of the policy that counts now: the last of these policies, or
+            one that would take its place.
+        text: The text of that policy. Without it, only parts are re-keyed.
     """
 
     def __init__(
-        self, policies: Sequence[Held], present: Population, text: str | None = None
+        self,
+        policies: Sequence[Held],
+        vocabulary: Vocabulary,
+        text: str | None = None,
     ) -> None:
+        self._policies = tuple(policies)
+        self._vocabulary = vocabulary
+        self._text = text
+        self._entails = text is not None and is_entailed(policies, text)
         self._seqs = [one.seq for one in policies]
+        present = vocabulary.population
         chain = [
             present if one.text == text else _population_of(one) for one in policies
         ]
@@ -63,14 +60,23 @@ class PartMigration:
             for place, one in enumerate(chain)
         ]
         self._parts: dict[tuple[Part, int], Part] = {}
+        self._entailments: dict[int, Entailment | None] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
         """Return a release in the present vocabulary."""
-        if self._held(seq) == len(self._chain) - 1 and not self._chain[-1].static:
+        held = self._held(seq)
+        if held == len(self._chain) - 1 and not self._chain[-1].static:
             return release  # It used the present vocabulary.
-        if all(one.part == EVERYTHING for one in release.mechanisms):
+        found = self._entailment(held)
+        if found is None and all(one.part == EVERYTHING for one in release.mechanisms):
             return release
-        mechanisms = tuple(self._mechanism(one, seq) for one in release.mechanisms)
+        mechanisms = tuple(
+            self._mechanism(
+                one if found is None else entailed(one, found, self._vocabulary),
+                seq,
+            )
+            for one in release.mechanisms
+        )
         return (
             release
             if mechanisms == release.mechanisms
@@ -95,6 +101,24 @@ class PartMigration:
 
             found = self._parts[part, held] = re_expressed(part, self._chain[held:])
         return found
+
+    def _entailment(self, held: int) -> Entailment | None:
+        """Return what losses under an earlier policy prove; None for themselves."""
+        if not self._entails or held >= len(self._policies):
+            return None
+        if held not in self._entailments:
+            policy, now = self._policies[held], self._vocabulary.unit_facts
+            found: Entailment | None = None
+            if policy.text != self._text:
+                from modicum.policy.past_units import vocabulary_of
+
+                past = vocabulary_of(policy.text)
+                if past is None:
+                    raise ChainBreakError(policy.seq, "its policy cannot be read")
+                if past.unit_facts != now:
+                    found = entailment(past.unit_facts, now)
+            self._entailments[held] = None if found is None or found.trivial else found
+        return self._entailments[held]
 
     def _held(self, seq: int) -> int:
         """Return the place of the policy that held when an entry was made."""

@@ -1,0 +1,125 @@
+"""How many changes of one unit make any change of another: by search over all tables.
+
+Nothing is reasoned here. A table is a set of possible rows; two tables are neighbors
+for a unit if they differ in the rows of one instance only. A declared fact says which
+tables there are; a loss holds on all tables over the schema, so steps may lead through
+any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from modicum.release import Unit
+
+#: A row: its value in each column.
+Row = tuple[tuple[str, str], ...]
+Table = frozenset[Row]
+
+
+def tables_over(rows: tuple[Row, ...]) -> list[Table]:
+    """Return every table of some possible rows."""
+    return [
+        frozenset(found)
+        for size in range(len(rows) + 1)
+        for found in combinations(rows, size)
+    ]
+
+
+def key_of(row: Row, unit: Unit) -> tuple[str, str]:
+    """Return the instance of a unit that a row belongs to."""
+    values = dict(row)
+    if unit.period is None or unit.column is None:
+        return values[unit.id], ""
+    return values[
+        unit.id
+    ], f"{unit.period} {values[unit.column][: LENGTH[unit.period]]}"
+
+
+#: How much of a date names its period.
+LENGTH = {"day": 10, "month": 7, "year": 4}
+
+
+def are_neighbors(one: Table, other: Table, unit: Unit) -> bool:
+    """Return whether two tables differ in one instance, as the relation says."""
+    touched = {key_of(row, unit) for row in one ^ other}
+    if len(touched) != 1:
+        return False
+    (key,) = touched
+    had, has = (any(key_of(row, unit) == key for row in t) for t in (one, other))
+    if unit.neighbors == "add-remove":
+        return had != has
+    return unit.neighbors == "any-change" or (had and has)
+
+
+def is_allowed(table: Table, units: Mapping[str, Unit]) -> bool:
+    """Return whether a table has all that the units claim."""
+    for unit in units.values():
+        for wide in unit.within:
+            inside: dict[object, set[object]] = {}
+            parts: dict[object, set[object]] = {}
+            for row in table:
+                own, whole = key_of(row, unit), key_of(row, units[wide])
+                inside.setdefault(own, set()).add(whole)
+                parts.setdefault(whole, set()).add(own)
+            most = unit.groups.get(wide)
+            if any(len(found) > 1 for found in inside.values()):
+                return False
+            if most is not None and any(len(found) > most for found in parts.values()):
+                return False
+    return True
+
+
+class Search:
+    """Shortest ways between all tables.
+
+    Args:
+        rows: The possible rows.
+    """
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._tables = tables_over(rows)
+        self._ways: dict[tuple[object, ...], dict[Table, dict[Table, int]]] = {}
+
+    def steps(self, unit: Unit, new: Mapping[str, Unit], old: Unit) -> float:
+        """Return the most changes of `old` that a change of `unit` takes.
+
+        Args:
+            unit: The unit that changes, between tables that the new policy allows.
+            new: The units of the new policy.
+            old: The unit of the steps.
+        """
+        ways = self._ways_of(old)
+        allowed = [table for table in self._tables if is_allowed(table, new)]
+        return max(
+            (
+                ways[one].get(other, float("inf"))
+                for one, other in self._pairs(allowed, unit)
+            ),
+            default=0,
+        )
+
+    @staticmethod
+    def _pairs(tables: list[Table], unit: Unit) -> Iterator[tuple[Table, Table]]:
+        for one in tables:
+            for other in tables:
+                if are_neighbors(one, other, unit):
+                    yield one, other
+
+    def _ways_of(self, unit: Unit) -> dict[Table, dict[Table, int]]:
+        about = unit.id, unit.period, unit.column, unit.neighbors
+        if about not in self._ways:
+            self._ways[about] = {one: self._from(one, unit) for one in self._tables}
+        return self._ways[about]
+
+    def _from(self, start: Table, unit: Unit) -> dict[Table, int]:
+        found, waiting = {start: 0}, deque([start])
+        while waiting:
+            here = waiting.popleft()
+            for there in self._tables:
+                if there not in found and are_neighbors(here, there, unit):
+                    found[there] = found[here] + 1
+                    waiting.append(there)
+        return found
