@@ -29,6 +29,8 @@ Row: TypeAlias = tuple[int, bytes, str]
 Meaning: TypeAlias = tuple[str, str | None, str | None]
 
 GENESIS = "0" * 64
+#: Since this version, a policy charges what old losses prove for its units.
+ENTAILED_SINCE = 6
 BRINGS_IN = ("release-reserved", "release-denied", "past-recorded")
 #: Which step leads from where to where in the life of a release.
 LIFE = {
@@ -133,7 +135,7 @@ def bare(release: Any) -> Any:
         return [bare(one) for one in release]
     if not isinstance(release, dict):
         return release
-    derived = ("periods", "content", "losses", "where", "groups")
+    derived = ("periods", "content", "losses", "derived", "where", "groups")
     kept = {key: bare(one) for key, one in release.items() if key not in derived}
     # A description names no part at all if it reads everything.
     return kept | {key: release.get(key) for key in ("where", "groups")}
@@ -181,6 +183,7 @@ class _Auditor:
         self._sums: Sums | None = None
         self._digest = ""
         self._compiled: CompiledPolicy | None = None
+        self._activated_by = 1
         self._meanings: dict[str, set[tuple[str, Meaning]]] = {}
         self._last_time = ""
         self._people = People(self.found.broken)
@@ -209,7 +212,7 @@ class _Auditor:
         if kind == "round-opened" and body["unlocked"]:
             raise UnsupportedError("budgets that are unlocked step by step")
         if kind == "policy-activated":
-            self._activate(body, seq)
+            self._activate(body, seq, event["v"])
         elif kind in BRINGS_IN:
             self._bring_in(event, seq)
         elif kind == "past-redescribed":
@@ -225,7 +228,7 @@ class _Auditor:
 
     def compare_units(self) -> None:
         """See which rules count losses that were recorded for another unit."""
-        if self._compiled is None:
+        if self._compiled is None or self._activated_by >= ENTAILED_SINCE:
             return
         now = dict(self._units())
         others = {
@@ -281,11 +284,17 @@ class _Auditor:
             if not right:
                 self.found.broken.append(f"{seq}: {what}")
 
-    def _activate(self, body: Plain, seq: int) -> None:
+    def _activate(self, body: Plain, seq: int, version: int) -> None:
         compiled = compile_text(body["text"].encode(), "policy.yaml")
         if compiled.policy.digest != body["digest"]:
             self.found.broken.append(f"{seq}: the digest of its policy")
         self._compiled, self._digest = compiled, compiled.policy.digest
+        self._activated_by = version
+        units = self._units()
+        if version >= ENTAILED_SINCE and any(
+            self._meanings[name] != units for name in self._counted
+        ):
+            raise UnsupportedError("losses for units of another definition")
         self._sums = Sums(compiled, self._extent)
         self._can_be_given_up.clear()
         for release, day in self._counted.values():

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.release.units import (
+    SAME,
     Reach,
     Reaches,
     Relation,
@@ -47,11 +48,10 @@ class Source(Struct, frozen=True):
     Attributes:
         unit: Its name under the earlier policy.
         reaches: How an instance of the present unit overlaps its instances; all hold.
-            Empty if the two are one unit.
     """
 
     unit: str
-    reaches: tuple[Reach, ...] = ()
+    reaches: tuple[Reach, ...]
 
     def steps(self, present: Relation, recorded: Relation) -> int | None:
         """Return how many recorded changes make any present one; None if unknown."""
@@ -65,19 +65,17 @@ class Entailment(Struct, frozen=True):
     Attributes:
         same: By present unit, the earlier unit with the same definition, whose loss
             it has.
-        sources: By each other present unit, the earlier units that bound it.
-        redefined: By name, how a unit that both policies have differs: another
-            definition, or a weaker claim.
+        sources: By present unit, the earlier units that bound it.
+        redefined: By name, how the definitions of a unit that both policies have
+            differ.
+        weaker: By earlier unit, the claims by which its loss may have been derived,
+            and that are weaker now. A loss that was derived bounds nothing then.
     """
 
     same: Mapping[str, str]
     sources: Mapping[str, tuple[Source, ...]]
     redefined: Mapping[str, str]
-
-    @property
-    def trivial(self) -> bool:
-        """Whether each present unit has the loss recorded under its own name."""
-        return not self.sources and all(a == b for a, b in self.same.items())
+    weaker: Mapping[str, str]
 
 
 def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
@@ -90,28 +88,24 @@ def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
     twins = _twins(old, new)
     nodes = {unit: twins.get(unit, _former(unit)) for unit in old}
     reaches = Reaches(_joint(old, new, nodes), None)
-    weaker = _weaker(old, twins, reaches)
-    trusted = [unit for unit in old if unit not in weaker]
+    weaker = _weaker(old, nodes, reaches)
     same: dict[str, str] = {}
-    for unit in trusted:
-        if unit in twins and (unit == twins[unit] or twins[unit] not in same):
-            same[twins[unit]] = unit
-    sources = {
-        unit: tuple(
+    sources: dict[str, tuple[Source, ...]] = {}
+    for unit, facts in new.items():
+        alike = [one for one in old if _definition(old[one]) == _definition(facts)]
+        if alike:
+            same[unit] = unit if unit in alike else alike[0]
+        sources[unit] = tuple(
             Source(one, found)
-            for one in trusted
-            if (found := (*reaches.of(unit, nodes[one]),))
+            for one in old
+            if (found := (SAME,) if one in alike else (*reaches.of(unit, nodes[one]),))
         )
-        for unit in new
-        if unit not in same
+    redefined = {
+        unit: _difference(old[unit], new[unit])
+        for unit in old
+        if unit in new and _definition(old[unit]) != _definition(new[unit])
     }
-    redefined: dict[str, str] = {}
-    for unit in old:
-        if unit in new and _definition(old[unit]) != _definition(new[unit]):
-            redefined[unit] = _difference(old[unit], new[unit])
-        elif unit in weaker:
-            redefined[twins[unit]] = weaker[unit]
-    return Entailment(same, sources, redefined)
+    return Entailment(same, sources, redefined, weaker)
 
 
 def _former(unit: str) -> str:
@@ -176,21 +170,22 @@ def _difference(old: Unit, new: Unit) -> str:
 
 
 def _weaker(
-    old: Mapping[str, Unit], twins: Mapping[str, str], present: Reaches
+    old: Mapping[str, Unit], nodes: Mapping[str, str], present: Reaches
 ) -> dict[str, str]:
     """Return the earlier units whose losses may come from claims that are weaker now.
 
-    The recorded relations are used for both sides: only claims make a difference. Units
-    that the later policy does not have took their claims along.
+    The recorded relations are used for both sides: only claims make a difference. A
+    claim about a unit that the later policy does not have is not made any more.
     """
     before = all_steps(old)
     found: dict[str, list[str]] = {}
-    for unit, twin in twins.items():
-        for other, its_twin in twins.items():
-            if (unit, other) not in before:
+    for unit in old:
+        for other in old:
+            if unit == other or (unit, other) not in before:
                 continue
             relations = old[unit].neighbors, old[other].neighbors
-            counts = (changes(one, *relations) for one in present.of(twin, its_twin))
+            reaches = present.of(nodes[unit], nodes[other])
+            counts = (changes(one, *relations) for one in reaches)
             now = min((one for one in counts if one is not None), default=None)
             if now is None or now > before[unit, other]:
                 found.setdefault(unit, []).append(

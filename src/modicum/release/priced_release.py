@@ -23,9 +23,11 @@ class StoredMechanism(NamedTuple):
         losses: Its loss by privacy unit; a view that cannot be changed.
         neighbors: By unit, the relation that its loss is proven under, where that is
             not `add-remove`.
-        first: The canonical bytes of the stored field `attributes`.
+        first: The canonical bytes of the stored fields `attributes` and `derived`.
         later: Those of `labels`, of `losses` and, if there are any, of `neighbors`. As
             these are between other fields, they have no braces.
+        derived: The units whose loss does not come from their own parameters and cost
+            alone.
         alike: The canonical bytes of all stored fields but the part.
     """
 
@@ -34,6 +36,7 @@ class StoredMechanism(NamedTuple):
     neighbors: Mapping[str, Relation]
     first: bytes
     later: bytes
+    derived: tuple[str, ...]
     alike: bytes
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from modicum.accounting import Loss
 from modicum.accounting.mechanisms import RELEASE_KINDS
@@ -28,7 +28,7 @@ from modicum.release.parts import Part, Span
 from modicum.release.periods import Overlaps, overlaps
 from modicum.release.price import price, price_mechanism
 from modicum.release.sampling import sampling_from_plain
-from modicum.release.unit_losses import STATED
+from modicum.release.unit_losses import STATED, stated
 from modicum.release.units import kinds
 from modicum.release.vocabulary import Vocabulary
 
@@ -70,6 +70,19 @@ class UnknownDescription:
     why: str
 
 
+class Price(NamedTuple):
+    """The cost of a mechanism.
+
+    Attributes:
+        losses: For each unit of the vocabulary.
+        stated: For each unit that has one, the loss by its own parameters and cost,
+            that follows from no other unit.
+    """
+
+    losses: Mapping[str, Loss]
+    stated: Mapping[str, Loss]
+
+
 class PriceList:
     """The costs of mechanisms under one vocabulary, from their stored descriptions.
 
@@ -81,17 +94,17 @@ class PriceList:
         self._vocabulary = vocabulary
         self._kinds = kinds(vocabulary.unit_facts)
         self._timed = bool(vocabulary.clocks)
-        self._known: Memo[_Key, Mapping[str, Loss]] = Memo(_PRICES_MAX)
+        self._known: Memo[_Key, Price] = Memo(_PRICES_MAX)
         self._days: Memo[tuple[Span, ...], Overlaps | None] = Memo(_DAYS_MAX)
 
-    def losses(
+    def of(
         self, described: Mapping[str, Plain], attributes: tuple[str, ...], part: Part
-    ) -> Mapping[str, Loss] | UnknownDescription:
-        """Return the cost of a described mechanism for each unit of the vocabulary.
+    ) -> Price | UnknownDescription:
+        """Return the cost of a described mechanism.
 
         Returns:
-            The losses; or why they cannot be computed, where another version may be
-            able to.
+            The cost; or why it cannot be computed, where another version may be able
+            to.
 
         Raises:
             InputError: If it is not in the form of a description, or has no price.
@@ -110,9 +123,15 @@ class PriceList:
         (priced,) = price(
             Release("again", {}, {}, (moved,)), self._vocabulary
         ).mechanisms
+        own = {
+            unit: found.curve.loss()
+            for unit in self._vocabulary.units
+            if (found := stated(moved, unit, self._vocabulary)) is not None
+        }
+        cost = Price(priced.losses, own)
         if len(written) > _BYTES_MAX:
-            return priced.losses
-        return self._known.keep(key, priced.losses)
+            return cost
+        return self._known.keep(key, cost)
 
     def _within(self, part: Part) -> Overlaps | None:
         """Return all that a price can depend on of the days that are read."""

@@ -15,14 +15,16 @@ from samples.first_version import as_written_by, with_policy
 from samples.small import NOON, compiled
 from typer.testing import CliRunner
 
+from modicum.accounting import INFINITE
+from modicum.accounting.grid import RHO
 from modicum.api.local import Workspace
 from modicum.api.local.policies.replay import history_of
 from modicum.api.local.policies.what_if import what_if
 from modicum.cli.main import app
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.ledger import ChainBreakError, audit
-from modicum.policy.past_units import CLAIMS, MEANING, RECORDED, redefinitions
 from modicum.release import Unit
+from modicum.release.entailment import CLAIMS, MEANING, RECORDED, entailment
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock
 
@@ -94,23 +96,31 @@ def refused(folder: Path, policy: str) -> list[tuple[Code, str]]:
 # --- units ------------------------------------------------------------------------
 
 
+#: A rho of 0.1 for a day and for a user, and for one of the unit `time` as defined now.
+TENTH = 10**11
+
+
 @pytest.mark.spec("POL-17")
 @pytest.mark.parametrize(
-    ("was", "now", "told"),
+    ("was", "now", "told", "charge"),
     [
-        ("period: day", "period: month", "period day -> month"),
-        ("period: month", "period: day", "period month -> day"),
-        ("id: uid, time", "id: household, time", "id uid -> household"),
-        ("column: at", "column: seen", "column at -> seen"),
+        # All that a month loses, its user loses: two changes of them make any of it.
+        ("period: day", "period: month", "period day -> month", 2**2 * TENTH),
+        # A month is removed, and added with the rest of its days.
+        ("period: month", "period: day", "period month -> day", 2**2 * TENTH),
+        ("id: uid, time", "id: household, time", "id uid -> household", INFINITE),
+        # As of a day, all that is known is that it lies in its user.
+        ("column: at", "column: seen", "column at -> seen", 2**2 * TENTH),
         (
             "uid, time: {column: at, period: day}",
             "uid",
             "period day -> none, column at -> none",
+            TENTH,
         ),
     ],
 )
-def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
-    tmp_path: Path, was: str, now: str, told: str
+def test_a_unit_is_redefined_only_if_that_is_accepted_and_is_charged_then(
+    tmp_path: Path, was: str, now: str, told: str, charge: int
 ) -> None:
     first = POLICY if was in POLICY else MONTH
     of(tmp_path, first).submit(release("r-1"), publish=True)
@@ -126,8 +136,20 @@ def test_a_unit_is_not_redefined_under_a_name_that_losses_were_recorded_for(
     )
     found = of(tmp_path).governance.preview_activation(compiled(named_anew))
     assert found.problems == ()
-    # Nothing was recorded for it, and no unit around it tells: that is infinite.
-    assert [one.rule.id for one in found.conflicts] == ["short"]
+    # Another name makes no difference: a unit is known by its definition.
+    over = ["short"] if charge > 10**12 else []
+    assert [one.rule.id for one in found.conflicts] == over
+    with pytest.raises(InputError) as caught:
+        activate(tmp_path, changed, *over)
+    assert caught.value.code is Code.UNIT_REDEFINED
+    activate(tmp_path, changed, "unit:time", *over)
+    (short, _) = of(tmp_path).standings()
+    assert short.before.units(RHO) == charge
+    assert of(tmp_path).verify().understated == ()
+    # It is not asked again, nor is the definition that the loss was recorded for.
+    activate(tmp_path, changed.replace("rho: 9", "rho: 10"), *over)
+    activate(tmp_path, first)
+    assert of(tmp_path).standings()[0].before.units(RHO) == TENTH
 
 
 @pytest.mark.spec("POL-17")
@@ -158,8 +180,11 @@ def test_a_unit_that_was_removed_does_not_come_back_as_another(tmp_path: Path) -
     ((code, message),) = refused(tmp_path, MONTH)
     assert code is Code.UNIT_REDEFINED
     assert message.endswith("period day -> month")
-    # As it was, it may come back: what came meanwhile is charged without a bound.
-    activate(tmp_path, POLICY, "short")
+    # As it was, it may come back: a day lies in its user, two changes of whom make any
+    # change of it.
+    activate(tmp_path, POLICY)
+    (short, _) = of(tmp_path).standings()
+    assert short.before.units(RHO) == TENTH + 4 * TENTH
     assert of(tmp_path).verify().decisions == 2
 
 
@@ -238,15 +263,16 @@ def test_what_a_loss_was_derived_from_is_claimed_as_strongly_as_before(
     for relation in ("add-remove", "any-change"):
         user = replace(USER, neighbors=relation)
         before, after = ({one.name: one, "user": user} for one in (old, new))
-        assert [unit for unit, _ in redefinitions(before, after)] == changed
+        found = entailment(before, after)
+        assert [*found.redefined, *found.weaker] == changed
 
 
-def test_a_claim_about_a_unit_that_is_gone_is_none_that_is_taken_back() -> None:
+def test_a_claim_about_a_unit_that_is_gone_is_not_made_any_more() -> None:
     both = {"device": DEVICE, "user": USER}
-    assert [*redefinitions(both, {"user": USER})] == []
-    assert [
-        *redefinitions(both, {"device": replace(DEVICE, within=(), groups={})})
-    ] == []
+    found = entailment(both, {"user": USER})
+    assert [*found.weaker] == ["device", "user"]
+    found = entailment(both, {"device": replace(DEVICE, within=(), groups={})})
+    assert [*found.weaker] == ["device", "user"]
 
 
 # --- ledgers of versions that allowed it ------------------------------------------
@@ -261,11 +287,12 @@ def test_an_audit_names_the_rules_that_show_too_little(tmp_path: Path) -> None:
     assert caught.value.code is Code.UNIT_REDEFINED
     told = caught.value.render()
     assert "period day -> month" in told
-    assert "these rules would undercount: all" in told
+    assert "these rules undercount: all" in told
     rows = [(one.seq, one.payload, one.hash) for one in of(tmp_path).records()]
     found = audited_again(lambda: rows)
     assert found.understated == ["all"]
     # As it was, or with a new name for the month, nothing is understated any more.
+    # Nor is it if the redefinition is accepted: the past is charged for the month.
     day, month = (one.text for one in of(tmp_path).state().policies)
     activate(tmp_path, month.replace("user-time", "user-month"), "all")
     assert of(tmp_path).verify().decisions == 1
@@ -299,7 +326,10 @@ def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     records = [*of(tmp_path).records()]
     with pytest.raises(ChainBreakError, match="redefined under the same name"):
+        audit(as_written_by(5, with_policy(records, MONTH)))
+    with pytest.raises(ChainBreakError, match="the rules that it accepts"):
         audit(with_policy(records, MONTH))
+    assert audit(with_policy(records, MONTH, accepted=("unit:time",))).entries == 5
     old = as_written_by(4, with_policy(records, MONTH))
     assert [one.unit for one in audit(old).understated] == ["time"]
     # Without a rule of it, nothing is understated.

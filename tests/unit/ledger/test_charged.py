@@ -17,7 +17,12 @@ from modicum.accounting.grid import DELTA, EPS, FIRST_ORDER, MU2, RHO
 from modicum.accounting.group_privacy import group
 from modicum.core.document import from_python
 from modicum.core.rationals import DELTA_UNIT
-from modicum.ledger.decision.charges import UNKNOWN, charged, charged_by_unit, doubled
+from modicum.ledger.decision.charges import (
+    UNKNOWN,
+    charged,
+    charged_by_unit,
+    of_changes,
+)
 from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.events import Event, PastRecorded
 from modicum.ledger.log.recorded_release import (
@@ -86,8 +91,8 @@ MOVED: dict[tuple[Relation, Relation], str] = {
 def outcome(rule: str, loss: Loss) -> Loss:
     return {
         SAME_LOSS: loss,
-        TWICE: doubled(loss),
-        FOUR_TIMES: doubled(doubled(loss)),
+        TWICE: of_changes(loss, 2),
+        FOUR_TIMES: of_changes(loss, 4),
         NOTHING: UNKNOWN,
     }[rule]
 
@@ -120,24 +125,26 @@ CURVES = [
 @pytest.mark.parametrize("curve", CURVES)
 def test_twice_is_never_below_two_changes_of_the_curve(curve: Curve) -> None:
     # A single order says more to `group`, which may look between and beyond orders.
-    twice, exact = doubled(curve.loss()), group(curve, 2).loss()
+    twice, exact = of_changes(curve.loss(), 2), group(curve, 2).loss()
     assert nowhere_above(exact, twice)
     assert twice.coordinates[EPS] == min(2 * curve.loss().coordinates[EPS], INFINITE)
 
 
 def test_twice_on_integers() -> None:
-    known = doubled(loss_of(eps=10**12, rho=10**11, mu2=3))
+    known = of_changes(loss_of(eps=10**12, rho=10**11, mu2=3), 2)
     assert known.coordinates[:FIRST_ORDER] == (2 * 10**12, 4 * 10**11, 12)
     for place, order in enumerate(ORDERS):
         assert known.coordinates[FIRST_ORDER + place] == min(
             2 * 10**12, -(-order * 12 // 2)
         )
-    assert doubled(loss_of(rho=1)).coordinates[FIRST_ORDER] == 5  # 5/4 * 4
-    assert doubled(loss_of(mu2=1)).coordinates[FIRST_ORDER] == 3  # 5/8 * 4, rounded up
-    assert doubled(loss_of(rho=INFINITE - 1)).coordinates[RHO] == INFINITE
-    assert doubled(loss_of()) == loss_of()
-    assert doubled(loss_of(eps=1, delta=1)) == UNKNOWN
-    assert doubled(UNKNOWN) == UNKNOWN
+    assert of_changes(loss_of(rho=1), 2).coordinates[FIRST_ORDER] == 5  # 5/4 * 4
+    assert (
+        of_changes(loss_of(mu2=1), 2).coordinates[FIRST_ORDER] == 3
+    )  # 5/8 * 4, rounded up
+    assert of_changes(loss_of(rho=INFINITE - 1), 2).coordinates[RHO] == INFINITE
+    assert of_changes(loss_of(), 2) == loss_of()
+    assert of_changes(loss_of(eps=1, delta=1), 2) == UNKNOWN
+    assert of_changes(UNKNOWN, 2) == UNKNOWN
 
 
 # --- units that cover each other ------------------------------------------------------
@@ -304,7 +311,7 @@ def follows(loss: Loss, proven: list[Loss]) -> bool:
 @given(losses())
 def test_twice_is_at_least_once(loss: Loss) -> None:
     exact = not loss.coordinates[DELTA]
-    twice = doubled(loss)
+    twice = of_changes(loss, 2)
     assert (twice == UNKNOWN) or exact
     for index in (EPS, MU2):
         assert twice.coordinates[index] >= loss.coordinates[index]

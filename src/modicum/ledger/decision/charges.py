@@ -35,22 +35,27 @@ def entailed(
         found: What losses under its policy prove under the other one.
         vocabulary: The other policy's units and their relations.
     """
+    derived = mechanism.losses if mechanism.derived is None else mechanism.derived
+    proven = {
+        unit: loss
+        for unit, loss in mechanism.losses.items()
+        if unit not in found.weaker or unit not in derived
+    }
     losses: dict[str, Loss] = {}
     neighbors: dict[str, Relation] = {}
     for unit in vocabulary.units:
         own = found.same.get(unit, "")
-        if own in mechanism.losses:
-            losses[unit] = mechanism.losses[own]
+        if own in proven:
+            losses[unit] = proven[own]
             neighbors[unit] = mechanism.neighbors.get(own, "add-remove")
             continue
         neighbors[unit] = vocabulary.relation(unit)
         loss = UNKNOWN
-        for source in found.sources.get(unit, ()):
+        for source in found.sources[unit]:
             recorded = mechanism.neighbors.get(source.unit, "add-remove")
             count = source.steps(neighbors[unit], recorded)
-            if count is not None and source.unit in mechanism.losses:
-                one = of_changes(mechanism.losses[source.unit], count)
-                loss = better(loss, one)
+            if count is not None and source.unit in proven:
+                loss = better(loss, of_changes(proven[source.unit], count))
         if loss != UNKNOWN:
             losses[unit] = loss
     kept = {unit: neighbors[unit] for unit in losses if neighbors[unit] != "add-remove"}

@@ -182,7 +182,15 @@ def _parser(kind: str, version: int) -> _Parser:
         msgspec.json.Decoder(
             msgspec.defstruct(own.__name__, stored), float_hook=_refuse_floats
         ),
-        tuple((name, codec.parse or codec.read) for name, codec in codecs),
+        tuple(
+            (
+                name,
+                partial(_parse_release, version=version)
+                if codec is _RELEASE
+                else codec.parse or codec.read,
+            )
+            for name, codec in codecs
+        ),
     )
 
 
@@ -333,6 +341,7 @@ def _mechanism_to_plain(one: RecordedMechanism) -> dict[str, Plain]:
         "attributes": list(one.attributes),
         "labels": dict(one.labels),
         "losses": losses_to_plain(one.losses),
+        "derived": None if one.derived is None else list(one.derived),
         **part_to_plain(one.part),
     }
     if one.neighbors:  # Omitted by default, so that one mechanism has one encoding.
@@ -369,7 +378,18 @@ def mechanism_from_plain(
         neighbors=_neighbors(fields["neighbors"], losses.keys())
         if "neighbors" in fields
         else {},
+        derived=_derived(fields.get("derived"), losses.keys()),
     )
+
+
+def _derived(plain: Plain, units: Set[str]) -> tuple[str, ...] | None:
+    if plain is None:
+        return None
+    derived = read_texts(plain)
+    if [*derived] != sorted({*derived} & units):
+        message = "the derived losses are not those of some units, in order"
+        raise ValueError(message)
+    return derived
 
 
 def _given(plain: Plain) -> tuple[str, ...] | None:
@@ -432,12 +452,19 @@ def _units(value: int | str) -> int:
 _PART_FIELDS = frozenset({"where", "periods", "groups"})
 _FIRST_FIELDS = frozenset({"id", "content", "grid", "labels", "metadata", "mechanisms"})
 _SECOND_FIELDS = _FIRST_FIELDS | {"given"}
+#: Since this version, a mechanism names the losses that follow from other units.
+_DERIVED_SINCE = 6
 _LATER_VERSIONS = range(2, EVENT_VERSION + 1)
 _RELEASE_FIELDS = {1: _FIRST_FIELDS, **dict.fromkeys(_LATER_VERSIONS, _SECOND_FIELDS)}
 _SECOND_MECHANISM = _PART_FIELDS | {"description", "attributes", "labels", "losses"}
 _MECHANISM_FIELDS = {
     1: _SECOND_MECHANISM | {"sampling"},
-    **dict.fromkeys(_LATER_VERSIONS, _SECOND_MECHANISM),
+    **{
+        version: _SECOND_MECHANISM | {"derived"}
+        if version >= _DERIVED_SINCE
+        else _SECOND_MECHANISM
+        for version in _LATER_VERSIONS
+    },
 }
 
 
@@ -453,8 +480,8 @@ class _StoredRelease(msgspec.Struct):
     metadata: dict[str, str]
 
 
-class _StoredMechanism(msgspec.Struct):
-    """A mechanism that names no neighbors."""
+class _FormerMechanism(msgspec.Struct):
+    """A mechanism that names no neighbors, before losses were named as derived."""
 
     attributes: list[str]
     description: Written
@@ -465,11 +492,28 @@ class _StoredMechanism(msgspec.Struct):
     where: Written
 
 
+class _StoredMechanism(msgspec.Struct):
+    """A mechanism that names no neighbors. Its fields are in their order as bytes."""
+
+    attributes: list[str]
+    derived: list[str]
+    description: Written
+    groups: Written
+    labels: Written
+    losses: Written
+    periods: Written
+    where: Written
+
+
 _STORED_RELEASE = msgspec.json.Decoder(_StoredRelease)
+_STORED_MECHANISM: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism]
 _STORED_MECHANISM = msgspec.json.Decoder(_StoredMechanism)
+_FORMER_MECHANISM: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism]
+_FORMER_MECHANISM = msgspec.json.Decoder(_FormerMechanism)
 
 
-def _parse_release(data: Written) -> RecordedRelease:
+def _parse_release(data: Written, version: int = EVENT_VERSION) -> RecordedRelease:
+    mechanisms = _MECHANISMS if version >= _DERIVED_SINCE else _FORMER_MECHANISMS
     stored = _parsed(_STORED_RELEASE, data)
     if stored.grid != GRID_VERSION:
         message = "losses are on another grid"
@@ -479,16 +523,24 @@ def _parse_release(data: Written) -> RecordedRelease:
         read_digest(stored.content),
         stored.labels,
         stored.metadata,
-        tuple([_MECHANISMS.of(bytes(one)) for one in stored.mechanisms]),
+        tuple([mechanisms.of(bytes(one)) for one in stored.mechanisms]),
         None if stored.given is None else tuple(stored.given),
     )
 
 
-def _parse_mechanism(data: bytes) -> RecordedMechanism:
+def _parse_mechanism(
+    decoder: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism],
+    version: int,
+    data: bytes,
+) -> RecordedMechanism:
+    derived: tuple[str, ...] | None = None
     try:
-        stored = _parsed(_STORED_MECHANISM, data)
+        stored = _parsed(decoder, data)
+        losses = _LOSSES.of(bytes(stored.losses))
+        if isinstance(stored, _StoredMechanism):
+            derived = _derived(cast("Plain", stored.derived), losses.keys())
     except (msgspec.MsgspecError, ValueError):  # Or it names its neighbors.
-        return mechanism_from_plain(decode(data))
+        return mechanism_from_plain(decode(data), version)
     part = b'{"groups":%b,"periods":%b,"where":%b}' % (
         stored.groups,
         stored.periods,
@@ -498,8 +550,9 @@ def _parse_mechanism(data: bytes) -> RecordedMechanism:
         read_mapping(decode(bytes(stored.description))),
         tuple(stored.attributes),
         _LABELS.of(bytes(stored.labels)),
-        _LOSSES.of(bytes(stored.losses)),
+        losses,
         _PARTS.of(part),
+        derived=derived,
     )
 
 
@@ -534,7 +587,12 @@ def _decoded(read: Callable[[Plain], T], data: bytes) -> T:
     return read(decode(data))
 
 
-_MECHANISMS: _Shared[RecordedMechanism] = _Shared(_parse_mechanism)
+_MECHANISMS: _Shared[RecordedMechanism] = _Shared(
+    partial(_parse_mechanism, _STORED_MECHANISM, EVENT_VERSION)
+)
+_FORMER_MECHANISMS: _Shared[RecordedMechanism] = _Shared(
+    partial(_parse_mechanism, _FORMER_MECHANISM, _DERIVED_SINCE - 1)
+)
 _LABELS: _Shared[dict[str, str]] = _Shared(partial(_decoded, read_text_map))
 _LOSSES: _Shared[dict[str, Loss]] = _Shared(partial(_decoded, read_losses))
 _PARTS: _Shared[Part] = _Shared(partial(_decoded, read_part))

@@ -26,6 +26,7 @@ from modicum.release import (
 from modicum.release.model import mechanism_to_plain
 from modicum.release.parts import part_written
 from modicum.release.priced_release import StoredMechanism
+from modicum.release.unit_losses import STATED
 
 
 def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
@@ -65,7 +66,11 @@ def _elsewhere(one: PricedMechanism) -> StoredMechanism:
     }
     if neighbors:  # Omitted by default, so that one mechanism has one encoding.
         later["neighbors"] = dict(neighbors)
-    first, last = encode(attributes), encode(later)[1:-1]
+    derived = tuple(
+        sorted(unit for unit in one.losses if one.sources.get(unit) not in STATED)
+    )
+    first = encode(attributes) + b',"derived":' + encode(derived)
+    last = encode(later)[1:-1]
     described = one.mechanism.pieces.whole()
     return StoredMechanism(
         attributes,
@@ -73,6 +78,7 @@ def _elsewhere(one: PricedMechanism) -> StoredMechanism:
         MappingProxyType(neighbors),
         first,
         last,
+        derived,
         alike=b'{"attributes":%b,"description":%b,%b}' % (first, described, last),
     )
 
@@ -89,6 +95,8 @@ class RecordedMechanism:
         part: The part of the data it reads.
         neighbors: By unit, the neighboring relation that its loss is proven under,
             where that is not `add-remove`.
+        derived: The units whose loss follows from that of another unit, at least in
+            part, sorted; None if that is unknown, as before events of version 6.
         sources: By unit, the source of its loss; None if it was read from the log,
             which does not store it.
         written: Its stored bytes, once known.
@@ -101,6 +109,7 @@ class RecordedMechanism:
     losses: Mapping[str, Loss]
     part: Part = EVERYTHING
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
+    derived: tuple[str, ...] | None = None
     sources: Mapping[str, str] | None = field(repr=False, compare=False, default=None)
     written: Written | None = field(init=False, repr=False, compare=False, default=None)
     alike: bytes | None = field(init=False, repr=False, compare=False, default=None)
@@ -197,6 +206,7 @@ def _record_mechanism(one: PricedMechanism) -> RecordedMechanism:
         losses=known.losses,
         part=one.mechanism.part,
         neighbors=known.neighbors,
+        derived=known.derived,
         sources=one.sources,
     )
     recorded.keep_written(written_mechanism(one))

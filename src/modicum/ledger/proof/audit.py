@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from modicum.accounting import Total
@@ -345,6 +345,12 @@ class _Replay:
             return self._kept
         return loss_changes(self._again(), self.state)
 
+    def _counted(self) -> Iterator[RecordedRelease]:
+        """Yield the releases that count as spent."""
+        for one in self._history():
+            if self.state.releases[one.release.id].status.counts:
+                yield one.release
+
     def _follow_policy(self, body: PolicyActivated, version: int, seq: int) -> None:
         """Charge all that happened under a policy that was activated just now."""
         compiled = _compiled(body, seq)
@@ -354,15 +360,11 @@ class _Replay:
         if version >= _NAMES_KEPT_SINCE:
             earlier = self.state.policies[:-1]
             counted = self.state.releases.counted_seqs(self.state.at)
-            redefined = newly_redefined(earlier, counted, compiled)
+            redefined = newly_redefined(earlier, counted, compiled, self._counted())
             if redefined and version < ENTAILED_SINCE:
                 raise ChainBreakError(seq, redefined[0].problem().message)
-            releases = (
-                one.release
-                for one in self._history()
-                if self.state.releases[one.release.id].status.counts
-            )
-            dropped = dropped_attributes(earlier, releases, compiled.policy.vocabulary)
+            vocabulary = compiled.policy.vocabulary
+            dropped = dropped_attributes(earlier, self._counted(), vocabulary)
             gone = (*dropped, *(one.name for one in redefined))
         self._check_accepted(body.accepted, gone, before, seq)
 

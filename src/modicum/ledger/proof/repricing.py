@@ -21,6 +21,7 @@ from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT, number_text
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.release import Vocabulary
+from modicum.release.completion import nowhere_more
 from modicum.release.memo import Memo
 from modicum.release.stored_description import PriceList, UnknownDescription
 
@@ -179,7 +180,7 @@ class Repricing:
         if version >= _PRICED_SINCE:
             _refuse_missing(one, vocabulary)
         try:
-            priced = self._prices.losses(one.description, one.attributes, one.part)
+            priced = self._prices.of(one.description, one.attributes, one.part)
         except InputError as error:
             reason = error.problems[0].message
             if version < _PRICED_SINCE:
@@ -191,7 +192,8 @@ class Repricing:
                 return priced.why
             why = f"this version of modicum cannot price it: {priced.why}"
             raise _UnknownError(why)
-        _refuse_less(one, priced)
+        _refuse_less(one, priced.losses)
+        _refuse_derived(one, priced.stated)
         return ""
 
     def _note(self, one: UnpricedRelease) -> None:
@@ -257,6 +259,18 @@ def _refuse_less(one: RecordedMechanism, priced: Mapping[str, Loss]) -> None:
                     f" `{unit}`, and its description costs {_amount(index, costs)}"
                 )
                 raise _WrongError(why)
+
+
+def _refuse_derived(one: RecordedMechanism, own: Mapping[str, Loss]) -> None:
+    """Refuse a loss that must follow from other units, and is not named as that."""
+    if one.derived is None:
+        return
+    for unit, loss in one.losses.items():
+        if unit not in one.derived and not (
+            unit in own and nowhere_more(own[unit], loss)
+        ):
+            why = f"its loss for `{unit}` follows from other units, and does not say so"
+            raise _WrongError(why)
 
 
 def _amount(index: int, units: int) -> str:

@@ -65,11 +65,12 @@ class Migration:
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
         """Return a release in the present vocabulary."""
         held = self._held(seq)
-        if held == len(self._chain) - 1 and not self._chain[-1].static:
-            return release  # It used the present vocabulary.
         found = self._entailment(held)
-        if found is None and all(one.part == EVERYTHING for one in release.mechanisms):
-            return release
+        if found is None:
+            if held == len(self._chain) - 1 and not self._chain[-1].static:
+                return release  # It used the present vocabulary.
+            if all(one.part == EVERYTHING for one in release.mechanisms):
+                return release
         mechanisms = tuple(
             self._mechanism(
                 one if found is None else entailed(one, found, self._vocabulary),
@@ -117,7 +118,7 @@ class Migration:
                     raise ChainBreakError(policy.seq, "its policy cannot be read")
                 if past.unit_facts != now:
                     found = entailment(past.unit_facts, now)
-            self._entailments[held] = None if found is None or found.trivial else found
+            self._entailments[held] = found
         return self._entailments[held]
 
     def _held(self, seq: int) -> int:

@@ -96,7 +96,10 @@ class Redefined(NamedTuple):
 
 
 def redefined_units(
-    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+    policies: Sequence[ActivePolicy],
+    counted: Sequence[int],
+    compiled: CompiledPolicy,
+    releases: Iterable[RecordedRelease] | None = None,
 ) -> tuple[Redefined, ...]:
     """Return the units of a policy that were defined otherwise for recorded losses.
 
@@ -104,6 +107,8 @@ def redefined_units(
         policies: The policies that were activated, oldest first.
         counted: The entries of the releases that count as spent, in order.
         compiled: The policy that is to charge them.
+        releases: The releases that count as spent; gone through only if needed. Without
+            them, any loss may have been derived.
 
     Raises:
         VerificationError: If an earlier policy cannot be read, and losses count that
@@ -113,6 +118,7 @@ def redefined_units(
     # The start of each policy among them.
     starts = [bisect_right(counted, one.seq) for one in policies]
     found: dict[str, Redefined] = {}
+    derived: _Derived | None = None
     for policy, (first, last) in zip(
         policies, pairwise([*starts, len(counted)]), strict=True
     ):
@@ -121,12 +127,22 @@ def redefined_units(
         past = vocabulary_of(policy.text)
         if past is None:
             raise ChainBreakError(policy.seq, "its policy cannot be read")
-        changes = entailment(past.unit_facts, vocabulary.unit_facts).redefined
+        proven = entailment(past.unit_facts, vocabulary.unit_facts)
+        changes = dict(proven.redefined)
+        if proven.weaker.keys() - changes.keys():
+            if derived is None:
+                derived = _derived(releases)
+            changes |= {
+                unit: change
+                for unit, change in proven.weaker.items()
+                if derived.may_be(unit) and unit not in changes
+            }
         for unit, change in changes.items():
+            names = {unit, *(one for one, own in proven.same.items() if own == unit)}
             rules = (
                 base.scope
                 for base in compiled.rules.bases
-                if unit in vocabulary.covers.get(base.unit, (base.unit,))
+                if names & {*vocabulary.covers.get(base.unit, (base.unit,))}
             )
             found.setdefault(
                 unit,
@@ -135,8 +151,33 @@ def redefined_units(
     return tuple(found.values())
 
 
+class _Derived(NamedTuple):
+    """The units of which losses follow from those of others; None if unknown."""
+
+    units: frozenset[str] | None
+
+    def may_be(self, unit: str) -> bool:
+        """Return whether a loss of a unit may have been derived."""
+        return self.units is None or unit in self.units
+
+
+def _derived(releases: Iterable[RecordedRelease] | None) -> _Derived:
+    if releases is None:
+        return _Derived(None)
+    units: set[str] = set()
+    for release in releases:
+        for one in release.mechanisms:
+            if one.derived is None:
+                return _Derived(None)
+            units.update(one.derived)
+    return _Derived(frozenset(units))
+
+
 def newly_redefined(
-    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+    policies: Sequence[ActivePolicy],
+    counted: Sequence[int],
+    compiled: CompiledPolicy,
+    releases: Iterable[RecordedRelease],
 ) -> tuple[Redefined, ...]:
     """Return the redefined units of a policy that the one before it did not have so.
 
@@ -144,8 +185,9 @@ def newly_redefined(
         policies: The policies before it, oldest first; the last one is replaced.
         counted: As for `redefined_units`.
         compiled: The policy.
+        releases: As for `redefined_units`.
     """
-    found = redefined_units(policies, counted, compiled)
+    found = redefined_units(policies, counted, compiled, releases)
     replaced = policies[-1] if policies else None
     if not found or replaced is None or not replaced.entails:
         return found
@@ -153,7 +195,8 @@ def newly_redefined(
     if past is None:
         return found
     facts = compiled.policy.vocabulary.unit_facts
-    changed = entailment(past.unit_facts, facts).redefined
+    proven = entailment(past.unit_facts, facts)
+    changed = {*proven.redefined, *proven.weaker}
     return tuple(
         one for one in found if one.unit in changed or one.unit not in past.units
     )

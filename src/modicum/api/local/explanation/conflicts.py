@@ -6,7 +6,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -29,8 +29,12 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts
 from modicum.ledger.decision.balances import ReservedRelease, facts_of
 from modicum.ledger.decision.decide import verdict_over_history
+from modicum.ledger.state.past_vocabulary import Redefined
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_profile import budget_place
+
+#: Maximum number of balances listed for a redefined unit.
+_EFFECTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +152,44 @@ def charged_rules(
         rules.update((rule.id, rule) for rule, _ in compiled.rules.matching(facts))
     for identifier in sorted(rules, key=lambda one: compiled.rules.number(one) or 0):
         yield verdict_over_history(balances, rules[identifier], Total())
+
+
+def redefinition_problems(
+    redefined: Sequence[Redefined],
+    history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
+    replaced: CompiledPolicy,
+    successor: CompiledPolicy,
+) -> Iterator[Problem]:
+    """Yield the redefined units of a policy, with the effect on balances."""
+    if not redefined:
+        return
+    before, now = (
+        {
+            loss.rule.id: loss
+            for loss in charged_rules(
+                _Counted(history(compiled)), Balances(compiled, history(compiled))
+            )
+        }
+        for compiled in (replaced, successor)
+    )
+    for one in redefined:
+        effect = [
+            _effect(before.get(name), loss)
+            for name, loss in now.items()
+            if loss.rule.scope in one.rules
+        ]
+        more = len(effect) - _EFFECTS_MAX
+        if more > 0:
+            effect[_EFFECTS_MAX:] = [f"and {more} more rules"]
+        yield one.problem(effect=effect)
+
+
+def _effect(before: RuleLoss | None, now: RuleLoss) -> str:
+    """Return the balance of a rule under two policies, as text."""
+    own = amounts(now)
+    spent, limit = (amount_text(one, own.scale) for one in (own.together, own.limit))
+    was = "nothing was charged to it"
+    if before is not None:
+        old = amounts(before)
+        was = f"{old.measure} is {amount_text(old.together, old.scale)}"
+    return f"{now.rule.id}: {was} before; {own.measure} would be {spent}, of {limit}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
-from modicum.api.local.explanation.conflicts import Conflict, charged_rules, conflicts
-from modicum.api.local.explanation.denial_text import amount_text
+from modicum.api.local.explanation.conflicts import (
+    Conflict,
+    conflicts,
+    redefinition_problems,
+)
 from modicum.api.local.governance.approval_cases import (
     active_policy,
     missing_approvals,
@@ -19,21 +22,13 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.api.local.history import RekeyedHistory
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
-from modicum.ledger import Balances, RuleLoss
-from modicum.ledger.decision.amounts import amounts
+from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
-from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.events import PolicyActivated
-from modicum.ledger.state.past_vocabulary import (
-    Redefined,
-    dropped_attributes,
-    newly_redefined,
-)
+from modicum.ledger.state.past_vocabulary import dropped_attributes, newly_redefined
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 
-#: Maximum number of balances listed for a redefined unit.
-_EFFECTS_MAX = 5
 #: Displayed length of a digest, and the minimum length for lookups.
 _DIGEST_SHOWN = 12
 
@@ -112,14 +107,13 @@ def preview_activation(
     def history(compiled: CompiledPolicy) -> RekeyedHistory:
         return RekeyedHistory(state, read, now, compiled)
 
+    def counted() -> Iterator[RecordedRelease]:
+        return (one.release for one in history(successor) if one.counts)
+
     redefined = newly_redefined(
-        state.policies, state.releases.counted_seqs(now), successor
+        state.policies, state.releases.counted_seqs(now), successor, counted()
     )
-    dropped = dropped_attributes(
-        state.policies,
-        (one.release for one in history(successor) if one.counts),
-        successor.policy.vocabulary,
-    )
+    dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
@@ -140,7 +134,12 @@ def preview_activation(
         ),
         policy_approvals(successor.policy.digest, replaced.policy, state, actor),
         (
-            *_not_accepted(redefined, accept, history, replaced, successor),
+            *redefinition_problems(
+                [one for one in redefined if one.name not in accept],
+                history,
+                replaced,
+                successor,
+            ),
             *(problem for name, problem in dropped.items() if name not in accept),
         ),
     )
@@ -153,51 +152,6 @@ def may_deny_more(found: Differences) -> frozenset[str]:
         for change in found.rules
         if change.new and change.verdict is not Verdict.LOOSER
     )
-
-
-def _not_accepted(
-    redefined: Sequence[Redefined],
-    accept: Sequence[str],
-    history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
-    replaced: CompiledPolicy,
-    successor: CompiledPolicy,
-) -> Iterator[Problem]:
-    """Yield the redefined units that are not accepted, with the effect on balances."""
-    left = [one for one in redefined if one.name not in accept]
-    if not left:
-        return
-    before, now = (
-        {
-            loss.rule.id: loss
-            for loss in charged_rules(
-                (one.release for one in history(compiled) if one.counts),
-                Balances(compiled, history(compiled)),
-            )
-        }
-        for compiled in (replaced, successor)
-    )
-    for one in left:
-        lines = [
-            _effect(before.get(name), loss)
-            for name, loss in now.items()
-            if loss.rule.scope in one.rules
-        ]
-        more = len(lines) - _EFFECTS_MAX
-        yield one.problem(
-            effect=[*lines[:_EFFECTS_MAX], *([f"and {more} more"] if more > 0 else [])]
-        )
-
-
-def _effect(before: RuleLoss | None, now: RuleLoss) -> str:
-    """Return the balance of a rule under two policies, as text."""
-    own = amounts(now)
-    spent = amount_text(own.together, own.scale)
-    limit = amount_text(own.limit, own.scale)
-    was = "nothing was charged before"
-    if before is not None:
-        old = amounts(before)
-        was = f"{old.measure} is {amount_text(old.together, old.scale)} now"
-    return f"{now.rule.id}: {was}; {own.measure} would be {spent}, of {limit}"
 
 
 def _accepted(

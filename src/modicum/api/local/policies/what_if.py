@@ -10,7 +10,12 @@ from fractions import Fraction
 from typing import assert_never
 
 from modicum.accounting import INFINITE
-from modicum.api.local.explanation.conflicts import Conflict, charged_rules, conflicts
+from modicum.api.local.explanation.conflicts import (
+    Conflict,
+    charged_rules,
+    conflicts,
+    redefinition_problems,
+)
 from modicum.api.local.policies.replay import (
     DENIED,
     GIVEN_UP,
@@ -32,6 +37,7 @@ from modicum.ledger.state.past_vocabulary import (
 )
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import holds
 from modicum.policy.user_groups import grouped_through
 
@@ -122,7 +128,13 @@ def what_if(
     given_up = (DENIED, *GIVEN_UP)
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
-    problems = [one.problem() for one in newly_redefined(policies, counted, compiled)]
+    redefined = newly_redefined(policies, counted, compiled, history.counted)
+    problems: list[Problem] = []
+    if redefined:
+        replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
+        problems += redefinition_problems(
+            redefined, history.reserved, replaced, compiled
+        )
     problems += dropped_attributes(
         policies, history.counted, compiled.policy.vocabulary
     ).values()
