@@ -80,6 +80,7 @@ class Vocabulary:
         unit_facts: The declarations of units: order, periods, sizes, relations. A unit
             without facts is independent of all others.
         population: How the population is divided in public.
+        renamed: By former attribute, the present ones that it may be.
         covers: For every unit with facts, the units that cover it, and itself.
         owners: Of these, the ones that cover an instance of it with the same instance
             in every table.
@@ -99,6 +100,7 @@ class Vocabulary:
     neighbors: Relation
     unit_facts: Mapping[str, Unit] = field(default_factory=dict)
     population: Population = field(default_factory=Population)
+    renamed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     covers: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     owners: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     clocks: frozenset[str] = field(init=False, repr=False, compare=False)

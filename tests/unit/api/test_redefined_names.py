@@ -362,6 +362,38 @@ def test_whether_a_new_attribute_is_a_dropped_one_is_asked(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("POL-18")
+def test_a_renamed_attribute_keeps_its_history(tmp_path: Path) -> None:
+    by_page = POLICY.replace(
+        'when: "true", unit: time', "when: '\"page\" in m.attributes', unit: time"
+    )
+    by_site = by_page.replace("page: low", "site: low").replace('"page"', '"site"')
+    was = by_site.replace("town: low}", "town: low}, was: {page: site}")
+    of(tmp_path, by_page).submit(release("r-1"), publish=True)
+    ((code, _),) = refused(tmp_path, by_site)
+    assert code is Code.ATTRIBUTE_DROPPED
+    activate(tmp_path, was)
+    (short, _) = of(tmp_path).standings()
+    assert short.before.units(RHO) == TENTH
+    of(tmp_path).submit(release("r-2", attribute="site"), publish=True)
+    assert of(tmp_path).standings()[0].before.units(RHO) == 2 * TENTH
+    assert of(tmp_path).verify().decisions == 2
+    # Renamed once more, or split, both count; without it, both are asked about.
+    split = was.replace("site: low", "host: low, path: low")
+    split = split.replace("page: site", "site: [host, path]")
+    split = split.replace('"site"', '"path"')
+    activate(tmp_path, split)
+    assert of(tmp_path).standings()[0].before.units(RHO) == 2 * TENTH
+    # Another attribute of a former name is another one.
+    again = split.replace("town: low}", "town: low, site: low}")
+    activate(tmp_path, again)
+    of(tmp_path).submit(release("r-3", attribute="site"), publish=True)
+    assert of(tmp_path).standings()[0].before.units(RHO) == 2 * TENTH
+    activate(tmp_path, again.replace("rho: 9", "rho: 8"))
+    assert of(tmp_path).standings()[0].before.units(RHO) == 2 * TENTH
+    assert of(tmp_path).verify().decisions == 3
+
+
+@pytest.mark.spec("POL-18")
 def test_an_attribute_is_asked_about_when_others_come_later(tmp_path: Path) -> None:
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     dropped = POLICY.replace("page: low, ", "")

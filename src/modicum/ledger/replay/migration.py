@@ -4,14 +4,16 @@ There is no other way from a recorded loss to a cell. Where an attribute that di
 the population was since refined, coarsened, renamed or dropped, a release is charged to
 all values that its own may correspond to now. Periods of another clock, or beside an
 attribute that had no time then, become all of time. Where units are defined otherwise,
-each has the loss that the recorded ones prove for it. Its attributes stay.
+each has the loss that the recorded ones prove for it. Where attributes were renamed, a
+release reads all those that its own may be now.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from msgspec import structs
 
@@ -61,19 +63,23 @@ class Migration:
         ]
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment | None] = {}
+        self._renamed: dict[int, Mapping[str, frozenset[str]]] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
         """Return a release in the present vocabulary."""
         held = self._held(seq)
-        found = self._entailment(held)
-        if found is None:
+        found, names = self._entailment(held), self._names(held)
+        if found is None and not names:
             if held == len(self._chain) - 1 and not self._chain[-1].static:
                 return release  # It used the present vocabulary.
             if all(one.part == EVERYTHING for one in release.mechanisms):
                 return release
         mechanisms = tuple(
             self._mechanism(
-                one if found is None else entailed(one, found, self._vocabulary),
+                _named(
+                    one if found is None else entailed(one, found, self._vocabulary),
+                    names,
+                ),
                 seq,
             )
             for one in release.mechanisms
@@ -121,6 +127,14 @@ class Migration:
             self._entailments[held] = found
         return self._entailments[held]
 
+    def _names(self, held: int) -> Mapping[str, frozenset[str]]:
+        """Return by attribute of an earlier policy those that it may be now."""
+        if held not in self._renamed:
+            since = self._policies[held:]
+            is_same = all(one.text == self._text for one in since)
+            self._renamed[held] = {} if is_same else _renamed(since, self._vocabulary)
+        return self._renamed[held]
+
     def _held(self, seq: int) -> int:
         """Return the place of the policy that held when an entry was made."""
         return max(bisect_right(self._seqs, seq) - 1, 0)
@@ -145,6 +159,39 @@ def _population_of(policy: Held) -> Population:
     from modicum.policy.past_units import population_of
 
     return population_of(policy.text)
+
+
+def _named(
+    one: RecordedMechanism, names: Mapping[str, frozenset[str]]
+) -> RecordedMechanism:
+    """Return a mechanism that reads the attributes that its own may be now."""
+    if names.keys().isdisjoint(one.attributes):
+        return one
+    now = {name for old in one.attributes for name in names.get(old, (old,))}
+    return replace(one, attributes=tuple(sorted(now)))
+
+
+def _renamed(
+    policies: Sequence[Held], vocabulary: Vocabulary
+) -> Mapping[str, frozenset[str]]:
+    """Return by attribute of the first policy its further names by now.
+
+    An entry of `was` that the policy before already had is not applied again: a later
+    attribute of the former name is another one.
+    """
+    from modicum.policy.past_units import vocabulary_of
+
+    steps = [vocabulary_of(one.text) for one in policies]
+    known = [one.renamed for one in steps if one is not None]
+    found: dict[str, set[str]] = {}
+    for before, after in pairwise([*known, vocabulary.renamed]):
+        new = {old: now for old, now in after.items() if before.get(old) != now}
+        for names in found.values():
+            names |= {now for old in names & new.keys() for now in new[old]}
+        for old, now in new.items():
+            found.setdefault(old, set()).update(now)
+    present = vocabulary.attributes
+    return {old: frozenset(now | ({old} & present)) for old, now in found.items()}
 
 
 def _ambiguous(population: Population) -> Population:

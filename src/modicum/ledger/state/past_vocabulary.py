@@ -262,10 +262,12 @@ def dropped_attributes(
         past = vocabulary_of(policy.text)
         names = past.attributes if past else frozenset()
         accepted -= {ATTRIBUTE + one for one in names}
+        accepted |= {ATTRIBUTE + one for one in (past.renamed if past else ())}
         accepted |= {*policy.accepted}
         came = names - known
         known |= names
         later |= dict.fromkeys(came, sorted(vocabulary.attributes - known))
+    accepted |= {ATTRIBUTE + one for one in vocabulary.renamed}
     may_be = {
         one: new
         for one, new in later.items()
@@ -294,7 +296,8 @@ def dropped_attributes(
                 "if none of them is, accept that by name:"
                 f"  --accept-conflict {ATTRIBUTE}{one}",
             ),
-            help=f"if one of them is, keep the name `{one}`",
+            help=f"if one of them is, add  was: {{{one}: {new}}}  to `schema`",
         )
         for one, others in added.items()
+        for new in may_be[one][:1]
     }

@@ -456,6 +456,12 @@ def _attributes(old: Policy, new: Policy) -> Iterator[Declared]:
                 yield Verdict.SAME, f"in category {category}: {one} -> {other}"
 
     yield from _by_name("attribute", old.attributes, new.attributes, changes)
+    was, now = old.vocabulary.renamed, new.vocabulary.renamed
+    for name in sorted(was.keys() | now.keys()):
+        before, after = was.get(name, ()), now.get(name, ())
+        if before != after:
+            text = f"releases that read it count as reading {listed(after)}"
+            yield Declared(Verdict.CHANGED, "attribute", f"was {name}: {text}")
 
 
 def _extensions(old: Policy, new: Policy) -> Iterator[Declared]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from types import MappingProxyType
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -36,8 +37,22 @@ from modicum.release import Label, Relation, Unit, Vocabulary
 from modicum.release.vocabulary import RESERVED
 
 
-def read_schema(node: Node) -> tuple[dict[str, Attribute], dict[str, str]]:
-    """Return the attributes by name, and the risk level of every category.
+class DataSchema(NamedTuple):
+    """The contents of the data.
+
+    Attributes:
+        attributes: The attributes by name.
+        categories: The risk level of every category.
+        renamed: By former attribute, the present ones that it may be.
+    """
+
+    attributes: dict[str, Attribute]
+    categories: dict[str, str]
+    renamed: dict[str, tuple[str, ...]]
+
+
+def read_schema(node: Node) -> DataSchema:
+    """Return the contents of the data, as declared.
 
     Raises:
         InputError: With every mistake found.
@@ -58,10 +73,29 @@ def read_schema(node: Node) -> tuple[dict[str, Attribute], dict[str, str]]:
             with found.guard():
                 attribute = _attribute(key, value, categories)
                 attributes[attribute.name] = attribute
+    renamed: dict[str, tuple[str, ...]] = {}
+    earlier = fields.take_optional("was")
+    if earlier is not None:
+        for key, now in Fields(earlier, "`was` of `schema`").rest():
+            with found.guard():
+                old = name(key, "a former attribute")
+                listed_now = now.items if isinstance(now, Items) else (now,)
+                present = [
+                    choice(one, "attribute", attributes, Code.UNKNOWN_ATTRIBUTE)
+                    for one in listed_now
+                ]
+                if not present:
+                    raise fail(
+                        Code.MISSING_KEY,
+                        f"the former attribute `{old}` has no current name",
+                        now,
+                        help="list its current names, or leave it out",
+                    )
+                renamed[old] = tuple(dict.fromkeys(present))
     with found.guard():
         fields.finish()
     found.raise_any()
-    return attributes, categories
+    return DataSchema(attributes, categories, renamed)
 
 
 def _attribute(key: Scalar, value: Node, categories: dict[str, str]) -> Attribute:
@@ -178,16 +212,20 @@ def read_declarations(fields: Fields) -> Declarations:
     label_marks: dict[str, Mark | None] = {}
     with found.guard():
         labels, label_marks = _labels(fields.take_optional("labels"))
-    attributes: dict[str, Attribute] = {}
-    categories: dict[str, str] = {}
+    schema = DataSchema({}, {}, {})
     with found.guard():
-        attributes, categories = read_schema(fields.take("schema"))
+        schema = read_schema(fields.take("schema"))
     found.raise_any()
     vocabulary = Vocabulary(
-        frozenset(attributes), labels, tuple(units), header.neighbors, units
+        frozenset(schema.attributes),
+        labels,
+        tuple(units),
+        header.neighbors,
+        units,
+        renamed=schema.renamed,
     )
     return Declarations(
-        own_name, vocabulary, attributes, categories, label_marks, header
+        own_name, vocabulary, schema.attributes, schema.categories, label_marks, header
     )
 
 

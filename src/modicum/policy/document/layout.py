@@ -134,7 +134,11 @@ POLICY = Shape(
             "labels": _named(_fixed(values=VALUE, default=VALUE), opened=True),
             "schema": Shape(
                 MappingProxyType(
-                    {"categories": VALUE, "attributes": _named(VALUE, opened=True)}
+                    {
+                        "categories": VALUE,
+                        "attributes": _named(VALUE, opened=True),
+                        "was": _named(VALUE),
+                    }
                 ),
                 open=True,
             ),

@@ -86,6 +86,15 @@ def _sections() -> dict[str, Schema]:
                     name("a risk level"), "categories, each with its risk level"
                 ),
                 "attributes": named(_attribute(), "attributes of the data"),
+                "was": named(
+                    {
+                        "anyOf": [
+                            name("an attribute"),
+                            listed(name("an attribute"), "attributes", at_least=1),
+                        ]
+                    },
+                    "by former attribute, the current ones that it may be",
+                ),
             },
             [],
             "the contents of the data",
