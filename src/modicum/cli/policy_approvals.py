@@ -166,9 +166,9 @@ def _named(subject: str) -> CompiledPolicy | str:
 def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
     """Yield the exceeded rules; with more detail for those to be accepted.
 
-    Before them, other obstacles; after them, removed attributes.
+    Before them, other obstacles; after them, removed attributes and redefined units.
     """
-    from modicum.ledger.state.past_vocabulary import ATTRIBUTE
+    from modicum.ledger.state.past_vocabulary import ATTRIBUTE, UNIT
 
     for problem in preview.problems:
         yield f"  CONFLICT  {problem.message}"
@@ -181,6 +181,8 @@ def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
     for name in preview.accepted:
         if name.startswith(ATTRIBUTE):
             yield f"  accepted  {name} is removed"
+        elif name.startswith(UNIT):
+            yield f"  accepted  {name} is redefined"
 
 
 def _state(preview: ActivationPreview, rule: str) -> str:
@@ -205,7 +207,8 @@ def activate(
             "--accept-conflict",
             help="The id of a rule, or its scope, that is over its limit and may stay"
             " so: it denies matching releases, in the cells over the limit. Or"
-            " `attribute:NAME`: the attribute is removed, and is none of the new ones.",
+            " `attribute:NAME`: the attribute is removed, and is none of the new ones."
+            " Or `unit:NAME`: the unit is redefined, and charged as shown.",
             metavar="NAME",
         ),
     ] = None,
@@ -227,9 +230,9 @@ def activate(
     """Activate a policy, in place of the active one.
 
     Exits with code 4 if past releases exceed a rule that is new or tighter, or one that
-    they did not exceed before, unless each is accepted; if a privacy unit with recorded
-    losses is redefined; and if an attribute that past releases read is removed where
-    others are new, unless that is accepted. Exits with code 5 if approval is needed.
+    they did not exceed before; if a privacy unit with recorded losses is redefined; and
+    if an attribute that past releases read is removed where others are new; unless each
+    is accepted. Exits with code 5 if approval is needed.
     """
     from modicum.api.local.governance.activation import refuse_unready
 

@@ -309,7 +309,8 @@ class ActivationInput(Reason, frozen=True, kw_only=True):
 
     Attributes:
         accept: Rules that history exceeds and that may stay exceeded: their ids, or
-            their scopes; and `attribute:NAME` of attributes that are gone.
+            their scopes; `attribute:NAME` of attributes that are gone; and `unit:NAME`
+            of redefined units.
     """
 
     accept: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
@@ -406,10 +407,10 @@ class Activation(Shape, frozen=True, kw_only=True):
         changed: Whether it was activated just now.
         ledger: The ledger after it; None if nothing changed.
         conflicts: The rules of the policy that history exceeds.
-        accepted: The accepted items: rules, and `attribute:NAME` for removed
-            attributes.
-        problems: Other obstacles: redefined units whose names have recorded losses, and
-            dropped attributes that are not accepted.
+        accepted: The accepted items: rules, `attribute:NAME` for removed attributes,
+            and `unit:NAME` for redefined units.
+        problems: Other obstacles: redefined units with recorded losses, and dropped
+            attributes, that are not accepted.
         approvals: The approvals that are needed.
     """
 

@@ -107,7 +107,8 @@ class PolicyActivated(PolicyText, EventBody, frozen=True):
         accepted: Ids of rules accepted although history exceeds them, in the policy's
             order; releases that match them stay denied. After them, since version 5,
             `attribute:NAME` of removed attributes that releases read: none of them is
-            one of the new attributes.
+            one of the new attributes. After these, since version 6, `unit:NAME` of
+            redefined units.
     """
 
     reason: str = ""

@@ -262,7 +262,7 @@ class PolicyGovernance(BaseGovernance):
             reason: Why, for the record; 1 to 2000 characters.
             accept: Rules that history exceeds and that may stay exceeded: their ids,
                 or their scopes. And `attribute:NAME` of attributes that are gone, and
-                are none of the new ones.
+                are none of the new ones; and `unit:NAME` of redefined units.
             replaces: The digest of the policy that the caller believes to be active;
                 None for whichever is.
 
