@@ -88,7 +88,7 @@ def policies(draw: st.DrawFn) -> dict[str, Unit]:
 seen: Counter[str] = Counter()
 
 
-@pytest.mark.spec("REL-8")
+@pytest.mark.spec("REL-14")
 @settings(max_examples=examples(200), deadline=None)
 @given(old=policies(), new=policies())
 def test_a_recorded_loss_is_never_used_for_more_than_it_proves(
@@ -119,8 +119,7 @@ def test_a_recorded_loss_is_never_used_for_more_than_it_proves(
 charges: Counter[str] = Counter()
 
 
-@pytest.mark.spec("REL-8")
-@pytest.mark.spec("REL-9")
+@pytest.mark.spec("REL-14")
 @settings(max_examples=examples(200), deadline=None)
 @given(old=policies(), new=policies(), data=st.data())
 def test_no_rule_is_charged_less_than_was_released(

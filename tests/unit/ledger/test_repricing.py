@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -314,6 +315,36 @@ def test_every_coordinate_of_every_loss_counts(which: str) -> None:
                 check.check(changed_loss(release, place, -1), vocab, seq, 2)
             check.check(changed_loss(release, place, 1), vocab, seq, 2)
     assert check.unpriced == Unpriced()
+
+
+@pytest.mark.spec("REL-15")
+def test_a_derived_loss_that_is_not_named_so_is_found() -> None:
+    vocab = compiled(TIMED).policy.vocabulary
+    counts = Counter[str]()
+    for seq, event in enumerate(history("timed"), 1):
+        release = release_of(event)
+        for one in release.mechanisms if release is not None else ():
+            assert one.derived is not None
+            keys = ("cost", "sensitivity", "contribution_bound")
+            stated = {unit for key in keys for unit in one.description[key]}  # type: ignore[union-attr]
+            assert {*one.losses} - stated <= {*one.derived}
+            counts["stated"] += len({*one.losses} - {*one.derived})
+            for unit in one.losses:
+                named = tuple(sorted({*one.derived} ^ {unit}))
+                other = structs.replace(
+                    release, mechanisms=(replace(one, derived=named),)
+                )
+                if unit not in one.derived:  # Too careful is no contradiction.
+                    Repricing().check(other, vocab, seq, 6)
+                    continue
+                counts["derived"] += 1
+                with pytest.raises(UnderstatedError, match=f"`{unit}` follows from"):
+                    Repricing().check(other, vocab, seq, 6)
+                unknown = replace(one, derived=None)
+                Repricing().check(
+                    structs.replace(release, mechanisms=(unknown,)), vocab, seq, 6
+                )
+    assert min(counts["stated"], counts["derived"]) > 10
 
 
 def test_nothing_else_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:

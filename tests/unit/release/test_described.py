@@ -32,6 +32,7 @@ from modicum.release import (
 )
 from modicum.release import stored_description as described_module
 from modicum.release.stored_description import (
+    Price,
     PriceList,
     UnknownDescription,
     derivations,
@@ -140,7 +141,8 @@ def again(
     prices: PriceList, described: Mapping[str, Any], one: PricedMechanism
 ) -> Mapping[str, Loss] | UnknownDescription:
     mechanism = one.mechanism
-    return prices.losses(described, mechanism.attributes, mechanism.part)
+    found = prices.of(described, mechanism.attributes, mechanism.part)
+    return found.losses if isinstance(found, Price) else found
 
 
 @pytest.mark.spec("AUD-9")
@@ -353,10 +355,10 @@ def test_whatever_is_stored_is_priced_refused_or_unfamiliar(
     else:
         place[data.draw(st.text(max_size=3))] = value
     try:
-        found = PriceList(ALONE).losses(described, ("age",), EVERYTHING)
+        found = PriceList(ALONE).of(described, ("age",), EVERYTHING)
     except InputError:
         return
-    assert isinstance(found, UnknownDescription) or found.keys() == {"user"}
+    assert isinstance(found, UnknownDescription) or found.losses.keys() == {"user"}
 
 
 def test_equal_ones_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:

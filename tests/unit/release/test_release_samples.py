@@ -38,7 +38,7 @@ from modicum.release.sampling import (
     sampling_note,
     sampling_to_plain,
 )
-from modicum.release.stored_description import PriceList
+from modicum.release.stored_description import Price, PriceList
 
 GAUSSIAN: dict[str, Any] = {
     "mechanism": "gaussian",
@@ -389,15 +389,17 @@ def test_a_sample_has_one_form_and_changes_the_digest() -> None:
 def test_a_stored_description_is_priced_again(rate: Fraction) -> None:
     one = priced(GAUSSIAN | {"sampling": {"unit": "user", "rate": rate}})
     described = one.mechanism.plain
-    again = PriceList(WORDS).losses(described, (), one.mechanism.part)
-    assert again == one.losses
+    again = PriceList(WORDS).of(described, (), one.mechanism.part)
+    assert isinstance(again, Price)
+    assert again.losses == one.losses
     assert sampling_from_plain(described["sampling"]) == one.mechanism.sampling
     assert one.mechanism.sampling is not None
     assert sampling_to_plain(one.mechanism.sampling) == described["sampling"]
     prices = PriceList(WORDS)
     for other in (described, priced(GAUSSIAN).mechanism.plain, described):
-        found = prices.losses(other, (), one.mechanism.part)
-        assert (found == one.losses) == (other is described)
+        found = prices.of(other, (), one.mechanism.part)
+        assert isinstance(found, Price)
+        assert (found.losses == one.losses) == (other is described)
 
 
 def test_a_sample_in_words() -> None:

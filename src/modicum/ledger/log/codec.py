@@ -480,36 +480,26 @@ class _StoredRelease(msgspec.Struct):
     metadata: dict[str, str]
 
 
-class _FormerMechanism(msgspec.Struct):
-    """A mechanism that names no neighbors, before losses were named as derived."""
-
-    attributes: list[str]
-    description: Written
-    groups: Written
-    labels: Written
-    losses: Written
-    periods: Written
-    where: Written
+#: The fields of a mechanism that names no neighbors, before losses were named as
+#: derived; what is decoded later stays bytes.
+_FORMER: Mapping[str, Any] = {
+    "attributes": list[str],
+    **dict.fromkeys(
+        ("description", "groups", "labels", "losses", "periods", "where"), Written
+    ),
+}
 
 
-class _StoredMechanism(msgspec.Struct):
-    """A mechanism that names no neighbors. Its fields are in their order as bytes."""
-
-    attributes: list[str]
-    derived: list[str]
-    description: Written
-    groups: Written
-    labels: Written
-    losses: Written
-    periods: Written
-    where: Written
+def _stored_mechanism(fields: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of some fields, in their order as canonical bytes."""
+    return msgspec.json.Decoder(
+        msgspec.defstruct("StoredMechanism", sorted(fields.items()))
+    )
 
 
 _STORED_RELEASE = msgspec.json.Decoder(_StoredRelease)
-_STORED_MECHANISM: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism]
-_STORED_MECHANISM = msgspec.json.Decoder(_StoredMechanism)
-_FORMER_MECHANISM: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism]
-_FORMER_MECHANISM = msgspec.json.Decoder(_FormerMechanism)
+_STORED_MECHANISM = _stored_mechanism({**_FORMER, "derived": list[str]})
+_FORMER_MECHANISM = _stored_mechanism(_FORMER)
 
 
 def _parse_release(data: Written, version: int = EVENT_VERSION) -> RecordedRelease:
@@ -529,16 +519,12 @@ def _parse_release(data: Written, version: int = EVENT_VERSION) -> RecordedRelea
 
 
 def _parse_mechanism(
-    decoder: msgspec.json.Decoder[_FormerMechanism | _StoredMechanism],
-    version: int,
-    data: bytes,
+    decoder: msgspec.json.Decoder[Any], version: int, data: bytes
 ) -> RecordedMechanism:
-    derived: tuple[str, ...] | None = None
     try:
         stored = _parsed(decoder, data)
         losses = _LOSSES.of(bytes(stored.losses))
-        if isinstance(stored, _StoredMechanism):
-            derived = _derived(cast("Plain", stored.derived), losses.keys())
+        derived = _derived(getattr(stored, "derived", None), losses.keys())
     except (msgspec.MsgspecError, ValueError):  # Or it names its neighbors.
         return mechanism_from_plain(decode(data), version)
     part = b'{"groups":%b,"periods":%b,"where":%b}' % (
