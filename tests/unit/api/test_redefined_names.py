@@ -476,3 +476,63 @@ def test_diff_simulate_and_activate_name_what_is_in_the_way(
     done = run("policy", "activate", "next.yaml", *accepting)
     assert done.exit_code == 0
     assert "  accepted  attribute:page is removed\n" in done.stdout
+
+
+# --- claims about the population --------------------------------------------------
+
+DIVIDED = POLICY + (
+    "population: {partition_by: {region: {values: [EU, US]}}, groups: GROUPS}\n"
+)
+
+
+def over(name: str, **part: Any) -> dict[str, Any]:
+    found = release(name)
+    found["mechanisms"][0].update(part, cost={"time": {"rho": 0.6}, "user": {"rho": 6}})
+    return found
+
+
+@pytest.mark.spec("REL-16")
+@pytest.mark.parametrize(
+    ("claim", "one", "other"),
+    [
+        (
+            "immutable: [user, time]",
+            {"where": {"region": ["EU"]}},
+            {"where": {"region": ["US"]}},
+        ),
+        ("", {"groups": [0]}, {"groups": [1]}),
+    ],
+    ids=["value", "group"],
+)
+def test_who_is_said_to_keep_a_value_later_was_not_known_to_before(
+    tmp_path: Path, claim: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    said = DIVIDED.replace("[EU, US]", f"[EU, US], {claim}" if claim else "[EU, US]")
+    groups = "{immutable: [user, time]}"
+    said = said.replace("GROUPS", groups)
+    without = said.replace(f", {claim}", "") if claim else said.replace(groups, "")
+    without = without.replace(", groups: }", "}")
+
+    def allowed(folder: Path, *policies: str) -> list[bool]:
+        folder.mkdir()
+        ws = of(folder, policies[0])
+        first = ws.submit(over("r-1", **(one if claim or policies[0] == said else {}))).allowed
+        for policy in policies[1:]:
+            activate(folder, policy)
+        ws = of(folder)
+        second = ws.submit(over("r-2", **other)).allowed
+        third = ws.submit(over("r-3", **one)).allowed
+        assert ws.verify()
+        return [first, second, third]
+
+    # Claimed from the start, they share nothing.
+    assert allowed(tmp_path / "always", said) == [True, True, False]
+    assert allowed(tmp_path / "kept", said, said.replace("rho: 9", "rho: 8")) == [
+        True,
+        True,
+        False,
+    ]
+    if claim:  # Before a claim, the value of a row is read, and nobody keeps it.
+        assert allowed(tmp_path / "late", without, said) == [True, False, False]
+    # In between, anybody may have moved.
+    assert allowed(tmp_path / "lapsed", said, without, said) == [True, False, False]

@@ -5,7 +5,8 @@ the population was since refined, coarsened, renamed or dropped, a release is ch
 all values that its own may correspond to now. Periods of another clock, or beside an
 attribute that had no time then, become all of time. Where units are defined otherwise,
 each has the loss that the recorded ones prove for it. Where attributes were renamed, a
-release reads all those that its own may be now.
+release reads all those that its own may be now. Where instances were not yet known to
+keep a value, it is charged to every value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelea
 from modicum.ledger.state.past_vocabulary import Held, is_entailed
 from modicum.release import EVERYTHING, Part, Partition, Population, Vocabulary
 from modicum.release.entailment import Entailment, entailment
-from modicum.release.parts import merged
+from modicum.release.parts import in_order, merged
 from modicum.release.population import Was
 
 #: Maximum number of cached parts.
@@ -63,6 +64,7 @@ class Migration:
         ]
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment | None] = {}
+        self._unclaimed: dict[int, tuple[frozenset[str], bool]] = {}
         self._renamed: dict[int, Mapping[str, frozenset[str]]] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
@@ -141,9 +143,28 @@ class Migration:
 
     def _mechanism(self, one: RecordedMechanism, seq: int) -> RecordedMechanism:
         part = self.part(one.part, seq)
+        if self._entails:
+            part = self._as_claimed(part, self._held(seq))
         if part.periods is not None and not self._tells_time(one, self._held(seq)):
             part = replace(part, periods=None)
         return one if part is one.part else one.over(part)
+
+    def _as_claimed(self, part: Part, held: int) -> Part:
+        """Return a part without what no claim since then says that instances keep."""
+        if part.where is None and part.groups is None:
+            return part
+        if held not in self._unclaimed:
+            self._unclaimed[held] = _unclaimed(self._chain[held:], self._vocabulary)
+        names, groups = self._unclaimed[held]
+        if not names and not groups:
+            return part
+        where = part.where
+        if where is not None and names:
+            boxes = {
+                tuple(pair for pair in box if pair[0] not in names) for box in where
+            }
+            where = None if () in boxes else in_order(boxes)
+        return Part(where, part.periods, None if groups else part.groups)
 
     def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
         """Return whether the periods of a mechanism still have the same meaning."""
@@ -159,6 +180,37 @@ def _population_of(policy: Held) -> Population:
     from modicum.policy.past_units import population_of
 
     return population_of(policy.text)
+
+
+def _unclaimed(
+    since: Sequence[Population], vocabulary: Vocabulary
+) -> tuple[frozenset[str], bool]:
+    """Return what is claimed to be immutable now, and was not always since a policy.
+
+    Args:
+        since: The division of the population by each policy since then.
+        vocabulary: That of the present policy.
+
+    Returns:
+        The partitioning attributes, and whether user groups are another one. A claim
+        about a unit is one about each unit that it covers.
+    """
+    around = [
+        vocabulary.covers.get(unit, frozenset()) | {unit} for unit in vocabulary.units
+    ]
+    names = set()
+    for name, partition in vocabulary.population.partitions.items():
+        fixed = [units for units in around if units & {*partition.immutable}]
+        for population in since:
+            then = population.partitions.get(name)
+            claimed = frozenset() if then is None else frozenset(then.immutable)
+            if not all(units & claimed for units in fixed):
+                names.add(name)
+    grouped = [units for units in around if units & vocabulary.population.grouped]
+    groups = any(
+        not units & population.grouped for population in since for units in grouped
+    )
+    return frozenset(names), groups
 
 
 def _named(
