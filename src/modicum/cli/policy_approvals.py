@@ -168,6 +168,7 @@ def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
 
     Before them, other obstacles; after them, removed attributes and redefined units.
     """
+    from modicum.ledger.decision.departures import DEPARTED
     from modicum.ledger.state.past_vocabulary import ATTRIBUTE, UNIT
 
     for problem in preview.problems:
@@ -183,6 +184,8 @@ def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
             yield f"  accepted  {name} is removed"
         elif name.startswith(UNIT):
             yield f"  accepted  {name} is redefined"
+        elif name.startswith(DEPARTED):
+            yield f"  accepted  {name} is left by past releases"
 
 
 def _state(preview: ActivationPreview, rule: str) -> str:
@@ -208,7 +211,8 @@ def activate(
             help="The id of a rule, or its scope, that is over its limit and may stay"
             " so: it denies matching releases, in the cells over the limit. Or"
             " `attribute:NAME`: the attribute is removed, and is none of the new ones."
-            " Or `unit:NAME`: the unit is redefined, and charged as shown.",
+            " Or `unit:NAME`: the unit is redefined, and charged as shown. Or"
+            " `departed:SCOPE`: past releases leave the rules of that scope.",
             metavar="NAME",
         ),
     ] = None,
@@ -230,9 +234,10 @@ def activate(
     """Activate a policy, in place of the active one.
 
     Exits with code 4 if past releases exceed a rule that is new or tighter, or one that
-    they did not exceed before; if a privacy unit with recorded losses is redefined; and
-    if an attribute that past releases read is removed where others are new; unless each
-    is accepted. Exits with code 5 if approval is needed.
+    they did not exceed before; if a privacy unit with recorded losses is redefined; if
+    an attribute that past releases read is removed where others are new; and if past
+    releases leave a rule because labels or settings change; unless each is accepted.
+    Exits with code 5 if approval is needed.
     """
     from modicum.api.local.governance.activation import refuse_unready
 

@@ -516,7 +516,9 @@ def test_who_is_said_to_keep_a_value_later_was_not_known_to_before(
     def allowed(folder: Path, *policies: str) -> list[bool]:
         folder.mkdir()
         ws = of(folder, policies[0])
-        first = ws.submit(over("r-1", **(one if claim or policies[0] == said else {}))).allowed
+        first = ws.submit(
+            over("r-1", **(one if claim or policies[0] == said else {}))
+        ).allowed
         for policy in policies[1:]:
             activate(folder, policy)
         ws = of(folder)
@@ -536,3 +538,51 @@ def test_who_is_said_to_keep_a_value_later_was_not_known_to_before(
         assert allowed(tmp_path / "late", without, said) == [True, False, False]
     # In between, anybody may have moved.
     assert allowed(tmp_path / "lapsed", said, without, said) == [True, False, False]
+
+
+# --- what settings and labels mean --------------------------------------------------
+
+CONTEXTS = (
+    POLICY
+    + """
+labels: {audience: {values: [public, internal], default: public}}
+extensions:
+  - name: audience
+    settings:
+      open: {when: "true", budget: {scale: 2}}
+      strict: {when: 'm.audience == "public"', budget: same, within: open}
+"""
+)
+
+
+@pytest.mark.spec("POL-19")
+def test_a_swap_of_label_values_shows_what_leaves_the_strict_setting(
+    tmp_path: Path,
+) -> None:
+    ws = of(tmp_path, CONTEXTS)
+    for number, audience in enumerate(["public", "internal", "public"]):
+        ws.submit({**release(f"r-{number}"), "audience": audience})
+    ws.cancel("r-2", reason="it counts no more")
+    swapped = CONTEXTS.replace('== "public"', '== "internal"')
+    swapped = swapped.replace("default: public", "default: internal")
+    found = refused(tmp_path, swapped)
+    assert {code for code, _ in found} == {Code.RELEASES_DEPARTED}
+    assert [text for _, text in found] == [
+        "1 past release leaves the rule short @strict",
+        "1 past release leaves the rule long @strict",
+    ]
+    accept = ["departed:short", "departed:long"]
+    with pytest.raises(InputError) as caught:
+        activate(tmp_path, swapped, accept[0])
+    assert [one.code for one in caught.value.problems] == [Code.RELEASES_DEPARTED]
+    activate(tmp_path, swapped, *accept)
+    assert of(tmp_path).state().policies[-1].accepted == tuple(accept)
+    assert of(tmp_path).verify().decisions == 3
+    records = [*of(tmp_path).records()]
+    with pytest.raises(ChainBreakError, match="the rules that it accepts"):
+        audit(with_policy(records, CONTEXTS))
+    # An edit of the rule itself is shown by `diff`, and is no departure.
+    edited = swapped.replace(
+        'when: "true", unit: time', 'when: "size(m.attributes) > 1", unit: time'
+    )
+    activate(tmp_path, edited)

@@ -309,8 +309,8 @@ class ActivationInput(Reason, frozen=True, kw_only=True):
 
     Attributes:
         accept: Rules that history exceeds and that may stay exceeded: their ids, or
-            their scopes; `attribute:NAME` of attributes that are gone; and `unit:NAME`
-            of redefined units.
+            their scopes; `attribute:NAME` of attributes that are gone; `unit:NAME` of
+            redefined units; and `departed:SCOPE` of rules that past releases leave.
     """
 
     accept: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
@@ -408,9 +408,10 @@ class Activation(Shape, frozen=True, kw_only=True):
         ledger: The ledger after it; None if nothing changed.
         conflicts: The rules of the policy that history exceeds.
         accepted: The accepted items: rules, `attribute:NAME` for removed attributes,
-            and `unit:NAME` for redefined units.
-        problems: Other obstacles: redefined units with recorded losses, and dropped
-            attributes, that are not accepted.
+            `unit:NAME` for redefined units, and `departed:SCOPE` for rules that past
+            releases leave.
+        problems: Other obstacles that are not accepted: redefined units with recorded
+            losses, dropped attributes, and rules that past releases leave.
         approvals: The approvals that are needed.
     """
 

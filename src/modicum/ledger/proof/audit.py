@@ -9,6 +9,7 @@ from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.decision.decide import decide, verdict_over_history
+from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.days import day_of
@@ -345,11 +346,18 @@ class _Replay:
             return self._kept
         return loss_changes(self._again(), self.state)
 
-    def _counted(self) -> Iterator[RecordedRelease]:
-        """Yield the releases that count as spent."""
+    def _counted(self) -> Iterator[LossChange]:
+        """Yield the releases that count as spent, as they count at last."""
+        left = {one: len(seqs) for one, seqs in self.state.redescribed.items()}
         for one in self._history():
-            if self.state.releases[one.release.id].status.counts:
-                yield one.release
+            if one.instead_of is not None:
+                left[one.release.id] -= 1
+            status = self.state.releases[one.release.id].status
+            if status.counts and not one.taken_back and not left.get(one.release.id):
+                yield one
+
+    def _counted_releases(self) -> Iterator[RecordedRelease]:
+        return (one.release for one in self._counted())
 
     def _follow_policy(self, body: PolicyActivated, version: int, seq: int) -> None:
         """Charge all that happened under a policy that was activated just now."""
@@ -360,12 +368,27 @@ class _Replay:
         if version >= _NAMES_KEPT_SINCE:
             earlier = self.state.policies[:-1]
             counted = self.state.releases.counted_seqs(self.state.at)
-            redefined = newly_redefined(earlier, counted, compiled, self._counted())
+            redefined = newly_redefined(
+                earlier, counted, compiled, self._counted_releases()
+            )
             if redefined and version < ENTAILED_SINCE:
                 raise ChainBreakError(seq, redefined[0].problem().message)
             vocabulary = compiled.policy.vocabulary
-            dropped = dropped_attributes(earlier, self._counted(), vocabulary)
+            dropped = dropped_attributes(earlier, self._counted_releases(), vocabulary)
             gone = (*dropped, *(one.name for one in redefined))
+        if version >= ENTAILED_SINCE and before is not None:
+            left = departures(
+                (
+                    (
+                        before.migrated(one.release, one.seq),
+                        self._followed.migrated(one.release, one.seq),
+                    )
+                    for one in self._counted()
+                ),
+                before.compiled,
+                compiled,
+            )
+            gone += tuple(one.name for one in left)
         self._check_accepted(body.accepted, gone, before, seq)
 
     @property
@@ -386,7 +409,8 @@ class _Replay:
     ) -> None:
         """Check that a policy accepts rules that history exceeds, and all new ones.
 
-        And all attributes that are gone, if others are new, and all redefined units.
+        And all attributes that are gone, if others are new, all redefined units, and
+        all rules that past releases leave.
         """
         now = _exceeded(self._followed) if self.state.releases else []
         known = set(_exceeded(before)) if now else set()

@@ -24,6 +24,7 @@ from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
 from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
+from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.events import PolicyActivated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, newly_redefined
 from modicum.policy import CompiledPolicy
@@ -44,11 +45,12 @@ class ActivationPreview:
         made: The ids of those that the change makes: rules that are new or tighter,
             or that history did not exceed before.
         accepted: Those of them that are accepted, in the successor's order; after them
-            `attribute:NAME` of dropped attributes that none of the new ones is, and
-            `unit:NAME` of redefined units.
+            `attribute:NAME` of dropped attributes that none of the new ones is,
+            `unit:NAME` of redefined units, and `departed:SCOPE` of rules that past
+            releases leave.
         approval_states: The state of the approval that the active policy requires.
-        problems: Other obstacles: redefined units and dropped attributes that are not
-            accepted.
+        problems: Other obstacles: redefined units, dropped attributes and departed
+            releases that are not accepted.
     """
 
     replaced: CompiledPolicy
@@ -115,6 +117,16 @@ def preview_activation(
     )
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
 
+    departed = departures(
+        (
+            (then.release, one.release)
+            for then, one in zip(history(replaced), history(successor), strict=True)
+            if one.counts
+        ),
+        replaced,
+        successor,
+    )
+
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
 
@@ -130,7 +142,16 @@ def preview_activation(
         found,
         frozenset(made),
         tuple(
-            _accepted(found, made, [*dropped, *(one.name for one in redefined)], accept)
+            _accepted(
+                found,
+                made,
+                [
+                    *dropped,
+                    *(one.name for one in redefined),
+                    *(one.name for one in departed),
+                ],
+                accept,
+            )
         ),
         policy_approvals(successor.policy.digest, replaced.policy, state, actor),
         (
@@ -141,6 +162,7 @@ def preview_activation(
                 successor,
             ),
             *(problem for name, problem in dropped.items() if name not in accept),
+            *(one.problem for one in departed if one.name not in accept),
         ),
     )
 

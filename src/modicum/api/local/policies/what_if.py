@@ -29,6 +29,7 @@ from modicum.core.errors import Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
+from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
@@ -91,8 +92,8 @@ class WhatIf:
         conflicts: The rules that the history, as it did happen, exceeds.
         assumptions: The assumptions about old releases.
         remarks: Further notes for the reader.
-        problems: Units redefined under existing names, and dropped attributes that may
-            be renamed ones.
+        problems: Redefined units, dropped attributes that may be renamed ones, and
+            rules that past releases leave.
     """
 
     replayed: tuple[Replayed, ...]
@@ -129,15 +130,26 @@ def what_if(
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
     redefined = newly_redefined(policies, counted, compiled, history.counted)
+    dropped = dropped_attributes(policies, history.counted, compiled.policy.vocabulary)
     problems: list[Problem] = []
-    if redefined:
+    if policies and policies[-1].text != compiled.policy.text:
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
         problems += redefinition_problems(
             redefined, history.reserved, replaced, compiled
         )
-    problems += dropped_attributes(
-        policies, history.counted, compiled.policy.vocabulary
-    ).values()
+        problems += dropped.values()
+        left = departures(
+            (
+                (then.release, one.release)
+                for then, one in zip(
+                    history.reserved(replaced), history.reserved(compiled), strict=True
+                )
+                if one.counts
+            ),
+            replaced,
+            compiled,
+        )
+        problems += (one.problem for one in left)
     return WhatIf(
         tuple(replayed),
         replay.closest(),
