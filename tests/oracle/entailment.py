@@ -9,7 +9,7 @@ any.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 
 from modicum.release import Unit
@@ -77,10 +77,13 @@ class Search:
 
     Args:
         rows: The possible rows.
+        through: The tables that ways may lead through; all by default.
     """
 
-    def __init__(self, rows: tuple[Row, ...]) -> None:
-        self._tables = tables_over(rows)
+    def __init__(
+        self, rows: tuple[Row, ...], through: Callable[[Table], bool] = lambda _: True
+    ) -> None:
+        self._tables = [table for table in tables_over(rows) if through(table)]
         self._ways: dict[tuple[object, ...], dict[Table, dict[Table, int]]] = {}
 
     def steps(self, unit: Unit, new: Mapping[str, Unit], old: Unit) -> float:
@@ -100,6 +103,10 @@ class Search:
             ),
             default=0,
         )
+
+    def way(self, one: Table, other: Table, unit: Unit) -> float:
+        """Return the fewest changes of a unit that lead from one table to another."""
+        return self._from(one, unit).get(other, float("inf"))
 
     @staticmethod
     def _pairs(tables: list[Table], unit: Unit) -> Iterator[tuple[Table, Table]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 from fractions import Fraction
 from functools import cache
 
@@ -10,7 +11,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle.entailment import Row, Search
+from oracle.entailment import Row, Search, Table
 
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.curves import pure_curve
@@ -20,7 +21,8 @@ from modicum.ledger.decision.charges import charged, entailed
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Unit, Vocabulary
 from modicum.release.entailment import entailment
-from modicum.release.units import RELATIONS, all_steps
+from modicum.release.periods import overlaps
+from modicum.release.units import RELATIONS, all_steps, kinds
 
 #: Two people who may share or change a household, on two days of a month and one of
 #: another; the row may be seen in another month than it happened in.
@@ -175,3 +177,33 @@ def test_the_oracle_knows_the_obvious() -> None:
     month = Unit("m", "uid", "month", "at")
     assert search().steps(month, {"m": month}, day) == 2  # Two days of January.
     assert search().steps(day, {"d": day}, month) == 2  # Remove all, add the rest.
+
+
+@pytest.mark.spec("REL-17")
+def test_steps_lead_through_tables_that_no_declared_fact_allows() -> None:
+    """A user of two days moves: two changes of a day, or three where nobody may."""
+    rows: tuple[Row, ...] = tuple(
+        (("uid", "u"), ("at", day), ("country", country))
+        for day in ("2026-01-01", "2026-01-02")
+        for country in ("CH", "DE")
+    )
+    user = Unit("user", "uid", neighbors="any-change")
+    day = Unit("day", "uid", "day", "at", ("user",), neighbors="any-change")
+    moved = [
+        frozenset(row for row in rows if dict(row)["country"] == country)
+        for country in ("CH", "DE")
+    ]
+
+    def is_immutable(table: Table) -> bool:
+        return len({dict(row)["country"] for row in table}) <= 1
+
+    free, bound = Search(rows), Search(rows, through=is_immutable)
+    assert free.way(moved[0], moved[1], day) == 2
+    assert bound.way(moved[0], moved[1], day) == 3
+    # What is charged for the two days that are read, with the loss of one.
+    days = overlaps(kinds({"user": user, "day": day}), ((ordinal(1), ordinal(2)),))
+    assert all_steps({"user": user, "day": day}, days)["user", "day"] == 2
+
+
+def ordinal(day: int) -> int:
+    return date(2026, 1, day).toordinal()
