@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from io import StringIO
 from typing import TypeAlias
@@ -20,7 +20,14 @@ from modicum.core.errors import check
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger import Record, RecordedRelease, event_of
 from modicum.ledger.decision.charges import charged
-from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
+from modicum.ledger.log.events import (
+    PastRecorded,
+    PastRedescribed,
+    PolicyActivated,
+    ReleaseReserved,
+)
+from modicum.ledger.replay.migration import Migration
+from modicum.ledger.state.state import ActivePolicy, active_policy
 from modicum.policy import CompiledPolicy
 from modicum.release.sampling import sampling_note
 from modicum.reports.statement import Statement
@@ -44,9 +51,22 @@ def registry_records(
         for one in statement.story.releases.values()
         if one.status in PUBLISHED
     }
+    policies: list[ActivePolicy] = []
+    found: list[tuple[ReleaseTimeline, RecordedRelease]] = []
+    for record in records:
+        event = event_of(record, record.seq)
+        body = event.body
+        if isinstance(body, PolicyActivated):
+            policies.append(active_policy(body, record.seq, event.version))
+        elif record.seq in out and isinstance(
+            body, ReleaseReserved | PastRecorded | PastRedescribed
+        ):
+            found.append((out[record.seq], body.release))
+    policy = statement.policy.policy
+    migration = Migration(policies, policy.vocabulary, policy.text)
     return [
-        _record(statement, out[seq], release)
-        for seq, release in _recorded(records, out)
+        _record(statement, one, migration.release(release, one.recorded.seq))
+        for one, release in found
     ]
 
 
@@ -64,16 +84,6 @@ def registry_text(records: list[dict[str, Value]]) -> str:
     text = stream.getvalue()
     check(YAML(typ="safe", pure=True).load(text) == records, "records read as written")
     return text
-
-
-def _recorded(
-    records: Iterable[Record], wanted: Mapping[int, ReleaseTimeline]
-) -> Iterator[tuple[int, RecordedRelease]]:
-    for record in records:
-        if record.seq in wanted:
-            body = event_of(record, record.seq).body
-            if isinstance(body, ReleaseReserved | PastRecorded | PastRedescribed):
-                yield record.seq, body.release
 
 
 def _record(

@@ -82,6 +82,13 @@ class ActivePolicy(PolicyText, frozen=True):
         return self.version >= ENTAILED_SINCE
 
 
+def active_policy(body: PolicyActivated, seq: int, version: int) -> ActivePolicy:
+    """Return the policy that an entry activates."""
+    return ActivePolicy(
+        body.digest, body.name, body.text, seq, body.reason, body.accepted, version
+    )
+
+
 class JustStarted(NamedTuple):
     """The releases that were started by the last entries.
 
@@ -409,17 +416,7 @@ class State(Struct):
 
     def _activate(self, body: PolicyActivated, seq: int, version: int) -> None:
         self.waiting.policy_changed()
-        self.policies.append(
-            ActivePolicy(
-                body.digest,
-                body.name,
-                body.text,
-                seq,
-                body.reason,
-                body.accepted,
-                version,
-            )
-        )
+        self.policies.append(active_policy(body, seq, version))
 
     def _disclose(self, body: DisclosureRecorded, by: str, seq: int) -> None:
         if body.id in self.disclosures:

@@ -262,10 +262,14 @@ def _remarks(history: History, compiled: CompiledPolicy) -> Iterator[str]:
 def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumption]:
     found: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     units = {base.unit for base in compiled.rules.bases}
-    for release in history.counted:
+    migration = history.migration(compiled)
+    for attempt in history.attempts:
+        if attempt.outcome in (DENIED, *GIVEN_UP):
+            continue
+        release = migration.release(attempt.release, attempt.seq)
         lines = [
             *_unknown_words(release, compiled),
-            *_unknown_losses(release, sorted(units), compiled),
+            *_unknown_losses(attempt.release, release, sorted(units), compiled),
         ]
         for one in dict.fromkeys(lines):
             found[one].append(release.id)
@@ -308,14 +312,17 @@ def _unknown_words(
 
 
 def _unknown_losses(
-    release: RecordedRelease, units: Iterable[str], compiled: CompiledPolicy
+    recorded: RecordedRelease,
+    release: RecordedRelease,
+    units: Iterable[str],
+    compiled: CompiledPolicy,
 ) -> Iterator[tuple[str, str, str]]:
     vocabulary = compiled.policy.vocabulary
-    for mechanism in release.mechanisms:
+    for then, mechanism in zip(recorded.mechanisms, release.mechanisms, strict=True):
         for unit in units:
             loss = charged(mechanism, unit, vocabulary)
             taken = "assumed infinite" if loss == UNKNOWN else "follows from others"
-            if unit not in mechanism.losses:
+            if unit not in then.losses or unit not in mechanism.losses:
                 yield "unit", unit, f"no loss given: {taken}"
                 continue
             stated, now = mechanism.neighbors.get(unit, "add-remove"), vocabulary
