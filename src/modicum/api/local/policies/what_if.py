@@ -322,9 +322,11 @@ def _unknown_losses(
         for unit in units:
             loss = charged(mechanism, unit, vocabulary)
             taken = "assumed infinite" if loss == UNKNOWN else "follows from others"
-            if unit not in then.losses or unit not in mechanism.losses:
+            if unit not in then.losses:
                 yield "unit", unit, f"no loss given: {taken}"
                 continue
+            if unit not in mechanism.losses:
+                continue  # The unit is redefined, which is a problem of its own.
             stated, now = mechanism.neighbors.get(unit, "add-remove"), vocabulary
             if stated != now.relation(unit):
                 changed = "infinite" if loss == UNKNOWN else "the implied loss"
