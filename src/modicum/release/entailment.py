@@ -68,14 +68,15 @@ class Entailment(Struct, frozen=True):
         sources: By present unit, the earlier units that bound it.
         redefined: By name, how the definitions of a unit that both policies have
             differ.
-        weaker: By earlier unit, the claims by which its loss may have been derived,
-            and that are weaker now. A loss that was derived bounds nothing then.
+        weaker: By two earlier units, the claim by which a loss of the first may have
+            been derived from the second, and that is weaker now. If there is any, no
+            derived loss bounds anything: it may follow from others that do not.
     """
 
     same: Mapping[str, str]
     sources: Mapping[str, tuple[Source, ...]]
     redefined: Mapping[str, str]
-    weaker: Mapping[str, str]
+    weaker: Mapping[tuple[str, str], str]
 
 
 def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
@@ -171,14 +172,14 @@ def _difference(old: Unit, new: Unit) -> str:
 
 def _weaker(
     old: Mapping[str, Unit], nodes: Mapping[str, str], present: Reaches
-) -> dict[str, str]:
-    """Return the earlier units whose losses may come from claims that are weaker now.
+) -> dict[tuple[str, str], str]:
+    """Return the earlier claims that are weaker now, by the units that they are about.
 
     The recorded relations are used for both sides: only claims make a difference. A
     claim about a unit that the later policy does not have is not made any more.
     """
     before = all_steps(old)
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], str] = {}
     for unit in old:
         for other in old:
             if unit == other or (unit, other) not in before:
@@ -188,8 +189,8 @@ def _weaker(
             counts = (changes(one, *relations) for one in reaches)
             now = min((one for one in counts if one is not None), default=None)
             if now is None or now > before[unit, other]:
-                found.setdefault(unit, []).append(
+                found[unit, other] = (
                     f"one change of it takes {now or 'any number of'} changes of"
                     f" `{other}`, before {before[unit, other]}"
                 )
-    return {unit: "; ".join(texts) for unit, texts in found.items()}
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from functools import lru_cache
 
@@ -66,6 +67,20 @@ def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | 
         return Stated(_declared(mechanism, declared), "declared")
     curve = _not_below(mechanism, unit, declared, computed)
     return Stated(curve, "declared, covers the computed")
+
+
+def rests_on_claims(kind: str, bounds: Collection[str], unit: str) -> bool:
+    """Return whether a stated sensitivity may follow from what a policy claims.
+
+    A query computes sensitivities from caps (QRY-5). Only that of the unit of a single
+    cap needs no `within` and no `groups`.
+
+    Args:
+        kind: The kind of mechanism.
+        bounds: The units with a contribution bound.
+        unit: The unit of the sensitivity.
+    """
+    return bool(bounds) and not RELEASE_KINDS[kind].local and {*bounds} != {unit}
 
 
 def refuse_halves(mechanism: Mechanism) -> None:

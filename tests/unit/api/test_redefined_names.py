@@ -264,15 +264,17 @@ def test_what_a_loss_was_derived_from_is_claimed_as_strongly_as_before(
         user = replace(USER, neighbors=relation)
         before, after = ({one.name: one, "user": user} for one in (old, new))
         found = entailment(before, after)
-        assert [*found.redefined, *found.weaker] == changed
+        weaker = dict.fromkeys(unit for unit, _ in found.weaker)
+        assert [*dict.fromkeys((*found.redefined, *weaker))] == changed
 
 
 def test_a_claim_about_a_unit_that_is_gone_is_not_made_any_more() -> None:
     both = {"device": DEVICE, "user": USER}
+    pairs = [("device", "user"), ("user", "device")]
     found = entailment(both, {"user": USER})
-    assert [*found.weaker] == ["device", "user"]
+    assert [*found.weaker] == pairs
     found = entailment(both, {"device": replace(DEVICE, within=(), groups={})})
-    assert [*found.weaker] == ["device", "user"]
+    assert [*found.weaker] == pairs
 
 
 # --- ledgers of versions that allowed it ------------------------------------------

@@ -39,7 +39,7 @@ def entailed(
     proven = {
         unit: loss
         for unit, loss in mechanism.losses.items()
-        if unit not in found.weaker or unit not in derived
+        if not found.weaker or unit not in derived
     }
     losses: dict[str, Loss] = {}
     neighbors: dict[str, Relation] = {}

@@ -26,7 +26,7 @@ from modicum.release import (
 from modicum.release.model import mechanism_to_plain
 from modicum.release.parts import part_written
 from modicum.release.priced_release import StoredMechanism
-from modicum.release.unit_losses import STATED
+from modicum.release.unit_losses import STATED, rests_on_claims
 
 
 def losses_to_plain(losses: Mapping[str, Loss]) -> dict[str, Plain]:
@@ -67,7 +67,14 @@ def _elsewhere(one: PricedMechanism) -> StoredMechanism:
     if neighbors:  # Omitted by default, so that one mechanism has one encoding.
         later["neighbors"] = dict(neighbors)
     derived = tuple(
-        sorted(unit for unit in one.losses if one.sources.get(unit) not in STATED)
+        sorted(
+            unit
+            for unit in one.losses
+            if one.sources.get(unit) not in STATED
+            or rests_on_claims(
+                one.mechanism.kind, one.mechanism.contribution_bound.keys(), unit
+            )
+        )
     )
     first = encode(attributes) + b',"derived":' + encode(derived)
     last = encode(later)[1:-1]

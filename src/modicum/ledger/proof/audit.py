@@ -36,8 +36,9 @@ from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss
 from modicum.ledger.state.past_vocabulary import (
     Redefined,
     dropped_attributes,
-    newly_redefined,
+    redefined_units,
     understated_units,
+    units_redefined_by_name,
 )
 from modicum.ledger.state.state import ENTAILED_SINCE, LossChange, State
 from modicum.policy import CompiledPolicy
@@ -365,18 +366,20 @@ class _Replay:
         before = self._followed
         self._followed = followed_from(compiled, self.state, self._history())
         gone: tuple[str, ...] = ()
+        earlier = self.state.policies[:-1]
+        counted = self.state.releases.counted_seqs(self.state.at)
         if version >= _NAMES_KEPT_SINCE:
-            earlier = self.state.policies[:-1]
-            counted = self.state.releases.counted_seqs(self.state.at)
-            redefined = newly_redefined(
-                earlier, counted, compiled, self._counted_releases()
-            )
-            if redefined and version < ENTAILED_SINCE:
-                raise ChainBreakError(seq, redefined[0].problem().message)
+            if version < ENTAILED_SINCE:
+                for one in units_redefined_by_name(earlier, counted, compiled):
+                    raise ChainBreakError(seq, one.problem().message)
             vocabulary = compiled.policy.vocabulary
             dropped = dropped_attributes(earlier, self._counted_releases(), vocabulary)
-            gone = (*dropped, *(one.name for one in redefined))
+            gone = tuple(dropped)
         if version >= ENTAILED_SINCE and before is not None:
+            redefined = redefined_units(
+                earlier, counted, compiled, self._counted_releases()
+            )
+            gone += tuple(one.name for one in redefined)
             left = departures(
                 (
                     (

@@ -24,6 +24,7 @@ from modicum.release import Vocabulary
 from modicum.release.completion import nowhere_more
 from modicum.release.memo import Memo
 from modicum.release.stored_description import PriceList, UnknownDescription
+from modicum.release.unit_losses import rests_on_claims
 
 #: Since this event version, every release has a price. Earlier writers may have allowed
 #: what has none today.
@@ -265,9 +266,12 @@ def _refuse_derived(one: RecordedMechanism, own: Mapping[str, Loss]) -> None:
     """Refuse a loss that must follow from other units, and is not named as that."""
     if one.derived is None:
         return
+    kind, bounds = str(one.description["kind"]), one.description["contribution_bound"]
+    assert isinstance(bounds, Mapping)  # It was priced.
     for unit, loss in one.losses.items():
-        if unit not in one.derived and not (
-            unit in own and nowhere_more(own[unit], loss)
+        is_own = unit in own and nowhere_more(own[unit], loss)
+        if unit not in one.derived and (
+            not is_own or rests_on_claims(kind, bounds.keys(), unit)
         ):
             why = f"its loss for `{unit}` follows from other units, and does not say so"
             raise _WrongError(why)

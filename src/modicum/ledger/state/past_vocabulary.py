@@ -9,7 +9,7 @@ events of version 6 count the loss as it is.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -99,26 +99,79 @@ def redefined_units(
     policies: Sequence[ActivePolicy],
     counted: Sequence[int],
     compiled: CompiledPolicy,
-    releases: Iterable[RecordedRelease] | None = None,
+    releases: Iterable[RecordedRelease],
 ) -> tuple[Redefined, ...]:
-    """Return the units of a policy that were defined otherwise for recorded losses.
+    """Return the redefined units of a policy that the one before it did not have so.
 
     Args:
-        policies: The policies that were activated, oldest first.
+        policies: The policies before it, oldest first; the last one is replaced.
         counted: The entries of the releases that count as spent, in order.
         compiled: The policy that is to charge them.
-        releases: The releases that count as spent; gone through only if needed. Without
-            them, any loss may have been derived.
+        releases: These releases; gone through only if needed.
 
     Raises:
         VerificationError: If an earlier policy cannot be read, and losses count that
             were recorded under it.
     """
-    vocabulary = compiled.policy.vocabulary
-    # The start of each policy among them.
-    starts = [bisect_right(counted, one.seq) for one in policies]
+    replaced = policies[-1] if policies else None
+    before = (
+        None
+        if replaced is None or not replaced.entails
+        else vocabulary_of(replaced.text)
+    )
     found: dict[str, Redefined] = {}
-    derived: _Derived | None = None
+    derived: bool | None = None
+    for policy, past in _counted_policies(policies, counted):
+        proven = entailment(past.unit_facts, compiled.policy.vocabulary.unit_facts)
+        changes = dict(proven.redefined)
+        if proven.weaker:
+            if derived is None:
+                derived = any(
+                    one.derived is None or one.derived
+                    for release in releases
+                    for one in release.mechanisms
+                )
+            changes |= _claims(proven.weaker) if derived else {}
+        if before is not None and changes:
+            known = entailment(past.unit_facts, before.unit_facts)
+            asked = {**_claims(known.weaker), **known.redefined}
+            changes = {k: text for k, text in changes.items() if asked.get(k) != text}
+        _add(found, changes, policy.seq, proven.same, compiled)
+    return tuple(found.values())
+
+
+def units_redefined_by_name(
+    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+) -> tuple[Redefined, ...]:
+    """Return the units of a policy that counts old losses by the names of units.
+
+    Of these losses, a rule shows less than was released. Claims are compared of units
+    that both policies have.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        counted: As for `redefined_units`.
+        compiled: The policy.
+
+    Raises:
+        VerificationError: As `redefined_units` does.
+    """
+    found: dict[str, Redefined] = {}
+    for policy, past in _counted_policies(policies, counted):
+        proven = entailment(past.unit_facts, compiled.policy.vocabulary.unit_facts)
+        kept = {one for one, own in proven.same.items() if one == own}
+        weaker = {k: text for k, text in proven.weaker.items() if kept.issuperset(k)}
+        changes = {**_claims(weaker), **proven.redefined}
+        _add(found, changes, policy.seq, proven.same, compiled)
+    return tuple(found.values())
+
+
+def _counted_policies(
+    policies: Sequence[ActivePolicy], counted: Sequence[int]
+) -> Iterator[tuple[ActivePolicy, Vocabulary]]:
+    """Yield the policies under which releases were recorded that count."""
+    # The start of each policy among the releases.
+    starts = [bisect_right(counted, one.seq) for one in policies]
     for policy, (first, last) in zip(
         policies, pairwise([*starts, len(counted)]), strict=True
     ):
@@ -127,79 +180,34 @@ def redefined_units(
         past = vocabulary_of(policy.text)
         if past is None:
             raise ChainBreakError(policy.seq, "its policy cannot be read")
-        proven = entailment(past.unit_facts, vocabulary.unit_facts)
-        changes = dict(proven.redefined)
-        if proven.weaker.keys() - changes.keys():
-            if derived is None:
-                derived = _derived(releases)
-            changes |= {
-                unit: change
-                for unit, change in proven.weaker.items()
-                if derived.may_be(unit) and unit not in changes
-            }
-        for unit, change in changes.items():
-            names = {unit, *(one for one, own in proven.same.items() if own == unit)}
-            rules = (
-                base.scope
-                for base in compiled.rules.bases
-                if names & {*vocabulary.covers.get(base.unit, (base.unit,))}
-            )
-            found.setdefault(
-                unit,
-                Redefined(unit, change, policy.seq, tuple(dict.fromkeys(rules))),
-            )
-    return tuple(found.values())
+        yield policy, past
 
 
-class _Derived(NamedTuple):
-    """The units of which losses follow from those of others; None if unknown."""
-
-    units: frozenset[str] | None
-
-    def may_be(self, unit: str) -> bool:
-        """Return whether a loss of a unit may have been derived."""
-        return self.units is None or unit in self.units
+def _claims(weaker: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """Return weaker claims by unit."""
+    found: dict[str, list[str]] = {}
+    for (unit, _), text in weaker.items():
+        found.setdefault(unit, []).append(text)
+    return {unit: "; ".join(texts) for unit, texts in found.items()}
 
 
-def _derived(releases: Iterable[RecordedRelease] | None) -> _Derived:
-    if releases is None:
-        return _Derived(None)
-    units: set[str] = set()
-    for release in releases:
-        for one in release.mechanisms:
-            if one.derived is None:
-                return _Derived(None)
-            units.update(one.derived)
-    return _Derived(frozenset(units))
-
-
-def newly_redefined(
-    policies: Sequence[ActivePolicy],
-    counted: Sequence[int],
+def _add(
+    found: dict[str, Redefined],
+    changes: Mapping[str, str],
+    seq: int,
+    same: Mapping[str, str],
     compiled: CompiledPolicy,
-    releases: Iterable[RecordedRelease],
-) -> tuple[Redefined, ...]:
-    """Return the redefined units of a policy that the one before it did not have so.
-
-    Args:
-        policies: The policies before it, oldest first; the last one is replaced.
-        counted: As for `redefined_units`.
-        compiled: The policy.
-        releases: As for `redefined_units`.
-    """
-    found = redefined_units(policies, counted, compiled, releases)
-    replaced = policies[-1] if policies else None
-    if not found or replaced is None or not replaced.entails:
-        return found
-    past = vocabulary_of(replaced.text)
-    if past is None:
-        return found
-    facts = compiled.policy.vocabulary.unit_facts
-    proven = entailment(past.unit_facts, facts)
-    changed = {*proven.redefined, *proven.weaker}
-    return tuple(
-        one for one in found if one.unit in changed or one.unit not in past.units
-    )
+) -> None:
+    covers = compiled.policy.vocabulary.covers
+    for unit, change in changes.items():
+        names = {unit, *(one for one, own in same.items() if own == unit)}
+        rules = (
+            base.scope
+            for base in compiled.rules.bases
+            if names & {*covers.get(base.unit, (base.unit,))}
+        )
+        one = Redefined(unit, change, seq, tuple(dict.fromkeys(rules)))
+        found.setdefault(unit, one)
 
 
 def is_entailed(policies: Sequence[Held], text: str) -> bool:
@@ -224,7 +232,7 @@ def understated_units(
     """
     if is_entailed(policies, compiled.policy.text):
         return ()
-    found = redefined_units(policies, counted, compiled)
+    found = units_redefined_by_name(policies, counted, compiled)
     return tuple(one for one in found if one.rules)
 
 

@@ -26,7 +26,7 @@ from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.events import PolicyActivated
-from modicum.ledger.state.past_vocabulary import dropped_attributes, newly_redefined
+from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 
@@ -112,7 +112,7 @@ def preview_activation(
     def counted() -> Iterator[RecordedRelease]:
         return (one.release for one in history(successor) if one.counts)
 
-    redefined = newly_redefined(
+    redefined = redefined_units(
         state.policies, state.releases.counted_seqs(now), successor, counted()
     )
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)

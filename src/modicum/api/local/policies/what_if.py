@@ -34,7 +34,7 @@ from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
     new_attributes,
-    newly_redefined,
+    redefined_units,
 )
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
@@ -129,7 +129,7 @@ def what_if(
     given_up = (DENIED, *GIVEN_UP)
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
-    redefined = newly_redefined(policies, counted, compiled, history.counted)
+    redefined = redefined_units(policies, counted, compiled, history.counted)
     dropped = dropped_attributes(policies, history.counted, compiled.policy.vocabulary)
     problems: list[Problem] = []
     if policies and policies[-1].text != compiled.policy.text:
