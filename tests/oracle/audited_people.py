@@ -42,6 +42,8 @@ class People:
     mistakes: list[str] = field(default_factory=list)
     signed: int = 0
     events: list[Plain] = field(default_factory=list)
+    #: Votes, requests and corrections, with their places among all events: few are.
+    _few: list[tuple[int, Plain]] = field(default_factory=list)
     _hashes: list[str] = field(default_factory=list)
     _policy: Policy | None = None
     since: int = 0
@@ -50,6 +52,8 @@ class People:
         """Look at the next event, and keep it."""
         wrong = list(self._wrong(event))
         self.mistakes += [f"{seq}: {one}" for one in wrong]
+        if event["kind"] in ("approval-given", "release-requested", "past-redescribed"):
+            self._few.append((len(self.events), event))
         self.events.append(event)
         self._hashes.append(hash_)
         if event["kind"] == "policy-activated":
@@ -197,7 +201,7 @@ class People:
     def requesters(self, release: Plain) -> set[str]:
         """Return who ever requested a release; or a correction, since it was made."""
         found: set[str] = set()
-        for one in self.events:
+        for _, one in self._few:
             if one["kind"] not in ("release-requested", "past-redescribed"):
                 continue
             if one["body"]["release"]["content"] == release["content"]:
@@ -278,9 +282,10 @@ class People:
         assert self._policy is not None
         keys = self._policy.keys
         last: dict[str, Plain] = {}
-        for event in self.events[self.since if subject == "policy" else since :]:
+        first = self.since if subject == "policy" else since
+        for place, event in self._few:
             body, by = event["body"], event["actor"]
-            if event["kind"] != "approval-given":
+            if place < first or event["kind"] != "approval-given":
                 continue
             if (body["subject"], body["content"]) != (subject, content):
                 continue

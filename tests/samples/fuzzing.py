@@ -311,7 +311,8 @@ class Fuzzer:
         self._heard.statuses[label][response.status_code] += 1
         self._hear(response)
         without: set[Any] = set()
-        if is_filled:  # The text of a file is no document to Schemathesis.
+        # The text of a file is no document to Schemathesis, and one text no list.
+        if is_filled or self._sends_one_for_a_list(case):
             without.add(self._checks["negative_data_rejection"])
         if label in self._probed:
             without.add(self._checks["ignored_auth"])
@@ -334,6 +335,17 @@ class Fuzzer:
             for one in found.exceptions:
                 kind = (label, f"{type(one).__name__} {one._unique_key}"[:200])
                 self._heard.failures.setdefault(kind, str(found))
+
+    def _sends_one_for_a_list(self, case: Case[Any]) -> bool:
+        """Return whether a list in the address is one text, which is sent alike."""
+        lists = {
+            one["name"]
+            for one in self._described(case.operation.label).get("parameters", ())
+            if one["in"] == "query" and one["schema"].get("type") == "array"
+        }
+        return any(
+            isinstance(case.query.get(name), str | int | float) for name in lists
+        )
 
     def _hear(self, response: Any) -> None:
         if not 200 <= response.status_code < 300:

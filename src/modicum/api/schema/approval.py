@@ -245,7 +245,7 @@ class VoteReceipt(Receipt, frozen=True, kw_only=True):
     Attributes:
         subject: The subject of the vote.
         id: The release's id, or the policy's digest.
-        content: SHA-256 of its contents; nothing else is agreed to.
+        content: SHA-256 of its contents; the vote is about nothing else.
         roles: The roles in which they voted.
         corrected_in: The number of the entry that corrects a past release once its
             approvals are complete; else None.

@@ -29,7 +29,7 @@ class Problem(Shape, frozen=True, kw_only=True):
         file: The file.
         line: The line, from 1.
         column: The column in characters, from 1.
-        length: The number of characters are underlined, from the column on.
+        length: The number of characters underlined, starting at the column.
         label: The remark beside the caret, such as `did you mean "…"?`; may be empty.
         notes: Reasons.
         help: The remedy; may be empty.
