@@ -93,7 +93,7 @@ def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
     same: dict[str, str] = {}
     sources: dict[str, tuple[Source, ...]] = {}
     for unit, facts in new.items():
-        alike = [one for one in old if _definition(old[one]) == _definition(facts)]
+        alike = [one for one in old if is_same_unit(old[one], facts)]
         if alike:
             same[unit] = unit if unit in alike else alike[0]
         sources[unit] = tuple(
@@ -104,7 +104,7 @@ def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
     redefined = {
         unit: _difference(old[unit], new[unit])
         for unit in old
-        if unit in new and _definition(old[unit]) != _definition(new[unit])
+        if unit in new and not is_same_unit(old[unit], new[unit])
     }
     return Entailment(same, sources, redefined, weaker)
 
@@ -112,6 +112,11 @@ def entailment(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Entailment:
 def _former(unit: str) -> str:
     """Return the key of an earlier unit without a twin: no name has a space."""
     return f"former {unit}"
+
+
+def is_same_unit(one: Unit, other: Unit) -> bool:
+    """Return whether two policies define the same instances, under whatever names."""
+    return _definition(one) == _definition(other)
 
 
 def _definition(unit: Unit) -> tuple[object, ...]:
@@ -126,7 +131,7 @@ def _twins(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> dict[str, str]:
     found: dict[str, str] = {}
     for unit, facts in old.items():
         own = _definition(facts)
-        if unit in new and _definition(new[unit]) == own:
+        if unit in new and is_same_unit(new[unit], facts):
             found[unit] = unit
         elif own in named:
             found[unit] = named[own]

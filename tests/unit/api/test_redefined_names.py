@@ -385,6 +385,10 @@ def test_a_renamed_attribute_keeps_its_history(tmp_path: Path) -> None:
     split = split.replace('"site"', '"path"')
     activate(tmp_path, split)
     assert of(tmp_path).standings()[0].before.units(RHO) == 2 * TENTH
+    # Back to a former name, without saying so, it would lose its history.
+    assert [code for code, _ in refused(tmp_path, by_page)] == [
+        Code.ATTRIBUTE_DROPPED
+    ] * 2
     # Another attribute of a former name is another one.
     again = split.replace("town: low}", "town: low, site: low}")
     activate(tmp_path, again)

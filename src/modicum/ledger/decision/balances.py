@@ -304,7 +304,8 @@ class Balances:
         if known is None:
             known = self._known.keep(alike, self._cost(mechanism, space))
         cost, timeless = known
-        part, today = mechanism.part, 0 if space.detail is None else day
+        part = mechanism.undivided.get(unit, mechanism.part)
+        today = 0 if space.detail is None else day
         key = unit, part, cost, timeless, today
         found = self._readings.get(key)
         if found is None:

@@ -24,7 +24,11 @@ UNKNOWN = Loss((INFINITE,) * COORDINATES)
 
 
 def entailed(
-    mechanism: RecordedMechanism, found: Entailment, vocabulary: Vocabulary
+    mechanism: RecordedMechanism,
+    found: Entailment,
+    vocabulary: Vocabulary,
+    *,
+    is_derived_proven: bool = True,
 ) -> RecordedMechanism:
     """Return a mechanism with the losses that it has for the units of another policy.
 
@@ -34,12 +38,14 @@ def entailed(
         mechanism: The mechanism as it was recorded.
         found: What losses under its policy prove under the other one.
         vocabulary: The other policy's units and their relations.
+        is_derived_proven: Whether losses that follow from other units still do, as far
+            as claims about units are concerned.
     """
     derived = mechanism.losses if mechanism.derived is None else mechanism.derived
     proven = {
         unit: loss
         for unit, loss in mechanism.losses.items()
-        if not found.weaker or unit not in derived
+        if (is_derived_proven and not found.weaker) or unit not in derived
     }
     losses: dict[str, Loss] = {}
     neighbors: dict[str, Relation] = {}

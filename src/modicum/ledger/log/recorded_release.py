@@ -104,6 +104,8 @@ class RecordedMechanism:
             where that is not `add-remove`.
         derived: The units whose loss follows from that of another unit, at least in
             part, sorted; None if that is unknown, as before events of version 6.
+        undivided: By unit, the part that is charged instead, where instances were not
+            known to keep a value when it was recorded. It is not stored.
         sources: By unit, the source of its loss; None if it was read from the log,
             which does not store it.
         written: Its stored bytes, once known.
@@ -117,6 +119,7 @@ class RecordedMechanism:
     part: Part = EVERYTHING
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
     derived: tuple[str, ...] | None = None
+    undivided: Mapping[str, Part] = field(default_factory=dict)
     sources: Mapping[str, str] | None = field(repr=False, compare=False, default=None)
     written: Written | None = field(init=False, repr=False, compare=False, default=None)
     alike: bytes | None = field(init=False, repr=False, compare=False, default=None)

@@ -358,7 +358,10 @@ class _Replay:
                 yield one
 
     def _counted_releases(self) -> Iterator[RecordedRelease]:
-        return (one.release for one in self._counted())
+        """Yield them as they are charged to the active policy."""
+        assert self._followed is not None
+        for one in self._counted():
+            yield self._followed.migrated(one.release, one.seq)
 
     def _follow_policy(self, body: PolicyActivated, version: int, seq: int) -> None:
         """Charge all that happened under a policy that was activated just now."""

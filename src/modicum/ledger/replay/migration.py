@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -22,8 +23,8 @@ from modicum.ledger.decision.charges import entailed
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.past_vocabulary import Held, is_entailed
-from modicum.release import EVERYTHING, Part, Partition, Population, Vocabulary
-from modicum.release.entailment import Entailment, entailment
+from modicum.release import Part, Partition, Population, Vocabulary
+from modicum.release.entailment import Entailment, entailment, is_same_unit
 from modicum.release.parts import in_order, merged
 from modicum.release.population import Was
 
@@ -47,45 +48,43 @@ class Migration:
         vocabulary: Vocabulary,
         text: str | None = None,
     ) -> None:
-        self._policies = tuple(policies)
-        self._vocabulary = vocabulary
-        self._text = text
-        self._entails = text is not None and is_entailed(policies, text)
         self._seqs = [one.seq for one in policies]
-        present = vocabulary.population
-        chain = [
-            present if one.text == text else _population_of(one) for one in policies
+        self._vocabulary = vocabulary
+        self._entails = text is not None and is_entailed(policies, text)
+        #: The vocabularies of all policies and, last, the present one; None for one
+        #: that cannot be read.
+        self._eras = [
+            *(vocabulary if one.text == text else _read(one) for one in policies),
+            vocabulary,
         ]
-        if not chain or chain[-1] != present:
-            chain.append(present)
+        chain = [one.population if one else Population() for one in self._eras]
+        #: From here on, all are the present one; without its text, all divide alike.
+        self._fresh = len(policies)
+        while self._fresh and (
+            self._eras[self._fresh - 1] is vocabulary
+            or (text is None and chain[self._fresh - 1] == chain[-1])
+        ):
+            self._fresh -= 1
         self._chain = [
             _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
             for place, one in enumerate(chain)
         ]
+        self._names = _names(self._eras)
         self._parts: dict[tuple[Part, int], Part] = {}
-        self._entailments: dict[int, Entailment | None] = {}
-        self._unclaimed: dict[int, tuple[frozenset[str], bool]] = {}
-        self._renamed: dict[int, Mapping[str, frozenset[str]]] = {}
+        self._entailments: dict[int, Entailment] = {}
+        self._undivided: dict[int, Mapping[str, Undivided]] = {}
 
     def release(self, release: RecordedRelease, seq: int) -> RecordedRelease:
-        """Return a release in the present vocabulary."""
+        """Return a release in the present vocabulary.
+
+        Raises:
+            ChainBreakError: If its policy cannot be read, and its losses are to be
+                charged to units of other definitions.
+        """
         held = self._held(seq)
-        found, names = self._entailment(held), self._names(held)
-        if found is None and not names:
-            if held == len(self._chain) - 1 and not self._chain[-1].static:
-                return release  # It used the present vocabulary.
-            if all(one.part == EVERYTHING for one in release.mechanisms):
-                return release
-        mechanisms = tuple(
-            self._mechanism(
-                _named(
-                    one if found is None else entailed(one, found, self._vocabulary),
-                    names,
-                ),
-                seq,
-            )
-            for one in release.mechanisms
-        )
+        if held >= self._fresh and not self._chain[-1].static:
+            return release  # It used the present vocabulary.
+        mechanisms = tuple(self._mechanism(one, held) for one in release.mechanisms)
         return (
             release
             if mechanisms == release.mechanisms
@@ -99,8 +98,24 @@ class Migration:
             part: The part, in the vocabulary of the policy active then.
             seq: The number of its entry.
         """
-        held = self._held(seq)
-        if part.where is None or held == len(self._chain) - 1:
+        return self._part(part, self._held(seq))
+
+    def _held(self, seq: int) -> int:
+        """Return the place of the policy that held when an entry was made."""
+        return max(bisect_right(self._seqs, seq) - 1, 0)
+
+    def _mechanism(self, one: RecordedMechanism, held: int) -> RecordedMechanism:
+        now = self._named(one, held)
+        part = self._part(one.part, held)
+        forgets = part.periods is not None and not self._tells_time(one, held)
+        if forgets:
+            part = replace(part, periods=None)
+        if self._entails:
+            now = self._charged(now, held, has_lost_days=forgets)
+        return now if part is one.part else now.over(part)
+
+    def _part(self, part: Part, held: int) -> Part:
+        if part.where is None or held >= self._fresh:
             return part
         found = self._parts.get((part, held))
         if found is None:
@@ -111,139 +126,160 @@ class Migration:
             found = self._parts[part, held] = re_expressed(part, self._chain[held:])
         return found
 
-    def _entailment(self, held: int) -> Entailment | None:
-        """Return what losses under an earlier policy prove; None for themselves."""
-        if not self._entails or held >= len(self._policies):
-            return None
-        if held not in self._entailments:
-            policy, now = self._policies[held], self._vocabulary.unit_facts
-            found: Entailment | None = None
-            if policy.text != self._text:
-                from modicum.policy.past_units import vocabulary_of
-
-                past = vocabulary_of(policy.text)
-                if past is None:
-                    raise ChainBreakError(policy.seq, "its policy cannot be read")
-                if past.unit_facts != now:
-                    found = entailment(past.unit_facts, now)
-            self._entailments[held] = found
-        return self._entailments[held]
-
-    def _names(self, held: int) -> Mapping[str, frozenset[str]]:
-        """Return by attribute of an earlier policy those that it may be now."""
-        if held not in self._renamed:
-            since = self._policies[held:]
-            is_same = all(one.text == self._text for one in since)
-            self._renamed[held] = {} if is_same else _renamed(since, self._vocabulary)
-        return self._renamed[held]
-
-    def _held(self, seq: int) -> int:
-        """Return the place of the policy that held when an entry was made."""
-        return max(bisect_right(self._seqs, seq) - 1, 0)
-
-    def _mechanism(self, one: RecordedMechanism, seq: int) -> RecordedMechanism:
-        part = self.part(one.part, seq)
-        if self._entails:
-            part = self._as_claimed(part, self._held(seq))
-        if part.periods is not None and not self._tells_time(one, self._held(seq)):
-            part = replace(part, periods=None)
-        return one if part is one.part else one.over(part)
-
-    def _as_claimed(self, part: Part, held: int) -> Part:
-        """Return a part without what no claim since then says that instances keep."""
-        if part.where is None and part.groups is None:
-            return part
-        if held not in self._unclaimed:
-            self._unclaimed[held] = _unclaimed(self._chain[held:], self._vocabulary)
-        names, groups = self._unclaimed[held]
-        if not names and not groups:
-            return part
-        where = part.where
-        if where is not None and names:
-            boxes = {
-                tuple(pair for pair in box if pair[0] not in names) for box in where
-            }
-            where = None if () in boxes else in_order(boxes)
-        return Part(where, part.periods, None if groups else part.groups)
+    def _named(self, one: RecordedMechanism, held: int) -> RecordedMechanism:
+        """Return a mechanism that reads the attributes that its own are now."""
+        names = self._names[held].now
+        if names.keys().isdisjoint(one.attributes):
+            return one
+        now = {name for old in one.attributes for name in names.get(old, (old,))}
+        return replace(one, attributes=tuple(sorted(now)))
 
     def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
         """Return whether the periods of a mechanism still have the same meaning."""
         since = self._chain[held:]
         return all(
-            population.clocks == since[0].clocks
-            and population.static.isdisjoint(one.attributes)
-            for population in since
-        )
+            population.clocks == since[0].clocks for population in since
+        ) and self._names[held].static.isdisjoint(one.attributes)
+
+    def _charged(
+        self, one: RecordedMechanism, held: int, *, has_lost_days: bool
+    ) -> RecordedMechanism:
+        """Return a mechanism with what it is charged for the units of today."""
+        past, now = self._eras[held], self._vocabulary
+        if past is None:
+            policy = self._seqs[held]
+            raise ChainBreakError(policy, "its policy cannot be read")
+        if held >= self._fresh and not has_lost_days:
+            return one
+        if held not in self._entailments:
+            self._entailments[held] = entailment(past.unit_facts, now.unit_facts)
+            self._undivided[held] = self._unclaimed(held)
+        found = self._entailments[held]
+        if has_lost_days or past.unit_facts != now.unit_facts:
+            # A derived loss may rest on days that are not known any more.
+            one = entailed(one, found, now, is_derived_proven=not has_lost_days)
+        part = one.part
+        if part.where is None and part.groups is None:
+            return one
+        undivided = {
+            unit: wide
+            for unit, claims in self._undivided[held].items()
+            if (wide := claims.part(part)) != part
+        }
+        return replace(one, undivided=undivided) if undivided else one
+
+    def _unclaimed(self, held: int) -> Mapping[str, Undivided]:
+        """Return by unit what it keeps by today's claims, and not by all since."""
+        now = self._vocabulary
+        found: dict[str, Undivided] = {}
+        for unit in now.units:
+            wide = now.covers.get(unit, frozenset()) | {unit}
+            claims = [_kept(one, wide, now) for one in self._eras[held:]]
+            names = claims[-1].intersection(*claims)
+            missing = claims[-1] - names
+            if missing:
+                found[unit] = Undivided(missing - {_GROUPS}, _GROUPS in missing)
+        return found
 
 
-def _population_of(policy: Held) -> Population:
-    from modicum.policy.past_units import population_of
-
-    return population_of(policy.text)
+#: Stands for user groups among the names of partitioning attributes.
+_GROUPS = " groups"
 
 
-def _unclaimed(
-    since: Sequence[Population], vocabulary: Vocabulary
-) -> tuple[frozenset[str], bool]:
-    """Return what is claimed to be immutable now, and was not always since a policy.
+class Undivided(NamedTuple):
+    """What a release is not divided by for a unit.
+
+    Attributes:
+        names: Partitioning attributes.
+        groups: Whether user groups are another one.
+    """
+
+    names: frozenset[str]
+    groups: bool
+
+    def part(self, part: Part) -> Part:
+        """Return a part that does not name these."""
+        where = part.where
+        if where is not None:
+            boxes = {
+                tuple(pair for pair in box if pair[0] not in self.names)
+                for box in where
+            }
+            where = None if () in boxes else in_order(boxes)
+        return Part(where, part.periods, None if self.groups else part.groups)
+
+
+def _kept(
+    past: Vocabulary | None, wide: frozenset[str], now: Vocabulary
+) -> frozenset[str]:
+    """Return what instances of a present unit keep by the claims of a policy.
 
     Args:
-        since: The division of the population by each policy since then.
-        vocabulary: That of the present policy.
-
-    Returns:
-        The partitioning attributes, and whether user groups are another one. A claim
-        about a unit is one about each unit that it covers.
+        past: The vocabulary of the policy; None if it cannot be read.
+        wide: The present unit, and those that cover it: what they keep, it keeps.
+        now: The present vocabulary. Units are compared by their definitions.
     """
-    around = [
-        vocabulary.covers.get(unit, frozenset()) | {unit} for unit in vocabulary.units
-    ]
-    names = set()
-    for name, partition in vocabulary.population.partitions.items():
-        fixed = [units for units in around if units & {*partition.immutable}]
-        for population in since:
-            then = population.partitions.get(name)
-            claimed = frozenset() if then is None else frozenset(then.immutable)
-            if not all(units & claimed for units in fixed):
-                names.add(name)
-    grouped = [units for units in around if units & vocabulary.population.grouped]
-    groups = any(
-        not units & population.grouped for population in since for units in grouped
-    )
-    return frozenset(names), groups
+    if past is None:
+        return frozenset()
+    twins = {
+        old
+        for old, facts in past.unit_facts.items()
+        for unit in wide
+        if unit in now.unit_facts and is_same_unit(facts, now.unit_facts[unit])
+    }
+    around = twins.union(*(past.covers.get(one, ()) for one in twins))
+    names = {
+        name
+        for name, one in past.population.partitions.items()
+        if around & {*one.immutable}
+    }
+    return frozenset(names | ({_GROUPS} if around & past.population.grouped else set()))
 
 
-def _named(
-    one: RecordedMechanism, names: Mapping[str, frozenset[str]]
-) -> RecordedMechanism:
-    """Return a mechanism that reads the attributes that its own may be now."""
-    if names.keys().isdisjoint(one.attributes):
-        return one
-    now = {name for old in one.attributes for name in names.get(old, (old,))}
-    return replace(one, attributes=tuple(sorted(now)))
+class Names(NamedTuple):
+    """What attributes of an earlier policy are today.
+
+    Attributes:
+        now: By attribute that was renamed, its names today.
+        static: Attributes that have no meaningful time, or had none under a later name.
+    """
+
+    now: Mapping[str, frozenset[str]]
+    static: frozenset[str]
 
 
-def _renamed(
-    policies: Sequence[Held], vocabulary: Vocabulary
-) -> Mapping[str, frozenset[str]]:
-    """Return by attribute of the first policy its further names by now.
+def _names(eras: Sequence[Vocabulary | None]) -> list[Names]:
+    """Return the names for each of several policies, the last one the present.
 
     An entry of `was` that the policy before already had is not applied again: a later
     attribute of the former name is another one.
     """
+    empty: Mapping[str, tuple[str, ...]] = {}
+    found = [Names({}, eras[-1].population.static if eras[-1] else frozenset())]
+    for before, after in pairwise(reversed(eras)):
+        later, old = found[-1], after.renamed if after else empty
+        new = {
+            name: now
+            for name, now in (before.renamed if before else empty).items()
+            if old.get(name) != now
+        }
+        steps = {name: new.get(name, (name,)) for name in new.keys() | later.now.keys()}
+        names = {
+            name: frozenset().union(*(later.now.get(one, {one}) for one in now))
+            for name, now in steps.items()
+        }
+        static = {name for name, now in new.items() if later.static & {*now}}
+        static |= (later.static - new.keys()) | (
+            after.population.static if after else frozenset()
+        )
+        found.append(Names(names, frozenset(static)))
+    return found[::-1]
+
+
+def _read(policy: Held) -> Vocabulary | None:
     from modicum.policy.past_units import vocabulary_of
 
-    steps = [vocabulary_of(one.text) for one in policies]
-    known = [one.renamed for one in steps if one is not None]
-    found: dict[str, set[str]] = {}
-    for before, after in pairwise([*known, vocabulary.renamed]):
-        new = {old: now for old, now in after.items() if before.get(old) != now}
-        for names in found.values():
-            names |= {now for old in names & new.keys() for now in new[old]}
-        for old, now in new.items():
-            found.setdefault(old, set()).update(now)
-    present = vocabulary.attributes
-    return {old: frozenset(now | ({old} & present)) for old, now in found.items()}
+    return vocabulary_of(policy.text)
 
 
 def _ambiguous(population: Population) -> Population:

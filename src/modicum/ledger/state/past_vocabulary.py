@@ -82,7 +82,7 @@ class Redefined(NamedTuple):
         if counted:
             if named:
                 notes.append(f"these rules undercount: {named}")
-            help_ = "activate a policy anew: it charges what these losses prove"
+            help_ = "activate another policy: it is charged for what these losses prove"
         else:
             notes += effect
             notes.append(f"or accept that by name:  --accept-conflict {self.name}")
@@ -251,9 +251,10 @@ def dropped_attributes(
 ) -> dict[str, Problem]:
     """Return the attributes that a policy may have renamed.
 
-    They were read by a release, are missing from the policy, and were not accepted as
-    removed since a policy had them last; and the policy has an attribute that no policy
-    had until they first occurred.
+    They were read by a release, are missing from the policy, and were neither accepted
+    as removed nor mapped by `was` since a policy had them last; and the policy has an
+    attribute that no policy had until they first occurred, or one that was mapped to
+    them.
 
     Args:
         policies: The policies that were activated, oldest first.
@@ -265,21 +266,30 @@ def dropped_attributes(
     """
     accepted: set[str] = set()
     known: set[str] = set()
-    later: dict[str, list[str]] = {}
-    for policy in policies:
-        past = vocabulary_of(policy.text)
+    later: dict[str, frozenset[str]] = {}
+    former: dict[str, set[str]] = {}
+    steps = [(vocabulary_of(one.text), one.accepted) for one in policies]
+    before: Mapping[str, tuple[str, ...]] = {}
+    for past, agreed in [*steps, (vocabulary, ())]:
         names = past.attributes if past else frozenset()
+        renamed = past.renamed if past else {}
         accepted -= {ATTRIBUTE + one for one in names}
-        accepted |= {ATTRIBUTE + one for one in (past.renamed if past else ())}
-        accepted |= {*policy.accepted}
-        came = names - known
+        # What the policy before already had was a step of that one.
+        new = {one: now for one, now in renamed.items() if now != before.get(one)}
+        for one, now in new.items():
+            for name in now:
+                former.setdefault(name, set()).update({one}, former.get(one, ()))
+        accepted |= {ATTRIBUTE + one for one in new.keys() - names}
+        accepted |= {*agreed}
+        before, came = renamed, names - known
         known |= names
-        later |= dict.fromkeys(came, sorted(vocabulary.attributes - known))
-    accepted |= {ATTRIBUTE + one for one in vocabulary.renamed}
+        later |= dict.fromkeys(came, vocabulary.attributes - known)
     may_be = {
-        one: new
-        for one, new in later.items()
-        if new and one not in vocabulary.attributes and ATTRIBUTE + one not in accepted
+        one: sorted(names)
+        for one, first in later.items()
+        if (names := first | (vocabulary.attributes & former.get(one, set())))
+        and one not in vocabulary.attributes
+        and ATTRIBUTE + one not in accepted
     }
     if not may_be:
         return {}

@@ -167,6 +167,9 @@ class Granting:
             if moved or then.part.where != now.part.where:
                 note = "the rows that it was charged for cannot be selected"
                 raise _other_names(release, note)
+            if then.attributes != now.attributes:
+                note = "its attributes have other names now"
+                raise _other_names(release, note)
             unit = _changed_unit(_units(then), since)
             if unit is not None:
                 note = f"the unit `{unit}` had another definition when it was charged"

@@ -201,7 +201,8 @@ def _sides(
 ) -> list[bool]:
     static = compiled.policy.vocabulary.population.static
     timeless = not static.isdisjoint(mechanism.attributes)
-    regions = cell.space.regions(mechanism.part, day, timeless=timeless)
+    part = mechanism.undivided.get(cell.space.unit, mechanism.part)
+    regions = cell.space.regions(part, day, timeless=timeless)
     return [_holds_point(region, cell.point) for region in regions]
 
 

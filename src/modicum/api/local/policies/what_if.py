@@ -130,7 +130,11 @@ def what_if(
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
     redefined = redefined_units(policies, counted, compiled, history.counted)
-    dropped = dropped_attributes(policies, history.counted, compiled.policy.vocabulary)
+    dropped = dropped_attributes(
+        policies,
+        (one.release for one in history.reserved(compiled) if one.counts),
+        compiled.policy.vocabulary,
+    )
     problems: list[Problem] = []
     if policies and policies[-1].text != compiled.policy.text:
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
