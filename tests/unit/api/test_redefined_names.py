@@ -22,7 +22,10 @@ from modicum.api.local.policies.replay import history_of
 from modicum.api.local.policies.what_if import what_if
 from modicum.cli.main import app
 from modicum.core.errors import Code, InputError, VerificationError
-from modicum.ledger import ChainBreakError, audit
+from modicum.ledger import ChainBreakError, audit, event_of
+from modicum.ledger.log.events import ReleaseReserved
+from modicum.ledger.replay.migration import Migration
+from modicum.policy.past_units import vocabulary_of
 from modicum.release import Unit
 from modicum.release.entailment import CLAIMS, MEANING, RECORDED, entailment
 from modicum.storage.sqlite_store import SqliteStore
@@ -592,3 +595,132 @@ def test_a_swap_of_label_values_shows_what_leaves_the_strict_setting(
         'when: "true", unit: time', 'when: "size(m.attributes) > 1", unit: time'
     )
     activate(tmp_path, edited)
+
+
+# --- what losses rest on --------------------------------------------------------------
+
+DEVICES = """
+modicum: policy/v1
+name: devices
+dp: {accountant: zcdp}
+units:
+  user: {id: uid}
+  day: {id: uid, time: {column: at, period: day}, within: user}
+  device: {id: device_id, within: user, groups: {user: 3}}
+schema: {attributes: {page: low, birth: [low, {}, static]}}
+policies:
+  - {name: each, when: "true", unit: user, budget: {rho: 1000}}
+  - {name: daily, when: "true", unit: day, budget: {rho: 1000}}
+"""
+
+
+def by_hand(name: str, **more: Any) -> dict[str, Any]:
+    mechanism = {"name": "views", "mechanism": "gaussian", "attributes": ["page"]}
+    return {"release": name, "mechanisms": [{**mechanism, **more}]}
+
+
+@pytest.mark.spec("REL-15")
+def test_a_sensitivity_from_caps_may_rest_on_claims(tmp_path: Path) -> None:
+    capped = by_hand(
+        "capped",
+        sigma=1,
+        contribution_bound={"device": 1},
+        sensitivity={"device": {"l2": 1}, "user": {"l2": 3}, "day": {"l2": 3}},
+    )
+    of(tmp_path, DEVICES).submit(capped, publish=True)
+    more = DEVICES.replace("{user: 3}", "{user: 30}")
+    assert {code for code, _ in refused(tmp_path, more)} == {Code.UNIT_REDEFINED}
+    preview = of(tmp_path).governance.preview_activation(compiled(more))
+    accept = [one.message.split("`")[1] for one in preview.problems]
+    over_limit = [one.rule.id for one in preview.conflicts]
+    assert over_limit == ["daily"]  # Nothing else is known of a day.
+    activate(tmp_path, more, *(f"unit:{one}" for one in accept), *over_limit)
+    (each, _) = of(tmp_path).standings()
+    # A half for a device, and 30 of them change with a user.
+    assert each.before.units(RHO) == 30**2 * 5 * TENTH
+    # It is not asked about again, whatever else changes.
+    activate(tmp_path, more.replace("1000", "2000"))
+    assert of(tmp_path).verify().decisions == 1
+
+
+@pytest.mark.spec("REL-14")
+def test_days_that_are_not_known_any_more_prove_no_derived_loss(tmp_path: Path) -> None:
+    one_day = by_hand("day", cost={"day": {"rho": 0.1}}, periods="2026-05-01")
+    one_day["mechanisms"][0]["cost"]["device"] = {"rho": 0.1}
+    of(tmp_path, DEVICES).submit(one_day, publish=True)
+    (each, daily) = of(tmp_path).standings()
+    assert each.before.units(RHO) == daily.before.units(RHO) == TENTH
+    timeless = DEVICES.replace("page: low", "page: [low, {}, static]")
+    preview = of(tmp_path).governance.preview_activation(compiled(timeless))
+    activate(tmp_path, timeless, *(one.rule.id for one in preview.conflicts))
+    (each, daily) = of(tmp_path).standings()
+    # Three devices change with a user, each at the cost of one.
+    assert each.before.units(RHO) == 3**2 * TENTH
+    assert daily.before.units(RHO) == TENTH
+
+
+@pytest.mark.spec("POL-18")
+def test_an_attribute_without_time_has_none_under_another_name(tmp_path: Path) -> None:
+    read = by_hand("born", cost={"user": {"rho": 0.1}, "day": {"rho": 0.1}})
+    read["mechanisms"][0] |= {"attributes": ["birth"], "periods": "2026-05-01"}
+    read["mechanisms"][0]["cost"]["device"] = {"rho": 0.1}
+    of(tmp_path, DEVICES).submit(read, publish=True)
+    renamed = DEVICES.replace(
+        "birth: [low, {}, static]}", "dob: low}, was: {birth: dob}"
+    )
+    activate(tmp_path, renamed)
+    other = by_hand("other", cost=read["mechanisms"][0]["cost"], periods="2026-05-02")
+    of(tmp_path).submit(other, publish=True)
+    # The first one is charged to every day, that of the second one too.
+    assert of(tmp_path).standings()[1].before.units(RHO) == 2 * TENTH
+
+
+@pytest.mark.spec("REL-16")
+def test_a_claim_about_another_unit_changes_nothing(tmp_path: Path) -> None:
+    place = (
+        "population: {partition_by: {region: {values: [EU, US], immutable: [UNITS]}}}"
+    )
+    divided = f"{POLICY}{place}\n"
+    first = divided.replace("UNITS", "user, time")
+    of(tmp_path, first).submit(over("r-1", where={"region": ["EU"]}))
+    more = first.replace("time: {id", "house: {id: house}\n  time: {id", 1)
+    more = more.replace("immutable: [user", "immutable: [house, user")
+    activate(tmp_path, more)
+    second = over("r-2", where={"region": ["US"]})
+    second["mechanisms"][0]["cost"]["house"] = {"rho": 1}
+    assert of(tmp_path).submit(second).allowed
+    # Nor does another name of the unit.
+    renamed = first.replace("time: {id", "shift: {id", 1).replace(
+        "unit: time", "unit: shift"
+    )
+    activate(tmp_path, renamed.replace("user, time]", "user, shift]"))
+    third = over("r-3", where={"region": ["US"]})
+    third["mechanisms"][0]["cost"] = {"shift": {"rho": 0.3}, "user": {"rho": 0.3}}
+    assert of(tmp_path).submit(third).allowed
+    assert of(tmp_path).verify().decisions == 3
+
+
+def test_each_policy_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws = of(tmp_path, POLICY)
+    ws.init()
+    for number in range(12):
+        ws.submit(release(f"r-{number}"))
+        activate(tmp_path, POLICY.replace("rho: 9", f"rho: {10 + number}"))
+        ws = of(tmp_path)
+    state, records = ws.state(), [*ws.records()]
+    read: list[str] = []
+
+    def counted(text: str) -> Any:
+        read.append(text)
+        return vocabulary_of(text)
+
+    monkeypatch.setattr("modicum.policy.past_units.vocabulary_of", counted)
+    policy = ws.policy().policy
+    migration = Migration(state.policies, policy.vocabulary, policy.text)
+    for record in records:
+        body = event_of(record, record.seq).body
+        if isinstance(body, ReleaseReserved):
+            assert migration.release(body.release, record.seq) == body.release
+    assert len(read) == len(state.policies) - 1
