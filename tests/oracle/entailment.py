@@ -72,6 +72,10 @@ def is_allowed(table: Table, units: Mapping[str, Unit]) -> bool:
     return True
 
 
+def _left(table: Table, read: Callable[[Row], bool]) -> Table:
+    return frozenset(row for row in table if read(row))
+
+
 class Search:
     """Shortest ways between all tables.
 
@@ -86,19 +90,27 @@ class Search:
         self._tables = [table for table in tables_over(rows) if through(table)]
         self._ways: dict[tuple[object, ...], dict[Table, dict[Table, int]]] = {}
 
-    def steps(self, unit: Unit, new: Mapping[str, Unit], old: Unit) -> float:
+    def steps(
+        self,
+        unit: Unit,
+        new: Mapping[str, Unit],
+        old: Unit,
+        read: Callable[[Row], bool] = lambda _: True,
+    ) -> float:
         """Return the most changes of `old` that a change of `unit` takes.
 
         Args:
             unit: The unit that changes, between tables that the new policy allows.
             new: The units of the new policy.
             old: The unit of the steps.
+            read: Which rows are read: the steps lead from what is left of one table to
+                what is left of the other.
         """
-        ways = self._ways_of(old)
+        ways = self._ways_of(old, read)
         allowed = [table for table in self._tables if is_allowed(table, new)]
         return max(
             (
-                ways[one].get(other, float("inf"))
+                ways[_left(one, read)].get(_left(other, read), float("inf"))
                 for one, other in self._pairs(allowed, unit)
             ),
             default=0,
@@ -106,7 +118,7 @@ class Search:
 
     def way(self, one: Table, other: Table, unit: Unit) -> float:
         """Return the fewest changes of a unit that lead from one table to another."""
-        return self._from(one, unit).get(other, float("inf"))
+        return self._ways_of(unit, lambda _: True)[one].get(other, float("inf"))
 
     @staticmethod
     def _pairs(tables: list[Table], unit: Unit) -> Iterator[tuple[Table, Table]]:
@@ -115,18 +127,34 @@ class Search:
                 if are_neighbors(one, other, unit):
                     yield one, other
 
-    def _ways_of(self, unit: Unit) -> dict[Table, dict[Table, int]]:
-        about = unit.id, unit.period, unit.column, unit.neighbors
-        if about not in self._ways:
-            self._ways[about] = {one: self._from(one, unit) for one in self._tables}
-        return self._ways[about]
+    def _ways_of(
+        self, unit: Unit, read: Callable[[Row], bool]
+    ) -> dict[Table, dict[Table, int]]:
+        """Return the lengths of ways between what is read of tables.
 
-    def _from(self, start: Table, unit: Unit) -> dict[Table, int]:
-        found, waiting = {start: 0}, deque([start])
-        while waiting:
-            here = waiting.popleft()
-            for there in self._tables:
-                if there not in found and are_neighbors(here, there, unit):
-                    found[there] = found[here] + 1
-                    waiting.append(there)
-        return found
+        Tables of which the same is read answer alike: between them, a way is free.
+        """
+        seen = {table: _left(table, read) for table in self._tables}
+        key = (
+            unit.id,
+            unit.period,
+            unit.column,
+            unit.neighbors,
+            frozenset(seen.values()),
+        )
+        if key not in self._ways:
+            near: dict[Table, set[Table]] = {left: set() for left in seen.values()}
+            for one, other in self._pairs(self._tables, unit):
+                near[seen[one]].add(seen[other])
+            self._ways[key] = {left: _from(left, near) for left in near}
+        return self._ways[key]
+
+
+def _from(start: Table, near: Mapping[Table, set[Table]]) -> dict[Table, int]:
+    found, waiting = {start: 0}, deque([start])
+    while waiting:
+        here = waiting.popleft()
+        for there in near[here] - found.keys():
+            found[there] = found[here] + 1
+            waiting.append(there)
+    return found
