@@ -112,6 +112,13 @@ def test_a_token_may_no_more_than_who_makes_it(
     assert server.get("root", "/tokens").json()["tokens"] == []
 
 
+def test_an_empty_actor_is_not_taken_for_the_caller(server: Served) -> None:
+    answer = server.post("ann", "/tokens", {"actor": ""})
+    assert answer.status_code == 422
+    (problem,) = answer.json()["problems"]
+    assert problem["message"] == "`actor` is empty"
+
+
 def test_a_token_may_less_than_who_makes_it(server: Served) -> None:
     made = server.post("amir", "/tokens", {"grants": {"analyst": ["visits"]}})
     me = with_token(server, made.json()["token"], "/me").json()

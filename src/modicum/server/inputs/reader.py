@@ -64,10 +64,20 @@ def _struct(node: Node, kind: kinds.StructType, what: str) -> Input:
         take = fields.take if one.required else fields.take_optional
         value = take(one.encode_name)
         if value is not None:
-            given[one.name] = _value(value, one.type, f"`{one.encode_name}`")
+            found = _value(value, one.type, f"`{one.encode_name}`")
+            if found == "" and not one.required and _is_never_empty(one.type):
+                # Its consumer would take it for one that was left out.
+                message = f"`{one.encode_name}` is empty"
+                raise fail(Code.BAD_NAME, message, value, help="leave it out")
+            given[one.name] = found
     fields.finish()
     with placed(node):
         return own(**given)
+
+
+def _is_never_empty(kind: kinds.Type) -> bool:
+    types = kind.types if isinstance(kind, kinds.UnionType) else (kind,)
+    return any(isinstance(one, kinds.StrType) and one.min_length for one in types)
 
 
 def _one_of(node: Node, kind: kinds.UnionType, what: str) -> Any:
