@@ -111,7 +111,9 @@ class Migration:
         if forgets:
             part = replace(part, periods=None)
         if self._entails:
-            now = self._charged(now, held, has_lost_days=forgets)
+            # What reads timeless data was never priced by its days.
+            timed = self._chain[held].static.isdisjoint(one.attributes)
+            now = self._charged(now, held, has_lost_days=forgets and timed)
         return now if part is one.part else now.over(part)
 
     def _part(self, part: Part, held: int) -> Part:

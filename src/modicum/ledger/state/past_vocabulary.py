@@ -304,18 +304,21 @@ def dropped_attributes(
         for one in sorted(read & may_be.keys())
     }
     return {
-        ATTRIBUTE + one: Problem(
-            Code.ATTRIBUTE_DROPPED,
-            f"the attribute `{one}` is removed, and one of {others} may be its new"
-            " name",
-            notes=(
-                "past releases count by its name, and would no longer count under"
-                " another one",
-                "if none of them is, accept that by name:"
-                f"  --accept-conflict {ATTRIBUTE}{one}",
-            ),
-            help=f"if one of them is, add  was: {{{one}: {new}}}  to `schema`",
-        )
+        ATTRIBUTE + one: _dropped(one, others, may_be[one][0])
         for one, others in added.items()
-        for new in may_be[one][:1]
     }
+
+
+def _dropped(one: str, others: str, new: str) -> Problem:
+    """Return the mistake of an attribute that may have another name now."""
+    return Problem(
+        Code.ATTRIBUTE_DROPPED,
+        f"the attribute `{one}` is removed, and one of {others} may be its new name",
+        notes=(
+            "past releases count by its name, and would no longer count under another"
+            " one",
+            "if none of them is, accept that by name:"
+            f"  --accept-conflict {ATTRIBUTE}{one}",
+        ),
+        help=f"if one of them is, add  was: {{{one}: {new}}}  to `schema`",
+    )

@@ -11,6 +11,7 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import (
     Conflict,
     conflicts,
+    departed_between,
     redefinition_problems,
 )
 from modicum.api.local.governance.approval_cases import (
@@ -24,7 +25,6 @@ from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
 from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
-from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.events import PolicyActivated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
@@ -117,15 +117,7 @@ def preview_activation(
     )
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
 
-    departed = departures(
-        (
-            (then.release, one.release)
-            for then, one in zip(history(replaced), history(successor), strict=True)
-            if one.counts
-        ),
-        replaced,
-        successor,
-    )
+    departed = departed_between(history, replaced, successor)
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)

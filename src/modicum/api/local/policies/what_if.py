@@ -14,6 +14,7 @@ from modicum.api.local.explanation.conflicts import (
     Conflict,
     charged_rules,
     conflicts,
+    departed_between,
     redefinition_problems,
 )
 from modicum.api.local.policies.replay import (
@@ -29,7 +30,6 @@ from modicum.core.errors import Problem
 from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
-from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
@@ -142,17 +142,7 @@ def what_if(
             redefined, history.reserved, replaced, compiled
         )
         problems += dropped.values()
-        left = departures(
-            (
-                (then.release, one.release)
-                for then, one in zip(
-                    history.reserved(replaced), history.reserved(compiled), strict=True
-                )
-                if one.counts
-            ),
-            replaced,
-            compiled,
-        )
+        left = departed_between(history.reserved, replaced, compiled)
         problems += (one.problem for one in left)
     return WhatIf(
         tuple(replayed),
