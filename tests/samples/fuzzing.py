@@ -337,14 +337,19 @@ class Fuzzer:
                 self._heard.failures.setdefault(kind, str(found))
 
     def _sends_one_for_a_list(self, case: Case[Any]) -> bool:
-        """Return whether a list in the address is one text, which is sent alike."""
+        """Return whether all that is wrong is one text for a list in the address.
+
+        A list of one is sent alike.
+        """
+        if {one for one in At if _is_negative(case, one)} != {At.QUERY}:
+            return False
         lists = {
             one["name"]
             for one in self._described(case.operation.label).get("parameters", ())
             if one["in"] == "query" and one["schema"].get("type") == "array"
         }
-        return any(
-            isinstance(case.query.get(name), str | int | float) for name in lists
+        return lists.issuperset(case.query) and all(
+            isinstance(value, str | int | float) for value in case.query.values()
         )
 
     def _hear(self, response: Any) -> None:

@@ -139,6 +139,9 @@ class Scene:
             "POST /api/v1/requests": self._request,
             "POST /api/v1/requests/{release}:withdraw": self._asked,
             "GET /api/v1/requests/{release}/statement": self._statement,
+            "POST /api/v1/ledger/remarks": lambda _, __: Filled(
+                {"remark": "x"}, who="dara"
+            ),
             "POST /api/v1/ledger/disclosures": self._disclosure,
             "POST /api/v1/risk/analyses": self._analysis,
             "POST /api/v1/requests/{release}/approvals": self._word,

@@ -325,11 +325,8 @@ def _lines(risk: QueryRisk, choice: Choice) -> Iterator[str]:
     from modicum.core.rationals import brief, number_spelled
     from modicum.ops.escrow.epsilon_choice import DISCRETE
 
-    query, measure, unit = (
-        risk.risky.query,
-        risk.risky.measure,
-        risk.risky.unit.name,
-    )
+    risky = risk.risky
+    query, measure, unit = risky.query, risky.measure, risky.unit.name
     of = f" of the contract `{risk.contract}`" if risk.contract else ""
     yield f"query `{query.heading.id}`{of}, on version {risk.data.number} of the data"
     yield f"requests   {unit}: {{{measure}: {number_spelled(query.request.loss)}}}"

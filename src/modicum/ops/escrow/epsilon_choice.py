@@ -208,9 +208,12 @@ def risk_of(
                 help="have it proposed again, under another id",
             )
         )
-    requested = risky(read)
+    risky_query = risky(read)
     return QueryRisk(
-        flow.contract.id, data[requested.table], requested, _unseen(requested, facts)
+        flow.contract.id,
+        data[risky_query.table],
+        risky_query,
+        _unseen(risky_query, facts),
     )
 
 
@@ -245,9 +248,9 @@ def risk_of_file(
     newest = newest_of(known, compiled)
     read = newest.read(text, compiled)
     charge_of(text, read, compiled)  # A query without a price cannot be requested.
-    requested = risky(read)
+    risky_query = risky(read)
     return QueryRisk(
-        "", newest.versions[requested.table], requested, _unseen(requested, facts)
+        "", newest.versions[risky_query.table], risky_query, _unseen(risky_query, facts)
     )
 
 
@@ -283,18 +286,18 @@ def _charge(flow: Flow, query: str | None) -> Charge:
     )
 
 
-def _unseen(requested: RiskyQuery, facts: Facts) -> Risk:
+def _unseen(risky_query: RiskyQuery, facts: Facts) -> Risk:
     nothing = Influence(
-        requested.query.compiled.groups,
+        risky_query.query.compiled.groups,
         np.zeros(0),
         np.zeros(1, dtype=np.int64),
         _NOBODY,
     )
     return Risk(
-        query=requested.sql,
-        question=requested.question,
+        query=risky_query.sql,
+        question=risky_query.question,
         influence=nothing,
-        noise=requested.noise(facts.delta),
+        noise=risky_query.noise(facts.delta),
         private=(),
         unbounded=(),
         typed_by_rows=False,
@@ -313,7 +316,7 @@ OWNERS_ONLY: Final = (
 _NO_CONTRACT: Final = "these rows are in escrow, and no contract permits this choice"
 
 
-def own_risk(ws: Workspace, requested: QueryRisk) -> Risk:
+def own_risk(ws: Workspace, risk: QueryRisk) -> Risk:
     """Return the risk of a query on the rows in the vault, to an owner of the data.
 
     Rows are read in memory, capped and bounded as a run of the query would: where a cap
@@ -321,7 +324,7 @@ def own_risk(ws: Workspace, requested: QueryRisk) -> Risk:
 
     Args:
         ws: The ledger, opened with its vault by an owner.
-        requested: The query.
+        risk: The query.
 
     Returns:
         The risk. It is for owners of the data only, never for analysts.
@@ -333,34 +336,34 @@ def own_risk(ws: Workspace, requested: QueryRisk) -> Risk:
         UsageError: If there is no vault.
         VerificationError: If the sealed content was changed.
     """
-    one = requested.risky
-    with ws.escrow.own_rows([requested.data]) as rows:
-        source = {one.table: rows[requested.data.id]}
+    one = risk.risky
+    with ws.escrow.own_rows([risk.data]) as rows:
+        source = {one.table: rows[risk.data.id]}
         with open_engine("duckdb", source, EngineOptions(spills=False)) as engine:
             engine.check(one.of_each_person)
             lots, name = SystemSecrets().draw(), one.line.statistic.name
             everybody = engine.run(one.of_everybody, lots)[name]
             found = engine.run(one.of_each_person, lots)[name]
-    influence = _influence(requested, everybody, found)
-    return replace(requested.unseen, influence=influence, unbounded=(_NO_CONTRACT,))
+    influence = _influence(risk, everybody, found)
+    return replace(risk.unseen, influence=influence, unbounded=(_NO_CONTRACT,))
 
 
-def _influence(requested: QueryRisk, everybody: Exact, found: Exact) -> Influence:
+def _influence(risk: QueryRisk, everybody: Exact, found: Exact) -> Influence:
     """Return how far everybody moves the answer, people of the same moves together."""
     moves: defaultdict[KeyValue, list[int]] = defaultdict(list)
     for (who, *_), number in found.items():
         if number:
             moves[who].append(number)
     kinds = Counter(tuple(sorted(moves.get(who, ()))) for (who,) in everybody)
-    return _of_kinds(requested, kinds)
+    return _of_kinds(risk, kinds)
 
 
-def _of_kinds(requested: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influence:
-    step = requested.risky.step
+def _of_kinds(risk: QueryRisk, kinds: Mapping[tuple[int, ...], int]) -> Influence:
+    step = risk.risky.step
     flat = [float(number * step) for one in kinds for number in one]
     starts = list(accumulate(map(len, kinds), initial=0))
     return Influence(
-        requested.risky.query.compiled.groups,
+        risk.risky.query.compiled.groups,
         np.array(flat, dtype=np.float64),
         np.array(starts, dtype=np.int64),
         np.array(list(kinds.values()), dtype=np.int64),

@@ -68,7 +68,9 @@ def _struct(node: Node, kind: kinds.StructType, what: str) -> Input:
             if found == "" and not one.required and _is_never_empty(one.type):
                 # Its consumer would take it for one that was left out.
                 message = f"`{one.encode_name}` is empty"
-                raise fail(Code.BAD_NAME, message, value, help="leave it out")
+                raise fail(
+                    Code.BAD_NAME, message, value, help="give a value, or leave it out"
+                )
             given[one.name] = found
     fields.finish()
     with placed(node):
