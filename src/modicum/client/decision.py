@@ -113,7 +113,8 @@ class RemoteVerdict(Verdict):
 
     def __init__(self, reply: schema.Decision) -> None:
         self.uncovered = reply.uncovered
-        self.allowed = not reply.over_limit
+        self.unmatched = reply.unmatched
+        self.allowed = not reply.over_limit and not reply.unmatched
         self.__dict__["blocking"] = reply.over_limit
         self.__dict__["rounded"] = reply.rounded
         self.__dict__["losses"] = reply.losses

@@ -187,8 +187,9 @@ def answer_to(
     book, state = evaluation.book, evaluation.book.state
     is_active = book.is_active(compiled)
     notices = [
-        f"no rule matches mechanism `{name}`: nothing limits it"
+        f"no rule over history limits mechanism `{name}`"
         for name in verdict.uncovered
+        if name not in verdict.unmatched
     ]
     if state.policy is None:
         notices.append(

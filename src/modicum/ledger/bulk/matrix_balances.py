@@ -241,7 +241,9 @@ class QuickBalances:
         return self._numbering.release_rows(release)
 
     def allows(self, release: RecordedRelease) -> bool:
-        """Return whether every rule allows the release: `decide(…).allowed`."""
+        """Return whether the release is allowed: `decide(…).allowed`."""
+        if self._empty.unmatched(release):
+            return False
         alone = not self.compiled.release_rules or allows_alone(
             self._empty, release, pruned=self._pruned
         )

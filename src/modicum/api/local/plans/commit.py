@@ -163,7 +163,7 @@ def _in_the_way(
     if release.id not in state.releases:
         verdict = decide(entry.followed(compiled).balances, release, entry.day)
         if not verdict.allowed:
-            yield f"denied by {', '.join(verdict.blocking)}"
+            yield f"denied by {', '.join(verdict.causes)}"
 
 
 def _stale(plan: Plan, seq: int, why: str) -> StaleError:
