@@ -17,6 +17,7 @@ from samples.stored import to_plain
 
 from modicum.core.canonical import decode, encode
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
+from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.escrow_events import (
@@ -31,6 +32,7 @@ from modicum.ledger.log.events import (
     PastRedescribed,
     PolicyActivated,
     PolicyProposed,
+    ReleaseDenied,
     ReleaseRequested,
     ReleaseReserved,
     RequestWithdrawn,
@@ -43,6 +45,7 @@ from modicum.ledger.log.recorded_release import (
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.ledger.replay.fold import fold
 from modicum.release import EVERYTHING
+from modicum.system.clock import FixedClock
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 OLD_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
@@ -165,11 +168,26 @@ THIRD = (ReleaseRequested, RequestWithdrawn, PolicyProposed)
 FOURTH: tuple[type[Body], ...] = get_args(EscrowBody)
 FIFTH = (PastRedescribed,)
 THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
+SIXTH_FIELDS = {"unmatched": ()}
+
+
+def before_sixth(plain: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return an event of this version as one of the versions 3 to 5 wrote it."""
+    plain["v"] = version
+    if plain["kind"] == ReleaseDenied.kind:
+        for name in SIXTH_FIELDS:
+            del plain["body"][name]
+    return plain
+
+
+def as_then(body: Body) -> Body:
+    """Return what a body of version 6 was before."""
+    return replace(body, **SIXTH_FIELDS) if isinstance(body, ReleaseDenied) else body
 
 
 def second(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 2 wrote it."""
-    plain["v"] = 2
+    before_sixth(plain, 2)
     if plain["kind"] == ApprovalGiven.kind:
         for name in THIRD_FIELDS:
             del plain["body"][name]
@@ -208,7 +226,7 @@ def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
         return
-    then = body
+    then = as_then(body)
     if isinstance(body, ApprovalGiven):
         then = replace(body, head="", key="", signature="")
     assert from_plain(plain) == Event(NOON, "tester", then, 2)
@@ -247,19 +265,19 @@ def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
     assert {*THIRD} <= {type(event.body) for event in events}
     for (record, prev), event in zip(linked(records), events, strict=True):
         whole: Any = {"seq": record.seq, "prev": prev}
-        whole["event"] = {**to_plain(event), "v": 3}
+        whole["event"] = before_sixth(copy.deepcopy(to_plain(event)), 3)
         assert encode(whole) == record.payload
 
 
 @pytest.mark.spec("LED-12")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
-    plain = {**plain_of(body), "v": 3}
+    plain = before_sixth(plain_of(body), 3)
     if isinstance(body, (*FOURTH, *FIFTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
-        assert from_plain(plain) == Event(NOON, "tester", body, 3)
+        assert from_plain(plain) == Event(NOON, "tester", as_then(body), 3)
 
 
 # --- version 4 ------------------------------------------------------------------
@@ -268,12 +286,94 @@ def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
 @pytest.mark.spec("LED-12")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_4_has_all_but_what_came_with_version_5(body: Body) -> None:
-    plain = {**plain_of(body), "v": 4}
+    plain = before_sixth(plain_of(body), 4)
     if isinstance(body, FIFTH):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
-        assert from_plain(plain) == Event(NOON, "tester", body, 4)
+        assert from_plain(plain) == Event(NOON, "tester", as_then(body), 4)
+
+
+# --- version 5 ------------------------------------------------------------------
+
+FIFTH_LEDGER = OLD_LEDGER.with_name("v5.db")
+FIFTH_HEAD = "92b5744f909e59a0f90fd047d8c1b127439adb4202cc6546edc89332bde93d95"
+
+
+@pytest.mark.spec("LED-12", "LED-26")
+def test_a_ledger_of_version_5_verifies_and_its_decisions_follow() -> None:
+    """Its policy leaves gaps, and what no rule limits was allowed then."""
+    records = old_records(FIFTH_LEDGER)
+    report = audit(records)
+    assert (report.entries, report.decisions, report.head) == (6, 5, FIFTH_HEAD)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    assert {event.version for event in events} == {5}
+    kinds = [event.body.kind for event in events[1:]]
+    assert kinds == ["release-reserved"] * 3 + ["release-denied"] * 2
+    for (record, prev), event in zip(linked(records), events, strict=True):
+        whole: Any = {"seq": record.seq, "prev": prev}
+        whole["event"] = before_sixth(copy.deepcopy(to_plain(event)), 5)
+        assert encode(whole) == record.payload
+
+
+@pytest.mark.spec("LED-12", "LED-26")
+def test_a_ledger_of_version_5_goes_on_and_denies_what_no_rule_limits(
+    tmp_path: Path,
+) -> None:
+    shutil.copy(FIFTH_LEDGER, tmp_path / "ledger.db")
+    ws = workspace(
+        tmp_path, policy=None, clock=FixedClock("2026-11-01T13:00:00.000000Z")
+    )
+
+    def costing_little(release: str, *attributes: str) -> dict[str, Any]:
+        one = counts(release, attributes=attributes)
+        cost = {"cost": {"user": {"eps": 1e-9}}, "mechanism": "declared"}
+        one["mechanisms"][0].update(cost)
+        return one
+
+    denied = ws.submit(costing_little("rows-again"))
+    assert (denied.allowed, denied.blocking) == (False, ())
+    assert denied.verdict.unmatched == ("counts",)
+    assert ws.submit(costing_little("ages-again", "age")).allowed
+    assert ws.verify().decisions == 7
+    events = [read_record(one, one.seq, prev) for one, prev in linked([*ws.records()])]
+    assert [event.version for event in events[6:]] == [EVENT_VERSION] * 2
+
+
+@pytest.mark.spec("LED-26")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_no_rule_limits_follows_from_the_version_of_the_entry(
+    *, allowed: bool
+) -> None:
+    """The same decision is right in version 5, and breaks a log in version 6."""
+    records = old_records(FIFTH_LEDGER)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    place = next(
+        number
+        for number, event in enumerate(events)
+        if event.body.kind == "release-reserved" and number
+    )
+    body: Any = events[place].body
+    if not allowed:
+        body = ReleaseDenied(body.release, body.policy, (), ("count",))
+    last = seal(replace(events[place], body=body), place + 1, records[place - 1].hash)
+    log = [*records[:place], last]
+    if not allowed:
+        assert audit(log).decisions == 1
+        return
+    with pytest.raises(ChainBreakError, match="does not follow"):
+        audit(log)
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
+def test_version_5_has_all_but_what_came_with_version_6(body: Body) -> None:
+    plain = before_sixth(plain_of(body), 5)
+    assert from_plain(plain) == Event(NOON, "tester", as_then(body), 5)
+    if isinstance(body, ReleaseDenied):
+        plain["body"]["unmatched"] = []
+        with pytest.raises(ValueError, match="unknown fields"):
+            from_plain(plain)
 
 
 # --- version 1, event by event ------------------------------------------------------
@@ -283,16 +383,17 @@ LATER: dict[type[Body], dict[str, Any]] = {
     PolicyActivated: {"reason": "", "accepted": ()},
     ReleaseReserved: {"approved_by": ()},
     PastRecorded: {"assumptions": ()},
+    ReleaseDenied: SIXTH_FIELDS,
 }
 
 
 def old(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 1 wrote it."""
-    plain["v"] = 1
+    before_sixth(plain, 1)
     for kind, later in LATER.items():
         if plain["kind"] == kind.kind:
             for name in later:
-                del plain["body"][name]
+                plain["body"].pop(name, None)
     if "release" in plain["body"] and isinstance(plain["body"]["release"], dict):
         del plain["body"]["release"]["given"]
         for mechanism in plain["body"]["release"]["mechanisms"]:

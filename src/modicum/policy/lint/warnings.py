@@ -45,7 +45,7 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     """
     yield from _ruleless(policy)
     some = limited(rules)
-    if not policy.allows_unmatched and some == Constant(value=False):
+    if not (policy.allows_unmatched or satisfiable(some, policy.vocabulary)):
         yield _everything_denied(policy)
         return
     if not rules:
