@@ -122,19 +122,6 @@ def test_a_unit_is_without_limit_where_another_one_has_one() -> None:
     ]
 
 
-@pytest.mark.spec("POL-8")
-def test_a_label_without_which_a_rule_limits_what_is_denied_with_it() -> None:
-    said = (
-        "error[MOD206]: with ml = black-box, no rule limits what one limits without it"
-    )
-    text = policy(('m.ml == "none"', 1))
-    assert said in warned(text)
-    assert said not in warned(text + ALLOW)
-    assert said not in warned(policy(('m.ml == "none"', 1), ("true", 9)))
-    # A rule for the value: it is limited with and without the label.
-    assert said not in warned(policy(('m.ml != "open"', 1)))
-
-
 def test_every_unit_that_no_other_covers_needs_a_limit() -> None:
     text = policy(("true", 1))
     day = "user-day: {id: user_id, time: {column: t, period: day}, within: user}"

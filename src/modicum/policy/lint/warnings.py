@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Mark, Problem
@@ -16,7 +15,6 @@ from modicum.policy.implication.search import (
 )
 from modicum.policy.limited import limited
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
-from modicum.policy.lint.errors import BOTH, RELEASE, LabelReading
 from modicum.policy.lint.idle_declarations import (
     idle_divisions,
     idle_turns,
@@ -30,7 +28,7 @@ from modicum.policy.model import (
     Extension,
     Policy,
 )
-from modicum.policy.predicates import All, Any, Constant, Not, Predicate, labels_of
+from modicum.policy.predicates import All, Any, Constant, Predicate, labels_of
 from modicum.policy.rules import RuleSet
 
 #: Maximum number of facts shown of an example.
@@ -54,40 +52,10 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     can_pass = All(tuple(guard.unless for guard in policy.guards))
     if not policy.allows_unmatched:
         can_pass = All((can_pass, some))
-        yield from _limited_without_label(policy, some)
     vocabulary = policy.vocabulary
     for unit in vocabulary.units:
         if vocabulary.covers.get(unit, frozenset({unit})) == {unit}:
             yield from _uncovered(policy, rules, unit, can_pass)
-
-
-def _limited_without_label(policy: Policy, some: Predicate) -> Iterator[Problem]:
-    """Yield labels without which a rule limits what would be denied as unmatched.
-
-    `refuse_loose_defaults` compares rules only; ledgers have policies that it passed.
-
-    Args:
-        policy: The policy.
-        some: Holds for what some rule over history limits.
-    """
-    vocabulary = policy.vocabulary
-    for name in labels_of(some):
-        default = vocabulary.labels[name].default
-        for value, scopes in product(vocabulary.labels[name].values, (BOTH, RELEASE)):
-            reading = LabelReading(name, value, default, scopes, vocabulary)
-            denied = Not(reading.given(some))
-            if reading.escapes(denied, [Not(reading.left_out(some))]):
-                yield Problem(
-                    Code.LOOSE_DEFAULT,
-                    f"with {name} = {value}, no rule limits what one limits without it",
-                    policy.label_marks.get(name),
-                    notes=(
-                        f"it is denied with the label; without it, it reads as"
-                        f" {default}, and may be allowed",
-                    ),
-                    help=f"add a rule for {name} = {value}, or make it the default",
-                )
-                break
 
 
 def _everything_denied(policy: Policy) -> Problem:
