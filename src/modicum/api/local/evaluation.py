@@ -187,7 +187,7 @@ def answer_to(
     book, state = evaluation.book, evaluation.book.state
     is_active = book.is_active(compiled)
     notices = [
-        f"no rule over history limits mechanism `{name}`"
+        f"mechanism `{name}` is unmatched, and allowed: nothing limits it in total"
         for name in verdict.uncovered
         if name not in verdict.unmatched
     ]
