@@ -285,6 +285,30 @@ def test_what_no_rule_limits_is_denied_and_explained(tmp_path: Path) -> None:
     assert ws.verify().decisions == 3
 
 
+@pytest.mark.spec("DEC-2")
+def test_a_cap_on_each_release_does_not_limit_one_in_parts(tmp_path: Path) -> None:
+    """And rules over history sum the parts as they sum the whole."""
+    count = {
+        "mechanism": "declared",
+        "attributes": [],
+        "cost": {"user": {"eps": 0.8}},
+    }
+    cap = POLICY.replace("budget: {eps: 1.5, delta: 1e-7}", "budget: {eps: 1}")
+    ws = workspace(tmp_path, policy=cap)
+    whole = ws.check({"release": "whole", "mechanisms": [count, count]})
+    assert whole.blocking == ("cap",)
+    for name in ("one", "two"):
+        assert ws.submit({"release": name, "mechanisms": [count]}).allowed
+    of_whole = next(
+        one for one in whole.verdict.losses if one.rule.id == "global @standard"
+    )
+    parts = next(one for one in ws.standings() if one.rule.id == "global @standard")
+    assert parts.before == of_whole.together
+    third = ws.check({"release": "three", "mechanisms": [count]})
+    assert "cap" not in third.blocking
+    assert third.blocking
+
+
 def test_a_ledger_that_two_workspaces_share_is_one_ledger(tmp_path: Path) -> None:
     one, two = workspace(tmp_path), workspace(tmp_path)
     assert one.submit(counts("r-1", rho="0.015")).allowed
