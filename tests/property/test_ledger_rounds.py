@@ -341,7 +341,7 @@ def test_a_set_of_requests_fits_if_and_only_if_the_ledger_allows_it() -> None:
 
 def test_who_is_left_out_says_why() -> None:
     seen: Counter[Reason] = Counter()
-    for one in rounds("left out", counted(16), 6):
+    for one in rounds("left out", counted(32), 6):
         found = one.problem()
         out = [each.request for each in found.left_out]
         assert sorted([*out, *found.numbers.tolist()]) == [*range(len(one.requests))]
