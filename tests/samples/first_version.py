@@ -78,6 +78,8 @@ def as_written_by(version: int, records: Iterable[Record]) -> list[Record]:
     for record in records:
         plain = json.loads(record.payload)
         plain["event"]["v"] = version
+        if version < 6:
+            plain["event"]["body"].pop("unmatched", None)
         plain["prev"] = rows[-1].hash if rows else GENESIS
         payload = encode(plain)
         rows.append(Record(record.seq, payload, digest(payload)))
