@@ -19,6 +19,7 @@ from modicum.policy.implication.search import (
     substituted,
 )
 from modicum.policy.limited import limited
+from modicum.policy.lint.confusable_names import confusable_within
 from modicum.policy.lint.dead_limits import no_looser
 from modicum.policy.lint.idle_declarations import written_twice
 from modicum.policy.model import Approval, CategoryPolicy, CustomPolicy, Policy
@@ -323,7 +324,8 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget
             allows nothing, the default of a label is not its strictest reading, a label
-            has the name of a check, or one person is in the roles under two names.
+            has the name of a check, one person is in the roles under two names, or two
+            names look alike.
     """
     found = Problems()
     if CHOICE in policy.vocabulary.labels:
@@ -341,7 +343,7 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
         if _nothing_fits(*filters_alone([budget])):
             found.add(_too_small(budget, rule_id, mark))
     refuse_loose_defaults(policy, rules, release_rules, found)
-    for problem in written_twice(policy):
+    for problem in (*written_twice(policy), *confusable_within(policy)):
         found.add(problem)
     found.raise_any()
 

@@ -23,6 +23,7 @@ from modicum.ledger.log.events import PolicyActivated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
+from modicum.policy.lint.confusable_names import confusable_between
 
 #: Displayed length of a digest, and the minimum length for lookups.
 _DIGEST_SHOWN = 12
@@ -41,8 +42,8 @@ class ActivationPreview:
         accepted: Those of them that are accepted, in the successor's order; after them
             `attribute:NAME` of dropped attributes that none of the new ones is.
         approval_states: The state of the approval that the active policy requires.
-        problems: Other obstacles: redefined units under existing names, and dropped
-            attributes that are not accepted.
+        problems: Other obstacles: redefined units under existing names, dropped
+            attributes that are not accepted, and new names that look like old ones.
     """
 
     replaced: CompiledPolicy
@@ -130,6 +131,7 @@ def preview_activation(
         (
             *(one.problem for one in redefined),
             *(problem for name, problem in dropped.items() if name not in accept),
+            *confusable_between(replaced.policy, successor.policy),
         ),
     )
 
