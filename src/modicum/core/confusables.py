@@ -21,8 +21,11 @@ def keys(name: str) -> frozenset[str]:
         >>> keys("income").isdisjoint(keys("outcome"))
         True
     """
+    folded = name.casefold()
+    if name == folded and name.isascii():
+        return frozenset((_skeleton(name),))
     # A capital I looks like an l, and means an i.
-    return frozenset({_skeleton(name).casefold(), _skeleton(name.casefold())})
+    return frozenset((_skeleton(name).casefold(), _skeleton(folded)))
 
 
 def confusable(one: str, other: str) -> bool:
@@ -31,7 +34,17 @@ def confusable(one: str, other: str) -> bool:
 
 
 def _skeleton(name: str) -> str:
+    if name.isascii():  # As most are: several times faster.
+        for letter, prototype in _ascii():
+            name = name.replace(letter, prototype)
+        return name
     return unicodedata.normalize("NFKD", name).translate(_prototypes())
+
+
+@cache
+def _ascii() -> tuple[tuple[str, str], ...]:
+    known = _prototypes().items()
+    return tuple((chr(one), prototype) for one, prototype in known if one < 128)
 
 
 @cache

@@ -69,6 +69,12 @@ def test_a_name_has_the_keys_of_its_normal_forms(name: str) -> None:
     assert not keys(name).isdisjoint(keys(name.casefold()))
 
 
+@given(st.text("abIlO01mMrn_-", max_size=12))
+def test_names_in_ascii_are_compared_as_others_are(name: str) -> None:
+    other = name + "\u0430"  # It takes the longer way.
+    assert {key + "a" for key in keys(name)} == keys(other)
+
+
 def test_the_table_has_letters_digits_and_marks_only_and_is_settled() -> None:
     sources = [letter for _, letters in LOOKALIKES for letter in letters]
     assert len(sources) == len(set(sources)) > 1300

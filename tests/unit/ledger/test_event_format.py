@@ -300,7 +300,8 @@ FIFTH_LEDGER = OLD_LEDGER.with_name("v5.db")
 FIFTH_HEAD = "92b5744f909e59a0f90fd047d8c1b127439adb4202cc6546edc89332bde93d95"
 
 
-@pytest.mark.spec("LED-12", "LED-26")
+@pytest.mark.spec("LED-12")
+@pytest.mark.spec("LED-26")
 def test_a_ledger_of_version_5_verifies_and_its_decisions_follow() -> None:
     """Its policy leaves gaps, and what no rule limits was allowed then."""
     records = old_records(FIFTH_LEDGER)
@@ -316,7 +317,8 @@ def test_a_ledger_of_version_5_verifies_and_its_decisions_follow() -> None:
         assert encode(whole) == record.payload
 
 
-@pytest.mark.spec("LED-12", "LED-26")
+@pytest.mark.spec("LED-12")
+@pytest.mark.spec("LED-26")
 def test_a_ledger_of_version_5_goes_on_and_denies_what_no_rule_limits(
     tmp_path: Path,
 ) -> None:
