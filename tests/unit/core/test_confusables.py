@@ -64,7 +64,7 @@ def test_any_letter_may_be_exchanged_for_one_that_looks_like_it(
 @given(st.text(max_size=20))
 def test_a_name_has_the_keys_of_its_normal_forms(name: str) -> None:
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
-        normal = unicodedata.normalize(form, name)  # type: ignore[arg-type]
+        normal = unicodedata.normalize(form, name)
         assert not keys(name).isdisjoint(keys(normal))
     assert not keys(name).isdisjoint(keys(name.casefold()))
 
