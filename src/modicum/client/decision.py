@@ -132,7 +132,8 @@ class RemoteDecision(Decision, frozen=True):
     @property
     def headline(self) -> str:
         """The decision in one line."""
-        if self.verdict.losses or self.retry or self.status == "recorded":
+        known = self.verdict.losses or self.verdict.unmatched
+        if known or self.retry or self.status == "recorded":
             return super().headline
         return f"{'ALLOW' if self.allowed else 'DENY'} {self.release}"
 
