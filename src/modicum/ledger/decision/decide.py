@@ -120,16 +120,15 @@ class Verdict:
         alone: Alone,
         findings: tuple[_Findings, ...],
         uncovered: tuple[str, ...],
-        unmatched: tuple[str, ...],
     ) -> None:
         self._compiled = compiled
         self._release = release
         self.uncovered = uncovered
-        self.unmatched = unmatched
+        self.unmatched = () if compiled.policy.allows_unmatched else uncovered
         self._alone = alone
         self._findings = findings
         rules_allow = alone.allowed and all(one.allowed for one in findings)
-        self.allowed = rules_allow and not unmatched
+        self.allowed = rules_allow and not self.unmatched
 
     @cached_property
     def losses(self) -> tuple[RuleLoss, ...]:
@@ -188,14 +187,8 @@ def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdic
         for charge in inquiry.charges
     )
     alone = remembered_alone(balances, release, day)
-    return Verdict(
-        balances.compiled,
-        release,
-        alone,
-        findings,
-        balances.uncovered(release),
-        balances.unmatched(release),
-    )
+    uncovered = balances.uncovered(release)
+    return Verdict(balances.compiled, release, alone, findings, uncovered)
 
 
 def undated(
