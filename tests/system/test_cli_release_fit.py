@@ -296,5 +296,5 @@ def test_what_no_rule_limits_is_denied_with_a_remedy_and_no_noise_helps(
     assert simulated["releases"][-1]["decision"] == "allow"
     run("policy", "activate", "policy.yaml", "--reason", "no risk in counts of rows")
     allowed = run("release", "submit", "rows.yaml")
-    assert "note: mechanism `rows` is unmatched, and allowed" in allowed
+    assert "note: unmatched, and allowed: `rows`" in allowed
     run("ledger", "verify")

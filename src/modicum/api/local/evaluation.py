@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from modicum.api.local.balances import LedgerBalances
 from modicum.api.local.decision import Decision
+from modicum.api.local.explanation.denial_text import unmatched_names
 from modicum.api.schema.release import Status
 from modicum.core.diagnostics import shortened
 from modicum.core.document import Entries, Node
@@ -186,11 +187,10 @@ def answer_to(
     """
     book, state = evaluation.book, evaluation.book.state
     is_active = book.is_active(compiled)
-    notices = [
-        f"mechanism `{name}` is unmatched, and allowed: nothing limits it in total"
-        for name in verdict.uncovered
-        if name not in verdict.unmatched
-    ]
+    notices = []
+    if verdict.uncovered and not verdict.unmatched:
+        names = unmatched_names(verdict.uncovered)
+        notices.append(f"unmatched, and allowed: {names}; nothing limits it in total")
     if state.policy is None:
         notices.append(
             f"{evaluation.ledger} is empty: the decision assumes an empty ledger"
