@@ -98,7 +98,7 @@ def test_what_no_rule_limits_is_told_in_the_same_words(tmp_path: Path) -> None:
             assert there.causes == here.causes == ("unmatched `rows`",)
             assert there.largest_fit().explain() == here.largest_fit().explain()
             assert len(there.options()) == len(here.options()) == number
-        denied = remote.submit(request)
+        denied = remote.submit({**release("asked"), "mechanisms": [free]})
         assert (denied.status, denied.verdict.unmatched) == ("denied", ("rows",))
     gc.collect()
 
