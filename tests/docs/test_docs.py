@@ -739,7 +739,7 @@ def busy_folder(folder: Folder) -> Folder:
     (folder.place / "releases" / "07-new.yaml").write_text(new)
     policy = (folder.place / "policy.yaml").read_text()
     warned = policy.replace('global, when: "true"', "global, when: 'm.ml == \"none\"'")
-    (folder.place / "warn.yaml").write_text(warned)
+    (folder.place / "warn.yaml").write_text(f"{warned}\nunmatched: allow\n")
     strict = policy.replace("high: 1}", "high: 0.7}").replace(
         "    country:", "    weight: [low, {}]\n    country:"
     )

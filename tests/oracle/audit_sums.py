@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -46,6 +47,11 @@ class Sums:
         rules = list(compiled.rules)
         self._ids = [rule.id for rule in rules]
         self._predicates = [(rule.predicate, *rule.settings) for rule in rules]
+        self._limited = {
+            number
+            for number, rule in enumerate(rules)
+            if compiled.filter_of(rule.budget).enforced
+        }
         self._units = {
             unit: _UnitSums(compiled, unit, extent)
             for unit in dict.fromkeys(rule.unit for rule in rules)
@@ -63,6 +69,16 @@ class Sums:
             for rule in self._units[unit].exceeded(found)
         ]
         return tuple(self._ids[rule] for rule in sorted(over))
+
+    def unmatched(self, release: Plain) -> tuple[str, ...]:
+        """Return the mechanisms that deny a release, as no rule limits them."""
+        if re.search(r"\bunmatched\"?\s*:\s*\"?allow", self._compiled.policy.text):
+            return ()
+        return tuple(
+            mechanism["description"]["name"]
+            for number, mechanism in enumerate(release["mechanisms"])
+            if not self._limited.intersection(self._rules_about(release, number))
+        )
 
     def charges(self, release: Plain, day: int) -> Charges:
         """Return what a release adds, on the day that it is charged on."""

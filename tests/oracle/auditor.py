@@ -311,8 +311,12 @@ class _Auditor:
             self.found.broken.append(f"{seq}: {name} stands already")
         charges = self._sums.charges(release, day)
         if kind != "past-recorded":
-            over = self._sums.exceeded(charges)
-            self._compare(kind, tuple(event["body"].get("blocking", ())), over, seq)
+            # An entry up to version 5 follows from the rules alone.
+            none = () if event["v"] < 6 else self._sums.unmatched(release)
+            over = (*self._sums.exceeded(charges), *none)
+            body = event["body"]
+            said = (*body.get("blocking", ()), *body.get("unmatched", ()))
+            self._compare(kind, said, over, seq)
         if kind == "release-denied":
             return
         self._status[name] = "recorded" if kind == "past-recorded" else "reserved"

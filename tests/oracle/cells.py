@@ -127,6 +127,20 @@ class DenseLedger:
     def remove(self, release: str) -> None:
         del self._counted[release]
 
+    def unmatched(self, release: RecordedRelease, day: int) -> tuple[str, ...]:
+        """Return the mechanisms that deny it, as no rule over history limits them."""
+        limits = [
+            rule
+            for rule in self.compiled.rules
+            if not isinstance(rule.budget, Unlimited)
+        ]
+        denied = not self.compiled.policy.allows_unmatched
+        return tuple(
+            str(one.mechanism.description["name"])
+            for one in self._read(release, day)
+            if denied and not any(falls(one, rule) for rule in limits)
+        )
+
     def judge(self, release: RecordedRelease, day: int) -> list[Judgment]:
         """Return what each rule says that the release falls under, in their order."""
         new = self._read(release, day)

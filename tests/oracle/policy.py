@@ -181,3 +181,19 @@ def matches(policy: Plain, rule: Rule, release: Plain, number: int) -> bool:
     m, about = scopes(policy, release, number)
     touched = rule.reads is None or not rule.reads.isdisjoint(m["attributes"])
     return touched and all(holds(when, m, about) for when in rule.whens)
+
+
+def unmatched(policy: Plain, release: Plain) -> list[str]:
+    """Return the mechanisms that deny a release, as no rule over history limits them.
+
+    A rule limits what falls under it if its budget is enforced; what looks at one
+    release alone adds nothing up.
+    """
+    if policy.get("unmatched", "deny") == "allow":
+        return []
+    limits = [rule for rule in rules(policy) if rule.budget is not None]
+    return [
+        scopes(policy, release, number)[0]["name"]
+        for number in range(1, len(release["mechanisms"]) + 1)
+        if not any(matches(policy, rule, release, number) for rule in limits)
+    ]

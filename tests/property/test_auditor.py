@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from oracle.auditor import GENESIS, Findings, Row, audit
 from samples.simulation import Simulation
+from samples.small import POLICY, counts, workspace
 
 Event: TypeAlias = dict[str, Any]
 
@@ -115,3 +117,37 @@ def test_a_chain_that_does_not_hold_is_found(simulation: Simulation) -> None:
     assert audit(lambda: changed).broken == ["7: its predecessor"]
     without = rows[:5] + rows[6:]
     assert audit(lambda: without).broken[0] == "7: its number"
+
+
+@pytest.mark.spec("LED-26")
+def test_what_no_rule_limits_is_judged_by_the_version_of_its_entry(
+    tmp_path: Path,
+) -> None:
+    narrow = POLICY[: POLICY.index("policies:")] + (
+        "policies:\n"
+        "  - {name: d, when: '\"diagnosis\" in m.attributes', unit: user, budget: 1}\n"
+    )
+    ws = workspace(tmp_path, policy=narrow)
+    ws.submit(counts("limited"))
+    ws.submit(counts("unlimited", attributes=()))
+    honest = [json.loads(one.payload)["event"] for one in ws.records()]
+    assert [one["kind"] for one in honest[1:]] == ["release-reserved", "release-denied"]
+
+    def found(version: int, *, is_allowed: bool) -> Findings:
+        forged = json.loads(json.dumps(honest))
+        for event in forged:
+            event["v"] = version
+            if version < 6:
+                event["body"].pop("unmatched", None)
+        if is_allowed:
+            forged[-1]["kind"], body = "release-reserved", forged[-1]["body"]
+            del body["blocking"]
+            body.pop("unmatched", None)
+            body |= {"expires_at": "2026-05-02T12:00:00.000000Z", "approved_by": []}
+        rows = chained(forged)
+        return audit(lambda: rows)
+
+    assert found(6, is_allowed=False).mistakes == []
+    assert found(6, is_allowed=True).overdrafts == ["3: exceeds ('counts',)"]
+    assert found(5, is_allowed=False).unjust
+    assert found(5, is_allowed=True).mistakes == []

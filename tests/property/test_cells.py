@@ -260,7 +260,9 @@ def agree(
             assert_locked(ledger, result.rule.unit, result.locked)
     denied = tuple(one.rule.id for one in judged if not one.allowed)
     assert verdict.blocking == denied
-    assert verdict.allowed == (not denied)
+    unmatched = ledger.unmatched(new, day)
+    assert verdict.unmatched == unmatched
+    assert verdict.allowed == (not denied and not unmatched)
     return judged
 
 

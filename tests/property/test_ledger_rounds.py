@@ -34,7 +34,7 @@ from modicum.planner.ledger_round.cancellation import Means
 from modicum.planner.ledger_round.coordinates import open_engine
 from modicum.planner.ledger_round.denial_reasons import obstacles
 from modicum.planner.ledger_round.plan import ON_LEDGER, RoundPlan, plan_round
-from modicum.planner.ledger_round.presolve import Reason
+from modicum.planner.ledger_round.presolve import Reason, left_out
 from modicum.planner.ledger_round.problem import RoundProblem, problem_of
 from modicum.planner.verification import verify
 from modicum.policy import CompiledPolicy
@@ -355,7 +355,18 @@ def test_who_is_left_out_says_why() -> None:
                 not loss.allowed and loss.rule.stage is Stage.RELEASE for loss in result
             )
             assert single == (each.reason is Reason.SINGLE)
+            if each.reason is Reason.UNCOVERED:
+                seen[denied_instead(one, each.request)] += 1
     assert set(seen) == set(Reason), seen
+
+
+def denied_instead(one: Round, number: int) -> Reason:
+    """Return why a request is left out if what no rule limits is denied."""
+    strict = structs.replace(one.balances.compiled.policy, allows_unmatched=False)
+    fresh = Balances(compile_policy(strict))
+    (found,) = left_out(fresh, [one.requests[number]], one.day)
+    assert found.verdict.unmatched
+    return found.reason
 
 
 # --- plans ----------------------------------------------------------------------------

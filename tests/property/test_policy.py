@@ -28,7 +28,10 @@ from modicum.accounting.budgets import RenyiBudget
 from modicum.core.document import Kind, Scalar, from_python
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.yaml_reader import read_document
+from modicum.ledger import Balances, decide
+from modicum.ledger.bulk.matrix_balances import QuickBalances
 from modicum.ledger.decision.balances import facts_of
+from modicum.ledger.decision.decide import allows
 from modicum.ledger.log.recorded_release import record_release
 from modicum.policy import CompiledPolicy, parse_policy
 from modicum.policy.budget_maps import apply_map, parse_map
@@ -345,6 +348,7 @@ def policies(draw: st.DrawFn) -> Written:
             draw(extension) for extension in several[: draw(st.integers(0, 3))]
         ],
         "per_release": per_release,
+        **draw(st.sampled_from([{}, {"unmatched": "deny"}, {"unmatched": "allow"}])),
     }
 
 
@@ -454,6 +458,31 @@ def test_rules_match_exactly_the_mechanisms_that_the_oracle_says(
             expected = place in matched.get(compiled_rule.id, ())
             when = compiled_rule.when
             assert oracle.holds(when, m, of_release) == expected, when
+
+
+@pytest.mark.spec("DEC-12")
+@settings(max_examples=examples(80), deadline=None)
+@given(st.data())
+def test_what_no_rule_limits_is_denied_exactly_as_the_oracle_says(
+    data: st.DataObject,
+) -> None:
+    policy = data.draw(policies().filter(expected_rules))
+    release = data.draw(releases(policy))
+    found = compiled(policy)
+    vocabulary = found.policy.vocabulary
+    node = from_python(release)
+    recorded = record_release(price(parse_release(node, vocabulary), vocabulary))
+    balances = Balances(found)
+    verdict = decide(balances, recorded)
+    assert list(verdict.unmatched) == oracle.unmatched(policy, release)
+    uncovered = oracle.unmatched({**policy, "unmatched": "deny"}, release)
+    assert list(verdict.uncovered) == uncovered
+    assert verdict.allowed == (not verdict.blocking and not verdict.unmatched)
+    # However it is decided: pruned, in kernels, and whatever was charged before.
+    assert allows(balances, recorded) == verdict.allowed
+    assert QuickBalances(found).allows(recorded) == verdict.allowed
+    balances.charge(recorded)
+    assert decide(balances, recorded).unmatched == verdict.unmatched
 
 
 # --- budget maps ---------------------------------------------------------------

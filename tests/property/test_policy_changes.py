@@ -57,12 +57,14 @@ policies = st.lists(rules, min_size=1, max_size=4)
 HEAD = POLICY.split("policies:")[0] + "policies:\n"
 
 
-def policy_of(written: list[tuple[str, str]]) -> CompiledPolicy:
+def policy_of(
+    written: list[tuple[str, str]], unmatched: str = "allow"
+) -> CompiledPolicy:
     lines = (
         f"  - {{name: r{n}, when: '{when}', unit: user, budget: {budget}}}\n"
         for n, (when, budget) in enumerate(written)
     )
-    return compiled(HEAD + "".join(lines))
+    return compiled(HEAD + "".join(lines) + f"unmatched: {unmatched}\n")
 
 
 costs = st.one_of(
@@ -172,18 +174,34 @@ def test_nothing_differs_from_itself(written: list[tuple[str, str]]) -> None:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(policies, policies, histories, descriptions)
+@given(
+    *(policies, policies, histories, descriptions),
+    st.tuples(*[st.sampled_from(["deny", "deny", "allow"])] * 2),
+)
 def test_what_loosens_nothing_denies_whatever_was_denied(
     old: list[tuple[str, str]],
     new: list[tuple[str, str]],
     history: list[dict[str, Any]],
     request: dict[str, Any],
+    unmatched: tuple[str, str],
 ) -> None:
     """The claim that a reviewer relies on, against decisions."""
-    before, after = policy_of(old), policy_of(new)
+    before, after = policy_of(old, unmatched[0]), policy_of(new, unmatched[1])
     past, release = releases_of(history), recorded(request, 99)
     found = differences(before, after)
-    losses = decide(Balances(before, reserved_releases(past)), release).losses
+    decided = decide(Balances(before, reserved_releases(past)), release)
+    if not (decided.allowed or found.loosens):
+        assert not allows(after, past, release)
+    looser, tighter = (
+        any(one.verdict is verdict for one in found.declared)
+        for verdict in (Verdict.LOOSER, Verdict.TIGHTER)
+    )
+    then, now = (
+        set(decide(Balances(one), release).unmatched) for one in (before, after)
+    )
+    assert looser or then <= now
+    assert tighter or now <= then
+    losses = decided.losses
     denying = {loss.rule.id for loss in losses if not loss.allowed}
     loosened = {change.old for change in found.rules if change.loosens}
     if denying - loosened:

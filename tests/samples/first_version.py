@@ -16,10 +16,10 @@ from modicum.ledger.log.events import Body, PastRecorded, PolicyActivated
 from modicum.policy import CompiledPolicy
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
-from samples.stored import before_derived, to_plain
+from samples.stored import before_sixth, to_plain
 
-#: Since this version, losses that follow from others are named.
-DERIVED_SINCE = 6
+#: This version names losses that are derived and mechanisms that no rule limits.
+SIXTH = 6
 
 #: The fields that version 2 added to an event.
 LATER: Mapping[str, tuple[str, ...]] = {
@@ -64,7 +64,7 @@ def described(release: RecordedRelease, **changes: Any) -> RecordedRelease:
 
 
 def _first(event: Event) -> dict[str, Any]:
-    plain: dict[str, Any] = before_derived({**to_plain(event), "v": 1})
+    plain: dict[str, Any] = before_sixth({**to_plain(event), "v": 1})
     body = plain["body"]
     for name in LATER[plain["kind"]]:
         del body[name]
@@ -81,8 +81,8 @@ def as_written_by(version: int, records: Iterable[Record]) -> list[Record]:
     for record in records:
         plain = json.loads(record.payload)
         plain["event"]["v"] = version
-        if version < DERIVED_SINCE:
-            before_derived(plain["event"])
+        if version < SIXTH:
+            before_sixth(plain["event"])
         plain["prev"] = rows[-1].hash if rows else GENESIS
         payload = encode(plain)
         rows.append(Record(record.seq, payload, digest(payload)))

@@ -101,7 +101,7 @@ BODIES: tuple[Body, ...] = (
     ReleasePosted("r-1"),
     ReleaseVoided("r-1", "not needed"),
     ReleaseExpired("r-1"),
-    ReleaseDenied(small(), SHA, ("attr:age", "global")),
+    ReleaseDenied(small(), SHA, ("attr:age", "global"), ("counts",)),
     PastRecorded(small(), SHA),
     PastRecorded(small(PART), SHA, ("no periods stated",)),
     ApprovalGiven("policy", SHA, SHA, approves=False, roles=("officer",), reason="no"),

@@ -10,7 +10,7 @@ from msgspec import structs
 from modicum.core.canonical import Plain
 from modicum.ledger import Event, RecordedRelease
 from modicum.ledger.log.codec import event_codecs
-from modicum.ledger.log.events import EVENT_VERSION, Body
+from modicum.ledger.log.events import EVENT_VERSION, Body, ReleaseDenied
 
 
 def to_plain(event: Event) -> dict[str, Plain]:
@@ -28,8 +28,10 @@ def to_plain(event: Event) -> dict[str, Plain]:
     }
 
 
-def before_derived(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return an event as it was stored before losses were named as derived."""
+def before_sixth(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return an event as it was stored before version 6."""
+    if plain["kind"] == ReleaseDenied.kind:
+        del plain["body"]["unmatched"]
     for value in plain["body"].values():
         if isinstance(value, dict) and "mechanisms" in value:
             for mechanism in value["mechanisms"]:
@@ -37,9 +39,9 @@ def before_derived(plain: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def origin_unknown(body: Body) -> Body:
+def read_before_sixth(body: Body) -> Body:
     """Return what is read of a body that was stored so."""
-    changed = {
+    changed: dict[str, Any] = {
         one.name: structs.replace(
             release,
             mechanisms=tuple(replace(m, derived=None) for m in release.mechanisms),
@@ -47,4 +49,6 @@ def origin_unknown(body: Body) -> Body:
         for one in structs.fields(body)
         if isinstance(release := getattr(body, one.name), RecordedRelease)
     }
+    if isinstance(body, ReleaseDenied):
+        changed["unmatched"] = ()
     return structs.replace(body, **changed)

@@ -19,7 +19,7 @@ from modicum.cli.output import fitting
 from modicum.cli.policy_rules import REDUNDANT_SHOWN, RULES_SHOWN
 
 EXAMPLE = Path(modicum.__file__).parent / "ops" / "examples" / "acme-health"
-WARNED = POLICY.replace(
+WARNED = "unmatched: allow" + POLICY.replace(
     '{name: global, when: "true"', "{name: most, when: 'm.ml == \"none\"'"
 )
 

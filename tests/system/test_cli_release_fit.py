@@ -244,3 +244,57 @@ def test_a_search_that_ended_early_does_not_say_that_nothing_helps(
     output = run(*args)
     assert "add more noise" in output
     assert ENDED_EARLY in output
+
+
+GAPS = """
+modicum: policy/v1
+name: gaps
+units: {user: {id: user_id}}
+schema: {attributes: {pay: high}}
+policies: [{name: pay, when: '"pay" in m.attributes', unit: user, budget: {rho: 1}}]
+"""
+ROWS = """
+release: rows
+mechanisms:
+  - {name: rows, mechanism: gaussian, attributes: [], cost: {user: {rho: 0.01}}}
+"""
+
+
+@pytest.mark.spec("DEC-12")
+def test_what_no_rule_limits_is_denied_with_a_remedy_and_no_noise_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODICUM_LEDGER", "MODICUM_POLICY", "MODICUM_ACTOR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "policy.yaml").write_text(GAPS)
+    (tmp_path / "rows.yaml").write_text(ROWS)
+    run("init")
+    remedy = (
+        "add a rule to `policies` that matches, or  unmatched: allow  to the policy"
+    )
+    denied = run("release", "submit", "rows.yaml", exit_code=3)
+    assert denied.startswith("DENY rows: no rule limits `rows`\n  NONE `rows`: ")
+    assert f"no noise helps: {remedy}" in denied
+    for vary in ("noise", "rho", "where"):
+        fit = run("release", "fit", "rows.yaml", "--vary", vary, exit_code=3)
+        assert fit.endswith(f"no rule limits `rows`: {remedy}\n")
+    options = run("release", "options", "rows.yaml", exit_code=3)
+    assert options.endswith(f"no rule limits `rows`: {remedy}\n")
+    shown = run("release", "show", "rows", exit_code=4)
+    assert "denied by unmatched `rows`" in shown
+    data = document("release", "check", "rows.yaml", exit_code=3)
+    assert (data["decision"], data["blocking"]) == ("deny", [])
+    assert data["unmatched"] == ["rows"]
+    entry = document("ledger", "list")["entries"][-1]
+    assert (entry["kind"], entry["unmatched"]) == ("release-denied", ["rows"])
+    # Under a policy that says so it is allowed, and the change is a loosening.
+    (tmp_path / "policy.yaml").write_text(GAPS + "unmatched: allow\n")
+    diff = run("policy", "diff", "active", "policy.yaml")
+    assert "deny -> allow" in diff
+    simulated = document("policy", "simulate", "policy.yaml")
+    assert simulated["releases"][-1]["decision"] == "allow"
+    run("policy", "activate", "policy.yaml", "--reason", "no risk in counts of rows")
+    allowed = run("release", "submit", "rows.yaml")
+    assert "note: unmatched, and allowed: `rows`" in allowed
+    run("ledger", "verify")

@@ -35,6 +35,7 @@ STORED = {
 }
 #: Pairs that stay, each with the reason.
 TWICE = {
+    ("Decision", "Replayed"): "a decision, and what another policy would decide",
     ("Problem", "ProblemDetails"): "RFC 9457 tells the first mistake on top, too",
     ("Column", "Partition"): "a column holds values; a partition divides the people",
     ("ExactPlan", "QueryRequest"): "an engine is told rows and sums, and no price",

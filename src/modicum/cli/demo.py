@@ -49,7 +49,7 @@ def _show(made: Demo) -> None:
     print("\nToday's releases:")
     for path, decision in made.decisions:
         answer = "ALLOW" if decision.allowed else "DENY "
-        why = "" if decision.allowed else "  by " + ", ".join(decision.blocking)
+        why = "" if decision.allowed else "  by " + ", ".join(decision.causes)
         print(f"  {answer} {decision.release:<22} ({path.name}){why}")
     print("\nThe rules now:")
     sys.stdout.flush()

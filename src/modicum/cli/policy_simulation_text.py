@@ -10,6 +10,7 @@ from modicum.api.local.views.policy_changes import totals
 from modicum.cli.output import fitting, print_table
 from modicum.ledger import RuleLoss
 from modicum.ledger.decision.amounts import amounts
+from modicum.ledger.log.events import causes
 
 #: Maximum number of rules listed beside a release.
 NAMED = 3
@@ -41,7 +42,7 @@ def print_simulation(found: WhatIf, *, whole: bool) -> None:
 
 
 def _remarkable(one: Replayed) -> bool:
-    return one.change is not Change.SAME or bool(one.blocking or one.guards)
+    return one.change is not Change.SAME or bool(_causes(one))
 
 
 def _print_table(rows: Sequence[Replayed]) -> None:
@@ -73,10 +74,15 @@ def _now(one: Replayed) -> str:
 
 
 def _by(one: Replayed) -> str:
-    by = [*(f"guard {name}" for name in one.guards), *one.blocking]
+    by = _causes(one)
     kept = by[: fitting(len(by), NAMED)]
     more = f" and {len(by) - len(kept)} more" if len(kept) < len(by) else ""
     return ", ".join(kept) + more
+
+
+def _causes(one: Replayed) -> tuple[str, ...]:
+    guards = (f"guard {name}" for name in one.guards)
+    return (*guards, *causes(one.blocking, one.unmatched))
 
 
 def _totals(found: WhatIf) -> str:

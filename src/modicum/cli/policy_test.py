@@ -127,7 +127,8 @@ def _found(answer: Answer) -> str:
     if answer.problems:
         codes = dict.fromkeys(problem.code.value for problem in answer.problems)
         return f"{outcome} with {', '.join(codes)}"
-    return f"{outcome} by {', '.join(answer.blocking)}" if answer.blocking else outcome
+    causes = answer.decision.causes if answer.decision is not None else ()
+    return f"{outcome} by {', '.join(causes)}" if causes else outcome
 
 
 # --- coverage ------------------------------------------------------------------

@@ -132,6 +132,7 @@ def _print_fit(found: Fit) -> None:
 
 
 def _print_options(decision: Decision, found: Options) -> None:
+    from modicum.api.local.explanation.denial_text import unmatched_text
     from modicum.api.local.explanation.remedies import ENDED_EARLY
 
     print(decision.headline)
@@ -139,6 +140,8 @@ def _print_options(decision: Decision, found: Options) -> None:
         _print_table(found)
     elif not (decision.allowed or found.ended_early):
         print("no known single change makes it fit")
+        if decision.verdict.unmatched:
+            print(unmatched_text(decision.verdict.unmatched))
     if found.ended_early:
         print(f"note: {ENDED_EARLY}")
 

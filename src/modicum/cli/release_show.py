@@ -82,7 +82,7 @@ def _happened(one: ReleaseEntry) -> str:
         f"{label} {value if isinstance(value, str) else ', '.join(value)}"
         for label, value in (
             ("approved by", getattr(body, "approved_by", ())),
-            ("denied by", getattr(body, "blocking", ())),
+            ("denied by", getattr(body, "causes", ())),
             ("reason:", getattr(body, "reason", "")),
             ("remark:", getattr(body, "text", "")),
         )

@@ -113,7 +113,8 @@ class RemoteVerdict(Verdict):
 
     def __init__(self, reply: schema.Decision) -> None:
         self.uncovered = reply.uncovered
-        self.allowed = not reply.over_limit
+        self.unmatched = reply.unmatched
+        self.allowed = not reply.over_limit and not reply.unmatched
         self.__dict__["blocking"] = reply.over_limit
         self.__dict__["rounded"] = reply.rounded
         self.__dict__["losses"] = reply.losses
@@ -131,7 +132,8 @@ class RemoteDecision(Decision, frozen=True):
     @property
     def headline(self) -> str:
         """The decision in one line."""
-        if self.verdict.losses or self.retry or self.status == "recorded":
+        known = self.verdict.losses or self.verdict.unmatched
+        if known or self.retry or self.status == "recorded":
             return super().headline
         return f"{'ALLOW' if self.allowed else 'DENY'} {self.release}"
 

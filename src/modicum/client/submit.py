@@ -132,7 +132,8 @@ class RemoteSubmit(RemoteView):
         again = Request(operations.CHECK_RELEASE, query={"text": True}, sent=content)
         now = self._connection.send(again)
         if not isinstance(now, dict) or any(
-            now.get(key) != reply.get(key) for key in ("decision", "over_limit")
+            now.get(key) != reply.get(key)
+            for key in ("decision", "over_limit", "unmatched")
         ):
             return {**reply, "losses": reply.get("losses") or []}
         # A repeated step gets the first response, not that the release is already

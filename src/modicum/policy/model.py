@@ -17,6 +17,8 @@ from modicum.policy.budget_maps import BudgetMap
 from modicum.policy.predicates import Predicate
 from modicum.release import Vocabulary
 
+#: What may happen to a mechanism that matches no rule with a limit.
+UNMATCHED: Final = ("deny", "allow")
 DAY_SECONDS: Final = 24 * 60 * 60
 #: A longer reservation would block others for no reason.
 RESERVATION_DAYS_MAX: Final = 90
@@ -237,6 +239,8 @@ class Policy(Declared, frozen=True):
         rotation: The rotation of user groups; None if there is none.
         reservations: The limit on one actor's reservations; None if there is none.
         disclosed_invariants: Facts that are published outside differential privacy.
+        allows_unmatched: Whether a mechanism that matches no rule with a limit is
+            allowed.
         roles_mark: The position of the roles.
     """
 
@@ -255,4 +259,5 @@ class Policy(Declared, frozen=True):
     rotation: RotationRule | None = None
     reservations: ReservationBound | None = None
     disclosed_invariants: tuple[str, ...] = ()
+    allows_unmatched: bool = False
     roles_mark: Mark | None = None

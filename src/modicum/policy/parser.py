@@ -21,6 +21,7 @@ from modicum.policy.declarations.governance import (
     read_guards,
     read_invariants,
     read_reservations,
+    read_unmatched,
 )
 from modicum.policy.declarations.header import Declarations, read_declarations
 from modicum.policy.declarations.population import read_population
@@ -46,6 +47,7 @@ _SECTIONS = (
     "population",
     "rotation",
     "reservations",
+    "unmatched",
     "policies",
     "extensions",
     "per_release",
@@ -88,6 +90,7 @@ def parse_policy(node: Node, source: str) -> Policy:
     keys = found.read("keys", lambda given: _keys(given, roles))
     rotation = found.read("rotation", lambda given: _rotation(given, roles))
     reservations = found.read("reservations", read_reservations)
+    allows_unmatched = found.read("unmatched", read_unmatched)
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)
     )
@@ -117,6 +120,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         rotation=rotation,
         reservations=reservations,
         disclosed_invariants=invariants,
+        allows_unmatched=allows_unmatched,
         label_marks=declared.label_marks,
         roles_mark=found.mark_of("roles"),
     )

@@ -232,9 +232,16 @@ def test_what_nothing_limits_has_no_closest_variant() -> None:
     for budget in ("{rho: 2}", "{rho: 1}", "{rho: 0.5}"):
         text = text.replace(budget, "unlimited", 1)
     text = text.replace("budget: {scale: 3}", "budget: same")
-    compiled = compile_text(text.encode(), "policy.yaml")
-    fit = largest_fit(trials(release("a", mechanism(**noise("1"))), compiled), "noise")
+    asked = release("a", mechanism(**noise("1")))
+    allowing = compile_text((text + "unmatched: allow\n").encode(), "policy.yaml")
+    fit = largest_fit(trials(asked, allowing), "noise")
     assert fit.why == ("no rule limits it: any value passes",)
+    denying = trials(asked, compile_text(text.encode(), "policy.yaml"))
+    for vary in ("noise", "where", "periods"):
+        fit = largest_fit(denying, vary)
+        assert not fit.found
+        assert "unmatched: allow" in fit.why[0]
+    assert denying.tried == 0  # No noise helps, and none is tried.
 
 
 def test_a_fit_is_a_file_that_says_the_same() -> None:

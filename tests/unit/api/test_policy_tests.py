@@ -86,6 +86,17 @@ def test_the_rules_that_deny_are_named_exactly() -> None:
     assert not answer(release=DENIED, expect="deny", blocking=[]).passed
 
 
+def test_no_rule_denies_what_no_rule_limits() -> None:
+    about = "'\"diagnosis\" in m.attributes'"
+    narrow = POLICY[: POLICY.index("policies:")] + (
+        f"policies: [{{name: d, when: {about}, unit: user, budget: 1}}]\n"
+    )
+    asked = counts("r", attributes=("age",))
+    assert answer(narrow, release=asked, expect="deny", blocking=[]).passed
+    assert not answer(narrow, release=asked, expect="deny", blocking=["d"]).passed
+    assert answer(narrow + "unmatched: allow\n", release=asked).passed
+
+
 def test_history_counts_and_is_not_denied() -> None:
     some = [counts(f"older-{n}", rho=0.01) for n in range(3)]
     assert answer(release=counts("r"), expect="allow").passed

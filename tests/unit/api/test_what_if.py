@@ -62,6 +62,35 @@ def decisions(found: WhatIf) -> dict[str, tuple[bool, Change]]:
     return {one.attempt.release.id: (one.allowed, one.change) for one in found.replayed}
 
 
+@pytest.mark.spec("DEC-12")
+def test_what_no_rule_of_the_other_policy_limits_is_denied_under_it(
+    ws: Workspace,
+) -> None:
+    ws.submit(counts("a", attributes=("age",)))
+    ws.submit(counts("b"))
+    ws.backfill(counts("c", attributes=()))
+    cap = POLICY[POLICY.index("per_release:") :]
+    narrow = (
+        POLICY[: POLICY.index("policies:")]
+        + cap
+        + (
+            "policies:\n"
+            "  - {name: d, when: '\"diagnosis\" in m.attributes', unit: user,"
+            " budget: 1}\n"
+        )
+    )
+    found = what_if(past_of(ws), compiled(narrow))
+    assert decisions(found) == {
+        "a": (False, Change.DENIED_NOW),
+        "b": (True, Change.SAME),
+        "c": (True, Change.SAME),
+    }
+    assert [one.unmatched for one in found.replayed] == [("counts",), (), ()]
+    assert [one.blocking for one in found.replayed] == [(), (), ()]
+    allowing = what_if(past_of(ws), compiled(narrow + "unmatched: allow\n"))
+    assert {change for _, change in decisions(allowing).values()} == {Change.SAME}
+
+
 TIGHT = ("high: 1.0}", "high: 0.5}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from samples.small import NOON, POLICY, counts, workspace
@@ -225,12 +226,87 @@ def test_what_no_rule_is_about_is_said_aloud(tmp_path: Path) -> None:
         "policies: [{name: d, when: '\"diagnosis\" in m.attributes', unit: user,"
         " budget: 1.0}]\n"
     )
-    ws = workspace(tmp_path, policy=narrow)
+    ws = workspace(tmp_path, policy=narrow + "unmatched: allow\n")
     decision = ws.check(counts("r-1", attributes=("age",)))
     assert decision.allowed
     assert decision.verdict.uncovered == ("counts",)
     assert "nothing limits it" in decision.explain()
     assert "no rule of the policy" in decision.explain()
+
+
+@pytest.mark.spec("DEC-12")
+def test_what_no_rule_limits_is_denied_and_explained(tmp_path: Path) -> None:
+    narrow = POLICY[: POLICY.index("policies:")] + (
+        "policies:\n"
+        "  - {name: d, when: '\"diagnosis\" in m.attributes', unit: user,"
+        " budget: 1.0}\n"
+        "  - {name: s, when: '\"steps\" in m.attributes', unit: user,"
+        " budget: unlimited}\n"
+        "per_release: [{name: cap, when: 'true', unit: user, budget: 1.5}]\n"
+    )
+    ws = workspace(tmp_path, policy=narrow)
+    parts = [
+        {
+            "name": name,
+            "mechanism": "declared",
+            "attributes": attributes,
+            "cost": {"user": {"rho": 0.0001}},
+        }
+        for name, attributes in (("d", ["diagnosis"]), ("none", []), ("s", ["steps"]))
+    ]
+    whole = {"release": "r-1", "mechanisms": parts}
+    decision = ws.submit(whole)
+    assert (decision.allowed, decision.blocking) == (False, ())
+    assert decision.verdict.unmatched == ("none", "s")
+    assert decision.causes == ("unmatched `none`", "unmatched `s`")
+    assert decision.headline == "DENY r-1: no rule limits `none`, `s`"
+    view: Any = decision.to_dict(deep=True)
+    assert view["decision"] == "deny"
+    assert view["blocking"] == []
+    assert view["unmatched"] == view["uncovered"] == ["none", "s"]
+    assert view["explanation"]["cells"] == []
+    assert "no noise helps" in decision.explain()
+    assert not decision.largest_fit().found
+    assert "unmatched: allow" in decision.largest_fit().explain()
+    assert decision.options() == ()
+    # What a rule limits is an option, if the others are left out.
+    two = {"release": "r-2", "mechanisms": parts[:2]}
+    assert [one.kind for one in ws.check(two).options()] == ["mechanism"]
+    # The past is counted, whatever it matches; and what is over a limit is said, too.
+    past = ws.backfill({"release": "past", "mechanisms": parts})
+    assert (past.allowed, past.over_limit) == (True, ())
+    too_much = parts[0] | {"cost": {"user": {"rho": 1}}}
+    both = ws.submit({"release": "r-3", "mechanisms": [too_much, parts[1]]})
+    assert both.blocking == ("cap", "d")
+    assert both.headline == (
+        "DENY r-3: 2 of 2 matching rules deny; no rule limits `none`"
+    )
+    assert ws.submit({"release": "r-4", "mechanisms": parts[:1]}).allowed
+    assert ws.verify().decisions == 3
+
+
+@pytest.mark.spec("DEC-2")
+def test_a_cap_on_each_release_does_not_limit_one_in_parts(tmp_path: Path) -> None:
+    """And rules over history sum the parts as they sum the whole."""
+    count = {
+        "mechanism": "declared",
+        "attributes": [],
+        "cost": {"user": {"eps": 0.8}},
+    }
+    cap = POLICY.replace("budget: {eps: 1.5, delta: 1e-7}", "budget: {eps: 1}")
+    ws = workspace(tmp_path, policy=cap)
+    whole = ws.check({"release": "whole", "mechanisms": [count, count]})
+    assert whole.blocking == ("cap",)
+    for name in ("one", "two"):
+        assert ws.submit({"release": name, "mechanisms": [count]}).allowed
+    of_whole = next(
+        one for one in whole.verdict.losses if one.rule.id == "global @standard"
+    )
+    parts = next(one for one in ws.standings() if one.rule.id == "global @standard")
+    assert parts.before == of_whole.together
+    third = ws.check({"release": "three", "mechanisms": [count]})
+    assert "cap" not in third.blocking
+    assert third.blocking
 
 
 def test_a_ledger_that_two_workspaces_share_is_one_ledger(tmp_path: Path) -> None:

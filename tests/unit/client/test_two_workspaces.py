@@ -73,6 +73,36 @@ def mistake(work: Callable[[], object]) -> tuple[Any, ...]:
     return (type(caught.value), caught.value.problems, caught.value.render())
 
 
+@pytest.mark.spec("DEC-12")
+def test_what_no_rule_limits_is_told_in_the_same_words(tmp_path: Path) -> None:
+    narrow = POLICY[: POLICY.index("policies:")] + (
+        "policies: [{name: d, when: '\"diagnosis\" in m.attributes', unit: user,"
+        " budget: 1}]\n"
+    )
+    (tmp_path / "policy.yaml").write_text(narrow)
+    limited = release("r-1")
+    free = {**limited["mechanisms"][0], "name": "rows", "attributes": []}
+    ledger = tmp_path / "ledger.db"
+    with (
+        answering(ledger, policy=tmp_path / "policy.yaml") as url,
+        mo.connect(url, token=f"{BEFORE}dara") as remote,
+    ):
+        assert remote.submit(limited).allowed
+        local = mo.open(ledger, actor="dara")
+        for number, mechanisms in enumerate(([free], [*limited["mechanisms"], free])):
+            request = {**release(f"asked-{number}"), "mechanisms": mechanisms}
+            here, there = local.check(request), remote.check(request)
+            assert there.to_dict(deep=True) == here.to_dict(deep=True)
+            assert there.explain() == here.explain()
+            assert (there.allowed, there.headline) == (False, here.headline)
+            assert there.causes == here.causes == ("unmatched `rows`",)
+            assert there.largest_fit().explain() == here.largest_fit().explain()
+            assert len(there.options()) == len(here.options()) == number
+        denied = remote.submit({**release("asked"), "mechanisms": [free]})
+        assert (denied.status, denied.verdict.unmatched) == ("denied", ("rows",))
+    gc.collect()
+
+
 def test_decisions_are_told_in_the_same_words(both: Both) -> None:
     both.here.submit(release("spent", 5.5))
     for sigma in (500, 6, 5.5, 0.5, 0.01):

@@ -13,10 +13,11 @@ import pytest
 from msgspec.structs import replace
 from samples.kinds import BODIES, SHA, small
 from samples.small import NOON, counts, workspace
-from samples.stored import before_derived, origin_unknown, to_plain
+from samples.stored import before_sixth, read_before_sixth, to_plain
 
 from modicum.core.canonical import decode, encode
 from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
+from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.escrow_events import (
@@ -31,6 +32,7 @@ from modicum.ledger.log.events import (
     PastRedescribed,
     PolicyActivated,
     PolicyProposed,
+    ReleaseDenied,
     ReleaseRequested,
     ReleaseReserved,
     RequestWithdrawn,
@@ -43,6 +45,7 @@ from modicum.ledger.log.recorded_release import (
 from modicum.ledger.proof.repricing import Unpriced
 from modicum.ledger.replay.fold import fold
 from modicum.release import EVERYTHING
+from modicum.system.clock import FixedClock
 
 OLD_LEDGER = Path(__file__).parents[2] / "golden" / "ledgers" / "v1.db"
 OLD_HEAD = "41bef02409f803abbef8b96f4faff7fbcfa4b8de1d37f05dad548bb805dc7b11"
@@ -170,7 +173,7 @@ THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
 def second(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 2 wrote it."""
     plain["v"] = 2
-    before_derived(plain)
+    before_sixth(plain)
     if plain["kind"] == ApprovalGiven.kind:
         for name in THIRD_FIELDS:
             del plain["body"][name]
@@ -212,7 +215,7 @@ def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
     then = body
     if isinstance(body, ApprovalGiven):
         then = replace(body, head="", key="", signature="")
-    assert from_plain(plain) == Event(NOON, "tester", origin_unknown(then), 2)
+    assert from_plain(plain) == Event(NOON, "tester", read_before_sixth(then), 2)
     for name in THIRD_FIELDS:
         more = second(plain_of(body))
         more["body"][name] = ""
@@ -248,19 +251,19 @@ def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
     assert {*THIRD} <= {type(event.body) for event in events}
     for (record, prev), event in zip(linked(records), events, strict=True):
         whole: Any = {"seq": record.seq, "prev": prev}
-        whole["event"] = before_derived({**to_plain(event), "v": 3})
+        whole["event"] = before_sixth({**to_plain(event), "v": 3})
         assert encode(whole) == record.payload
 
 
 @pytest.mark.spec("LED-12")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
-    plain = before_derived({**plain_of(body), "v": 3})
+    plain = before_sixth({**plain_of(body), "v": 3})
     if isinstance(body, (*FOURTH, *FIFTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
-        assert from_plain(plain) == Event(NOON, "tester", origin_unknown(body), 3)
+        assert from_plain(plain) == Event(NOON, "tester", read_before_sixth(body), 3)
 
 
 # --- version 4 ------------------------------------------------------------------
@@ -269,27 +272,97 @@ def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
 @pytest.mark.spec("LED-12")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_4_has_all_but_what_came_with_version_5(body: Body) -> None:
-    plain = before_derived({**plain_of(body), "v": 4})
+    plain = before_sixth({**plain_of(body), "v": 4})
     if isinstance(body, FIFTH):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
-        assert from_plain(plain) == Event(NOON, "tester", origin_unknown(body), 4)
+        assert from_plain(plain) == Event(NOON, "tester", read_before_sixth(body), 4)
 
 
 # --- version 5 ------------------------------------------------------------------
 
+FIFTH_LEDGER = OLD_LEDGER.with_name("v5.db")
+FIFTH_HEAD = "92b5744f909e59a0f90fd047d8c1b127439adb4202cc6546edc89332bde93d95"
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.spec("LED-26")
+def test_a_ledger_of_version_5_verifies_and_its_decisions_follow() -> None:
+    """Its policy leaves gaps, and what no rule limits was allowed then."""
+    records = old_records(FIFTH_LEDGER)
+    report = audit(records)
+    assert (report.entries, report.decisions, report.head) == (6, 5, FIFTH_HEAD)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    assert {event.version for event in events} == {5}
+    kinds = [event.body.kind for event in events[1:]]
+    assert kinds == ["release-reserved"] * 3 + ["release-denied"] * 2
+    for (record, prev), event in zip(linked(records), events, strict=True):
+        whole: Any = {"seq": record.seq, "prev": prev}
+        whole["event"] = before_sixth({**to_plain(event), "v": 5})
+        assert encode(whole) == record.payload
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.spec("LED-26")
+def test_a_ledger_of_version_5_goes_on_and_denies_what_no_rule_limits(
+    tmp_path: Path,
+) -> None:
+    shutil.copy(FIFTH_LEDGER, tmp_path / "ledger.db")
+    ws = workspace(
+        tmp_path, policy=None, clock=FixedClock("2026-11-01T13:00:00.000000Z")
+    )
+
+    def costing_little(release: str, *attributes: str) -> dict[str, Any]:
+        one = counts(release, attributes=attributes)
+        cost = {"cost": {"user": {"eps": 1e-9}}, "mechanism": "declared"}
+        one["mechanisms"][0].update(cost)
+        return one
+
+    denied = ws.submit(costing_little("rows-again"))
+    assert (denied.allowed, denied.blocking) == (False, ())
+    assert denied.verdict.unmatched == ("counts",)
+    assert ws.submit(costing_little("ages-again", "age")).allowed
+    assert ws.verify().decisions == 7
+    events = [read_record(one, one.seq, prev) for one, prev in linked([*ws.records()])]
+    assert [event.version for event in events[6:]] == [EVENT_VERSION] * 2
+
+
+@pytest.mark.spec("LED-26")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_no_rule_limits_follows_from_the_version_of_the_entry(
+    *, allowed: bool
+) -> None:
+    """The same decision is right in version 5, and breaks a log in version 6."""
+    records = old_records(FIFTH_LEDGER)
+    events = [read_record(one, one.seq, prev) for one, prev in linked(records)]
+    place = next(
+        number
+        for number, event in enumerate(events)
+        if event.body.kind == "release-reserved" and number
+    )
+    body: Any = events[place].body
+    if not allowed:
+        body = ReleaseDenied(body.release, body.policy, (), ("count",))
+    last = seal(replace(events[place], body=body), place + 1, records[place - 1].hash)
+    log = [*records[:place], last]
+    if not allowed:
+        assert audit(log).decisions == 1
+        return
+    with pytest.raises(ChainBreakError, match="does not follow"):
+        audit(log)
+
 
 @pytest.mark.spec("LED-12")
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
-def test_version_5_does_not_name_derived_losses(body: Body) -> None:
+def test_version_5_has_all_but_what_came_with_version_6(body: Body) -> None:
     plain = {**plain_of(body), "v": 5}
-    brings_in = plain != before_derived(copy.deepcopy(plain))
+    brings_in = plain != before_sixth(copy.deepcopy(plain))
     if brings_in:
         with pytest.raises(ValueError, match="unknown fields"):
             from_plain(plain)
-    then = before_derived(plain)
-    assert from_plain(then) == Event(NOON, "tester", origin_unknown(body), 5)
+    then = before_sixth(plain)
+    assert from_plain(then) == Event(NOON, "tester", read_before_sixth(body), 5)
     if brings_in:
         with pytest.raises(ValueError, match="is missing"):
             from_plain({**then, "v": 6})
@@ -308,7 +381,7 @@ LATER: dict[type[Body], dict[str, Any]] = {
 def old(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event of this version as version 1 wrote it."""
     plain["v"] = 1
-    before_derived(plain)
+    before_sixth(plain)
     for kind, later in LATER.items():
         if plain["kind"] == kind.kind:
             for name in later:
@@ -333,7 +406,7 @@ def test_version_1_has_what_it_had_and_nothing_else(body: Body) -> None:
         one.part == EVERYTHING for one in release.mechanisms
     )
     if known and whole:
-        then = replace(origin_unknown(body), **LATER.get(type(body), {}))
+        then = replace(read_before_sixth(body), **LATER.get(type(body), {}))
         assert from_plain(plain).body == then
         plain["body"]["accepted"] = []
         with pytest.raises(ValueError, match="unknown fields"):

@@ -289,8 +289,10 @@ def test_a_huge_limit_is_refused_only_if_sums_may_overflow() -> None:
 # --- who is left out, and why ---------------------------------------------------------
 
 
-def test_requests_are_left_out_with_a_reason() -> None:
-    balances = Balances(policy())
+@pytest.mark.parametrize("unmatched", ["deny", "allow"])
+def test_requests_are_left_out_with_a_reason(unmatched: str) -> None:
+    text = POLICY + f"unmatched: {unmatched}\n"
+    balances = Balances(compile_text(text.encode(), "policy.yaml"))
     balances.charge(release("old", mechanism(5, "DE")))
     plan = planned(
         release("large", mechanism(8)),
@@ -303,14 +305,22 @@ def test_requests_are_left_out_with_a_reason() -> None:
     assert [(one.request, one.reason) for one in plan.left_out] == [
         (0, Reason.SINGLE),
         (1, Reason.FULL),
-        (2, Reason.UNCOVERED),
+        (2, Reason.UNCOVERED if unmatched == "allow" else Reason.UNMATCHED),
     ]
     blocking = [one.verdict.blocking for one in plan.left_out]
     assert blocking == [("once", "user"), ("user",), ()]
-    assert list(left_out_lines(plan.left_out[2])) == [
-        "no rule matches it, so there is nothing to plan",
-        "submit it by itself:  modicum release submit",
-    ]
+    assert list(left_out_lines(plan.left_out[2])) == (
+        [
+            "no rule limits it, so there is nothing to plan",
+            "submit it by itself:  modicum release submit",
+        ]
+        if unmatched == "allow"
+        else [
+            "no rule limits a mechanism of it, so it is denied",
+            "no rule limits `m`: add a rule to `policies` that matches, or"
+            "  unmatched: allow  to the policy",
+        ]
+    )
 
 
 def test_why_not_names_the_rule_the_cell_and_the_rivals() -> None:

@@ -553,7 +553,8 @@ def test_warnings_name_what_is_allowed_and_probably_not_meant() -> None:
     head = HEAD.replace(", day: {id: day_id}", "")
     lonely = head.replace("location: medium}", "location: medium, finance: low}")
     narrow = GLOBAL.replace('"true"', "'\"gps\" in m.attributes'")
-    found = compile_text((lonely + narrow).encode(), "policy.yaml")
+    text = lonely + narrow + "unmatched: allow\n"
+    found = compile_text(text.encode(), "policy.yaml")
     assert [warning.code for warning in found.warnings] == [
         Code.UNKNOWN_CATEGORY,
         Code.NO_CATCH_ALL,

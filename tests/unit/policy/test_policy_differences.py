@@ -328,3 +328,42 @@ def test_the_first_member_is_tighter_and_the_last_one_that_leaves_is_looser() ->
     assert verdicts(left) == dict.fromkeys(scopes, Verdict.LOOSER)
     wider = EMPTY.replace("low: 1.2}", "low: 1.9}")
     assert verdicts(differences(compiled(wider), new)) == verdicts(joined)
+
+
+ABOUT_DIAGNOSIS = POLICY[: POLICY.index("policies:")] + (
+    "policies:\n"
+    "  - {name: d, when: '\"diagnosis\" in m.attributes', unit: user, budget: 1}\n"
+)
+
+
+@pytest.mark.spec("POL-20")
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("unmatched: allow\n", [Verdict.LOOSER]),
+        ("unmatched: deny\n", []),
+        # What no rule limited was denied, and may be allowed now.
+        ('  - {name: all, when: "true", unit: user, budget: 9}\n', [Verdict.LOOSER]),
+        ('  - {name: all, when: "true", unit: user, budget: unlimited}\n', []),
+        ("  - {name: d2, when: '\"diagnosis\" in m.attributes', unit: user,"
+         " budget: 0.5}\n", []),
+    ],
+)  # fmt: skip
+def test_what_no_rule_limits_is_compared_as_a_denial(
+    more: str, found: list[Verdict]
+) -> None:
+    mirrored = {Verdict.LOOSER: Verdict.TIGHTER}
+    there = differences(compiled(ABOUT_DIAGNOSIS), compiled(ABOUT_DIAGNOSIS + more))
+    back = differences(compiled(ABOUT_DIAGNOSIS + more), compiled(ABOUT_DIAGNOSIS))
+    for one, expected in ((there, found), (back, [mirrored[each] for each in found])):
+        assert [each.verdict for each in one.declared] == expected
+        assert {each.subject for each in one.declared} <= {"unmatched"}
+    assert there.loosens == bool(found)
+
+
+@pytest.mark.spec("POL-20")
+def test_a_rule_in_the_place_of_another_limits_others() -> None:
+    found = between(('"diagnosis" in', '"steps" in'), old=ABOUT_DIAGNOSIS)
+    assert [one.verdict for one in found.declared] == [Verdict.LOOSER, Verdict.TIGHTER]
+    allowing = ABOUT_DIAGNOSIS + "unmatched: allow\n"
+    assert between(('"diagnosis" in', '"steps" in'), old=allowing).declared == ()

@@ -115,13 +115,47 @@ def escapes(rules: list[tuple[str, int]], label: str) -> bool:
 def test_a_loose_default_is_refused_exactly_if_a_mechanism_can_escape(
     rules: list[tuple[str, int]],
 ) -> None:
-    found = refused(policy(*rules))
-    loose = {
+    escaped = {label for label in LABELS if escapes(rules, label)}
+    assert loose_labels(policy(*rules) + "unmatched: allow\n") == escaped
+    # What no rule limits is denied otherwise; that is not escaped, either.
+    denied = {label for label in LABELS if denial_escaped(rules, label)}
+    assert loose_labels(policy(*rules)) == escaped | denied
+
+
+def loose_labels(text: str) -> set[str]:
+    """Return the labels whose default is refused."""
+    return {
         problem.message.split("`")[1]
-        for problem in found
+        for problem in refused(text)
         if problem.code is Code.LOOSE_DEFAULT
     }
-    assert loose == {label for label in LABELS if escapes(rules, label)}
+
+
+def denial_escaped(rules: list[tuple[str, int]], label: str) -> bool:
+    """Go through all mechanisms: does a rule limit one only without the label?"""
+    for reads, *values in product([[], ["age"]], *LABELS.values()):
+        given_labels = dict(zip(LABELS, values, strict=True))
+        left_out = {**given_labels, label: LABELS[label][0]}
+        limited, also_limited = (
+            any(
+                oracle.holds(when, {"attributes": reads, **labels}, {})
+                for when, _ in rules
+            )
+            for labels in (given_labels, left_out)
+        )
+        if also_limited and not limited:
+            return True
+    return False
+
+
+def test_the_remedy_for_a_denial_that_is_escaped_works() -> None:
+    text = policy(('m.ml == "none"', 1))
+    (problem,) = refused(text)
+    assert problem.help == "add a rule that limits `black-box`, too"
+    more = policy(('m.ml == "none"', 1), ('m.ml == "black-box"', 9))
+    assert [one.help for one in refused(more)] == ["add a rule that limits `open`, too"]
+    assert refused(policy(('m.ml == "none"', 1), ("true", 9))) == []
+    assert refused(text + "unmatched: allow\n") == []
 
 
 @pytest.mark.spec("POL-8")

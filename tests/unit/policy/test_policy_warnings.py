@@ -97,7 +97,29 @@ def test_a_mechanism_that_nothing_limits_is_warned_of(
         all(oracle.holds(one, m, {}) for one in unless) and not limited(m)
         for m in worlds
     )
-    assert any("for unit `user`" in one for one in warned(text)) == escaped
+    allowing = warned(text + ALLOW)
+    assert any("for unit `user`" in one for one in allowing) == escaped
+    # What nothing limits is denied, unless the policy says otherwise.
+    denying = warned(text)
+    assert not any("for unit `user`" in one for one in denying)
+    assert (ALL_DENIED in denying) == (not any(map(limited, worlds)))
+
+
+ALLOW = "unmatched: allow\n"
+ALL_DENIED = "error[MOD101]: every release is denied: no rule over history has a limit"
+
+
+def test_a_unit_is_without_limit_where_another_one_has_one() -> None:
+    """Of two units with rules, neither limits all that is allowed."""
+    text = policy(('"age" in m.attributes', 1), ('m.ml == "open"', 1))
+    text = text.replace("{id: user_id}}", "{id: user_id}, home: {id: home_id}}")
+    second = text.rindex("unit: user")
+    text = text[:second] + text[second:].replace("unit: user", "unit: home", 1)
+    found = [one for one in warned(text) if "MOD101" in one]
+    assert found == [
+        f"error[MOD101]: for unit `{unit}`, no limit matches every mechanism"
+        for unit in ("user", "home")
+    ]
 
 
 def test_every_unit_that_no_other_covers_needs_a_limit() -> None:
@@ -106,7 +128,9 @@ def test_every_unit_that_no_other_covers_needs_a_limit() -> None:
     assert warned(text.replace("{id: user_id}}", "{id: user_id}, " + day + "}")) == []
     other = text.replace("{id: user_id}}", "{id: user_id}, home: {id: home_id}}")
     assert warned(other) == ["error[MOD101]: for unit `home`, there is no limit at all"]
-    assert warned(text.replace("{eps: 1}", "unlimited")) == [
+    unlimited = text.replace("{eps: 1}", "unlimited")
+    assert warned(unlimited) == [ALL_DENIED]
+    assert warned(unlimited + ALLOW) == [
         "error[MOD101]: for unit `user`, there is no limit at all"
     ]
 
@@ -114,6 +138,9 @@ def test_every_unit_that_no_other_covers_needs_a_limit() -> None:
 def test_rules_on_each_release_alone_limit_no_history() -> None:
     text = policy(("true", 1)).replace("policies:", "per_release:")
     nothing = ["error[MOD101]: nothing limits the total loss of all releases"]
+    assert warned(text) == [ALL_DENIED]
+    assert warned(text + approvals(("true", 1, ("a",), False))) == [ALL_DENIED]
+    text += ALLOW
     assert warned(text) == nothing
     assert warned(text + approvals((OPEN, 1, ("a",), False))) == nothing
     # Then it is people who look at what was released before.

@@ -214,3 +214,25 @@ def test_a_denial_of_one_s_own_request_keeps_its_words(server: Served) -> None:
     body = public("too-much", "visits", 0.3)
     answered = server.post("ann", "/releases", body, params={"reason": "please"})
     assert (answered.status_code, answered.json()["decision"]) == (200, "deny")
+
+
+@pytest.mark.spec("LED-27")
+@pytest.mark.parametrize("number", range(len(TRIES)))
+def test_an_id_that_looks_like_a_hidden_one_is_refused_and_tells_nothing(
+    server: Served, number: int
+) -> None:
+    path, query = TRIES[number]
+    make(server, "reserved", f"alike-{number}")
+    name = f"\u0430like-{number}"  # It begins with another letter.
+    past = path.endswith("record-past")
+    body = public if "reason" in query else release
+    who = "stew" if past else "ann"
+    status, said = told(server.post(who, path, body(name, "visits"), params=query))
+    (problem,) = said.pop("problems")
+    assert (status, said) == (409, unusable(name))
+    assert not problem["notes"]
+    # Who may see the other one is told which it is.
+    seeing = "dara" if past else "lee"
+    status, said = told(server.post(seeing, path, body(name, "labs"), params=query))
+    assert (status, said["code"]) == (409, "MOD703")
+    assert f"looks like that of release `alike-{number}`" in said["detail"]

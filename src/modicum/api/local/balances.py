@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from modicum.api.local.repeated_denials import Denials
 from modicum.api.ports.storage import StoredAnswer, Turn
 from modicum.core.canonical import digest
+from modicum.core.confusables import confusable
+from modicum.core.confusables import keys as confusable_keys
 from modicum.core.errors import (
     Code,
     InputError,
@@ -88,6 +90,8 @@ class LedgerBalances:
         self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
         self._active: CompiledPolicy | None = None
         self._denials = Denials(from_start=snapshot is None)
+        #: Hashes of what ids look like; None until one is asked for.
+        self._looks: set[int] | None = None
 
     # --- following the log ---
 
@@ -159,6 +163,8 @@ class LedgerBalances:
         self._denials.follow(self.state.seq, event)
         if change is not None:
             self._remember(change.release)
+            if self._looks is not None:
+                self._looks.update(map(hash, confusable_keys(change.release.id)))
         if change is not None and self._followed is not None:
             self._followed.settle(change)
         elif isinstance(event.body, PolicyActivated):
@@ -178,6 +184,17 @@ class LedgerBalances:
                 self._followed = Followed(compiled, self.state)
 
     # --- reading ---
+
+    def lookalike_of(self, identifier: str) -> str | None:
+        """Return a release whose id looks like a new one; None if there is none."""
+        releases = self.state.releases
+        if self._looks is None:
+            every = (key for one in releases for key in confusable_keys(one))
+            self._looks = set(map(hash, every))
+        own = confusable_keys(identifier)
+        if identifier in releases or self._looks.isdisjoint(map(hash, own)):
+            return None
+        return next((one for one in releases if confusable(one, identifier)), None)
 
     def active(self) -> CompiledPolicy | None:
         """Return the ledger's active policy, compiled; None if there is none.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from modicum.api.local.explanation import denial_text
+from modicum.api.local.explanation.denial_text import unmatched_names
 from modicum.api.local.explanation.remedies import (
     Explanation,
     Fit,
@@ -81,6 +82,11 @@ class Decision(msgspec.Struct, frozen=True):
         return () if self.retry else self.verdict.blocking
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """What denies it, for people: rules, and mechanisms that no rule limits."""
+        return () if self.retry else self.verdict.causes
+
+    @property
     def over_limit(self) -> tuple[str, ...]:
         """The ids of the rules that are beyond their limit with this release."""
         return self.verdict.blocking
@@ -105,7 +111,13 @@ class Decision(msgspec.Struct, frozen=True):
             return f"{self.release}: recorded{found if over else ''}"
         if self.allowed:
             return f"ALLOW {self.release}: {total} of {total} matching rules hold"
-        return f"DENY {self.release}: {blocking} of {total} matching rules deny"
+        return f"DENY {self.release}: {'; '.join(self._denial(blocking, total))}"
+
+    def _denial(self, blocking: int, total: int) -> Iterator[str]:
+        if blocking:
+            yield f"{blocking} of {total} matching rules deny"
+        if self.verdict.unmatched:
+            yield f"no rule limits {unmatched_names(self.verdict.unmatched)}"
 
     def explain(self, *, deep: bool = True) -> str:
         """Return the reasons in plain text, computed from public facts only.
@@ -232,6 +244,7 @@ class Decision(msgspec.Struct, frozen=True):
             over_limit=tuple(self.over_limit),
             losses=self._losses_view(losses),
             uncovered=tuple(self.verdict.uncovered),
+            unmatched=tuple(self.verdict.unmatched),
             rounded=tuple(self.verdict.rounded),
             policy=NamedPolicy(
                 name=self.policy_name,

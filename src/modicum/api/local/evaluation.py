@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from modicum.api.local.balances import LedgerBalances
 from modicum.api.local.decision import Decision
+from modicum.api.local.explanation.denial_text import unmatched_names
 from modicum.api.schema.release import Status
 from modicum.core.diagnostics import shortened
 from modicum.core.document import Entries, Node
@@ -186,10 +187,10 @@ def answer_to(
     """
     book, state = evaluation.book, evaluation.book.state
     is_active = book.is_active(compiled)
-    notices = [
-        f"no rule matches mechanism `{name}`: nothing limits it"
-        for name in verdict.uncovered
-    ]
+    notices = []
+    if verdict.uncovered and not verdict.unmatched:
+        names = unmatched_names(verdict.uncovered)
+        notices.append(f"unmatched, and allowed: {names}; nothing limits it in total")
     if state.policy is None:
         notices.append(
             f"{evaluation.ledger} is empty: the decision assumes an empty ledger"
@@ -290,10 +291,45 @@ def refuse_other(
         )
 
 
+class ConfusableIdError(ConflictError):
+    """A new id looks like the id of a release.
+
+    Args:
+        identifier: The new id.
+        existing: The id of the release, which may be hidden from who asks.
+        mark: The position of the new id.
+    """
+
+    def __init__(self, identifier: str, existing: str, mark: Mark | None) -> None:
+        super().__init__(
+            Problem(
+                Code.RELEASE_CONFLICT,
+                f"the id `{identifier}` looks like that of release `{existing}`",
+                mark,
+                notes=(f"they are spelled {existing!a} and {identifier!a}",),
+                help="give the new release an id that looks different",
+            )
+        )
+        self.existing = existing
+
+
+def refuse_lookalike(book: LedgerBalances, identifier: str, mark: Mark | None) -> None:
+    """Refuse a new id that looks like the id of a release.
+
+    Ids that are in the ledger already are not compared.
+
+    Raises:
+        ConfusableIdError: If it does.
+    """
+    existing = book.lookalike_of(identifier)
+    if existing is not None:
+        raise ConfusableIdError(identifier, existing, mark)
+
+
 def refuse_requested(
     book: LedgerBalances, one: RecordedRelease, by: str, mark: Mark | None
 ) -> None:
-    """Refuse a release whose id another actor requested with other contents.
+    """Refuse a new release whose id another one has, or looks like that of one.
 
     Args:
         book: The book, read up to the head; the id is not in use.
@@ -302,8 +338,10 @@ def refuse_requested(
         mark: The position of its id, for messages.
 
     Raises:
-        ConflictError: If another actor requested different contents under this id.
+        ConflictError: If another actor requested different contents under this id, or
+            it looks like the id of a release.
     """
+    refuse_lookalike(book, one.id, mark)
     known = book.state.waiting.held_by_another(one.id, one.content, by)
     if known is not None:
         raise requested_by_another(known, mark)

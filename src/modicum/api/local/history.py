@@ -72,7 +72,7 @@ def denied_release(release: str, records: Iterable[Record]) -> InputError:
             f"release `{release}` was denied{times} with entry {last.seq}"
             f" ({last.event.at[:10]}, requested by {last.event.actor}); it has no"
             " reservation",
-            notes=(f"denied by {', '.join(body.blocking)}",),
+            notes=(f"denied by {', '.join(body.causes)}",),
             help=f"see why with  modicum release check FILE --as-of {last.seq - 1}",
         )
     )

@@ -266,7 +266,8 @@ class Submitter(Struct, frozen=True):
         if not verdict.allowed:
             denied = answer("denied")
             denied = _not_counted(denied) if one.publish else denied
-            before = entry.deny(ReleaseDenied(release, digest, verdict.blocking))
+            why = verdict.blocking, verdict.unmatched
+            before = entry.deny(ReleaseDenied(release, digest, *why))
             return denied if before is None else _denied_before(denied, before)
         states = release_approvals(
             release, compiled.policy, entry.book.state, entry.actor

@@ -51,12 +51,15 @@ class LoggedEvent(Shape, frozen=True, kw_only=True):
             `data-shredded`, `contract-proposed`, `contract-withdrawn`, `flow-begun`,
             `flow-withheld`, `flow-failed` or `flow-released`.
         blocking: For a denial: the rules that denied.
+        unmatched: For a denial: the mechanisms that denied, as no rule over history
+            limits them.
     """
 
     at: str
     actor: str
     kind: str
     blocking: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
 
 
 class Entry(LoggedEvent, frozen=True, kw_only=True):

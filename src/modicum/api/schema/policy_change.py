@@ -139,6 +139,8 @@ class Replayed(Shape, frozen=True, kw_only=True):
         blocking_then: The rules that denied it then.
         decision: The decision under the other policy.
         blocking: The rules of the other policy that deny it.
+        unmatched: The mechanisms that deny it, as no rule of the other policy over
+            history limits them.
         guards: The guards that refuse it.
         change: The comparison of the two decisions.
     """
@@ -151,6 +153,7 @@ class Replayed(Shape, frozen=True, kw_only=True):
     blocking: tuple[str, ...]
     guards: tuple[str, ...]
     change: str
+    unmatched: tuple[str, ...] = ()
 
 
 class Assumption(Shape, frozen=True, kw_only=True):

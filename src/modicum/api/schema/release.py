@@ -189,7 +189,10 @@ class Decision(Shape, frozen=True, kw_only=True):
         over_limit: The rules that are beyond their limit with this release.
         losses: The decision of each matching rule, first the rules about each release
             alone, then those over history; None if a server was not asked for them.
-        uncovered: The mechanisms that no rule is about: nothing limits them.
+        uncovered: The mechanisms that no rule over history limits: they match none, or
+            only unlimited ones.
+        unmatched: Those of `uncovered` that deny a new release: all, unless the policy
+            says `unmatched: allow`.
         rounded: The units with too many cells to distinguish, so that more cells are
             charged than the release reads.
         policy: The policy that it was decided by.
@@ -211,6 +214,7 @@ class Decision(Shape, frozen=True, kw_only=True):
     over_limit: tuple[str, ...]
     losses: tuple[Loss, ...] | None
     uncovered: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
     rounded: tuple[str, ...]
     policy: NamedPolicy
     ledger: Head

@@ -29,7 +29,8 @@ from modicum.ledger.decision.rule_matching import facts_of
 from modicum.ledger.decision.single_release import allows_alone
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.predicates import Facts, holds, looks_only_at_labels
+from modicum.policy.limited import limited
+from modicum.policy.predicates import Constant, Facts, holds, looks_only_at_labels
 from modicum.release.vocabulary import METADATA
 
 #: The contexts of this many different labelings are remembered.
@@ -229,6 +230,9 @@ class QuickBalances:
         self.compiled = compiled
         self._pruned = pruned
         self._empty = Balances(compiled)
+        self._has_gaps = not compiled.policy.allows_unmatched and limited(
+            compiled.rules
+        ) != Constant(value=True)
         numbers = compiled.pruned.kept if pruned else range(len(compiled.rules))
         layout = layout_of(compiled, numbers)
         self._numbering = Numbering(compiled, layout)
@@ -241,7 +245,9 @@ class QuickBalances:
         return self._numbering.release_rows(release)
 
     def allows(self, release: RecordedRelease) -> bool:
-        """Return whether every rule allows the release: `decide(…).allowed`."""
+        """Return whether the release is allowed: `decide(…).allowed`."""
+        if self._has_gaps and self._empty.unmatched(release):
+            return False
         alone = not self.compiled.release_rules or allows_alone(
             self._empty, release, pruned=self._pruned
         )

@@ -214,11 +214,19 @@ class Balances:
         return last[2]
 
     def uncovered(self, release: RecordedRelease) -> tuple[str, ...]:
-        """Return the names of the mechanisms that no rule is about."""
+        """Return the names of the mechanisms that no rule over history limits."""
         return tuple(
             str(release.mechanisms[place].description.get("name", "?"))
             for place in self._matching.of(release).uncovered
         )
+
+    def unmatched(self, release: RecordedRelease) -> tuple[str, ...]:
+        """Return the mechanisms because of which the policy denies a release.
+
+        They are the uncovered ones, unless it says `unmatched: allow`.
+        """
+        allowed = self.compiled.policy.allows_unmatched
+        return () if allowed else self.uncovered(release)
 
     def single_release_rules(
         self, release: RecordedRelease, day: int

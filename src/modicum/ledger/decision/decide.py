@@ -25,6 +25,7 @@ from modicum.ledger.decision.single_release import (
     remembered_alone,
 )
 from modicum.ledger.decision.unlocked_shares import Locked, Shares
+from modicum.ledger.log.events import causes
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.predicates import holds
@@ -106,8 +107,10 @@ class Verdict:
     """The decision of the rules of a policy about a release.
 
     Attributes:
-        allowed: Whether every rule allows the release.
-        uncovered: Names of mechanisms that no rule is about.
+        allowed: Whether every rule allows the release, and nothing in it is unmatched.
+        uncovered: Names of the mechanisms that no rule over history limits.
+        unmatched: Those of them that deny the release: all, unless the policy says
+            `unmatched: allow`.
     """
 
     def __init__(
@@ -121,9 +124,11 @@ class Verdict:
         self._compiled = compiled
         self._release = release
         self.uncovered = uncovered
+        self.unmatched = () if compiled.policy.allows_unmatched else uncovered
         self._alone = alone
         self._findings = findings
-        self.allowed = alone.allowed and all(one.allowed for one in findings)
+        rules_allow = alone.allowed and all(one.allowed for one in findings)
+        self.allowed = rules_allow and not self.unmatched
 
     @cached_property
     def losses(self) -> tuple[RuleLoss, ...]:
@@ -148,6 +153,11 @@ class Verdict:
             *map(rules.rule_id, sorted(chain(*(f.denied() for f in self._findings)))),
         )
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What denies it, for people."""
+        return causes(self.blocking, self.unmatched)
+
     @cached_property
     def rounded(self) -> tuple[str, ...]:
         """Units with too many cells, so that more cells are charged than are read.
@@ -163,7 +173,8 @@ def decide(balances: Balances, release: RecordedRelease, day: int = 0) -> Verdic
 
     A release is allowed if and only if, for every rule that one of its mechanisms
     matches, and every cell of the rule that these touch, the rule's filter still holds
-    after adding the release.
+    after adding the release; and if each of its mechanisms matches a rule over history
+    with a limit, unless the policy says `unmatched: allow`.
 
     Args:
         balances: The charges before, under the policy to decide by.
@@ -336,7 +347,7 @@ def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLo
 
 
 def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
-    """Return whether every binding rule allows a release.
+    """Return whether every binding rule allows a release, and it is not unmatched.
 
     That is `decide(...).allowed`, unless a unit has more segments than are
     distinguished, or distant periods: then an implied rule may deny alone, since it is
@@ -357,4 +368,5 @@ def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:
         for number in _findings(balances, family, inquiry, charge).denied()
     )
     implied = (pruned and witness[number] >= 0 for number in denied)
-    return allows_alone(balances, release, day) and all(implied)
+    limited = not balances.unmatched(release)
+    return limited and allows_alone(balances, release, day) and all(implied)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from modicum.accounting import Unlimited
+from modicum.ledger.decision.limits import budget_of
 from modicum.ledger.log.codec import likeness
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, RuleSet
@@ -54,7 +56,8 @@ class Matches(NamedTuple):
     Attributes:
         over_history: Rules over history.
         alone: Rules that look at one release alone.
-        uncovered: The positions of the mechanisms that no rule is about.
+        uncovered: The positions of the mechanisms that no rule over history limits:
+            they match none, or only unlimited ones.
     """
 
     over_history: tuple[Matched, ...]
@@ -70,6 +73,7 @@ class Matching:
     """
 
     def __init__(self, compiled: CompiledPolicy) -> None:
+        self._compiled = compiled
         self._stages = compiled.rules, compiled.release_rules
         self._vocabulary = compiled.policy.vocabulary
         #: Keys of open text: in an older policy's releases one may be a label now.
@@ -119,12 +123,17 @@ class Matching:
         over_history, alone = (_matched(rules, facts) for rules in self._stages)
         covered = {
             place
-            for unit in (*over_history, *alone)
+            for unit in over_history
             for one in unit.rules
+            if any(map(self._limits, one.numbers))
             for place in one.about
         }
         uncovered = set(range(len(facts))) - covered
         return Matches(over_history, alone, tuple(sorted(uncovered)))
+
+    def _limits(self, number: int) -> bool:
+        """Return whether a rule over history has a limit."""
+        return not isinstance(budget_of(self._compiled, number), Unlimited)
 
 
 def _matched(rules: RuleSet, facts: tuple[Facts, ...]) -> tuple[Matched, ...]:

@@ -11,7 +11,7 @@ nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -161,13 +161,32 @@ class ReleaseExpired(EventBody, frozen=True):
     release: str
 
 
-@event("release-denied", 1, "decisions", claims=True)
+@event("release-denied", 1, "decisions", claims=True, later={"unmatched": 6})
 class ReleaseDenied(EventBody, frozen=True):
-    """A release was denied. It spends nothing, and its id may be submitted again."""
+    """A release was denied. It spends nothing, and its id may be submitted again.
+
+    Attributes:
+        release: The release.
+        policy: Digest of the policy.
+        blocking: The ids of the rules that deny it.
+        unmatched: The names of the mechanisms that deny it, since no rule over history
+            limits them. See ADR 0057.
+    """
 
     release: RecordedRelease
     policy: Digest
     blocking: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What denied it, for people."""
+        return causes(self.blocking, self.unmatched)
+
+
+def causes(blocking: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
+    """Return what denies a release, for people: rules, then unmatched mechanisms."""
+    return (*blocking, *(f"unmatched `{name}`" for name in unmatched))
 
 
 @event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
@@ -51,6 +52,11 @@ _ORDERED_SINCE = 2
 #: Since this version, the writer requires a decision whether a dropped attribute was
 #: renamed; and refused to redefine a unit under its name, until people could accept it.
 _NAMES_KEPT_SINCE = 5
+#: Since this version, a mechanism that no rule over history limits denies a release,
+#: unless the policy says `unmatched: allow`.
+_UNMATCHED_DENIED_SINCE = 6
+#: The rules that deny a release, and the mechanisms that no rule limits.
+_Reasons: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _DESCRIBING = (
     ReleaseReserved,
     ReleaseDenied,
@@ -240,12 +246,13 @@ class _Replay:
         elif isinstance(body, PolicyProposed):
             _compiled(body, seq)
         if isinstance(body, ReleaseReserved):
-            self._check_decision(body.release, (), day_of(event.at), seq)
+            self._check_decision(body.release, ((), ()), event, seq)
             self._check_held(body, event, seq)
         elif isinstance(body, ReleaseDenied):
-            if not body.blocking:
+            if not body.causes:
                 raise ChainBreakError(seq, "it denies without a reason")
-            self._check_decision(body.release, body.blocking, day_of(event.at), seq)
+            reasons = body.blocking, body.unmatched
+            self._check_decision(body.release, reasons, event, seq)
         if self._followed is not None:
             policy = self._followed.compiled.policy
             found = unfounded(event, policy, self.state)
@@ -298,10 +305,12 @@ class _Replay:
             raise ChainBreakError(seq, "its id does not match its subject")
 
     def _check_decision(
-        self, release: RecordedRelease, blocking: tuple[str, ...], day: int, seq: int
+        self, release: RecordedRelease, reasons: _Reasons, event: Event, seq: int
     ) -> None:
         assert self._followed is not None  # _under has been called for each release
-        if decide(self._followed.balances, release, day).blocking != blocking:
+        verdict = decide(self._followed.balances, release, day_of(event.at))
+        denies = event.version >= _UNMATCHED_DENIED_SINCE
+        if reasons != (verdict.blocking, verdict.unmatched if denies else ()):
             raise ChainBreakError(
                 seq,
                 f"the decision about `{release.id}` does not follow from the policy and"

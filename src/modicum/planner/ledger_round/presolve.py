@@ -74,7 +74,8 @@ class Reason(Enum):
 
     SINGLE = "a rule for single releases denies it"
     FULL = "it does not fit, even if no other request is accepted"
-    UNCOVERED = "no rule matches it, so there is nothing to plan"
+    UNMATCHED = "no rule limits a mechanism of it, so it is denied"
+    UNCOVERED = "no rule limits it, so there is nothing to plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ def left_out(
 
 
 def _reason(verdict: Verdict, request: RecordedRelease) -> Reason | None:
+    if verdict.unmatched:
+        return Reason.UNMATCHED
     if not verdict.allowed:
         return Reason.FULL
     if len(verdict.uncovered) == len(request.mechanisms):

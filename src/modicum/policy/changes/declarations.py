@@ -34,7 +34,7 @@ class Declared:
             or does so only by rules, which are compared one by one.
         subject: Its subject: `filter`, `unit`, `label`, `attribute`, `category`,
             `extension`, `guard`, `role`, `key`, `approval`, `activation`, `invariant`,
-            `partition`, `group`, `time`, `rotation` or `reservations`.
+            `partition`, `group`, `time`, `rotation`, `reservations` or `unmatched`.
         text: The change, in one line.
     """
 

@@ -9,8 +9,16 @@ from functools import cached_property
 
 from modicum.accounting import Budget
 from modicum.policy.changes.declarations import Declared, declared_differences
-from modicum.policy.changes.rule_comparison import EQUAL, Comparison, Relation, Verdict
+from modicum.policy.changes.rule_comparison import (
+    EQUAL,
+    Comparison,
+    Relation,
+    Verdict,
+    joined_vocabulary,
+)
 from modicum.policy.compiler import CompiledPolicy
+from modicum.policy.implication.search import implies
+from modicum.policy.limited import limited
 from modicum.policy.predicates import Constant
 from modicum.policy.rules import Context, RuleScope, RuleSet, Stage
 
@@ -112,8 +120,40 @@ def differences(old: CompiledPolicy, new: CompiledPolicy) -> Differences:
             else:
                 changes.append(change)
     changes.sort(key=lambda change: change.verdict is Verdict.REMOVED)
-    declared = tuple(declared_differences(old.policy, new.policy))
+    declared = (
+        *declared_differences(old.policy, new.policy),
+        *_unmatched_differences(old, new),
+    )
     return Differences(same_document, same, tuple(changes), declared)
+
+
+def _unmatched_differences(
+    old: CompiledPolicy, new: CompiledPolicy
+) -> Iterator[Declared]:
+    """Yield whether more mechanisms are denied because no rule limits them, or fewer.
+
+    A new rule denies more of what it matches; but what no rule limited before, and was
+    denied therefore, may be allowed under it.
+    """
+    was, now = (
+        Constant(value=True) if one.policy.allows_unmatched else limited(one.rules)
+        for one in (old, new)
+    )
+    if old.policy.allows_unmatched != new.policy.allows_unmatched:
+        looser = new.policy.allows_unmatched
+        yield Declared(
+            Verdict.LOOSER if looser else Verdict.TIGHTER,
+            "unmatched",
+            "deny -> allow" if looser else "allow -> deny",
+        )
+    elif was != now:
+        words = joined_vocabulary(old.policy.vocabulary, new.policy.vocabulary)
+        if not implies(now, was, words):
+            text = "rules limit mechanisms that none did, which was denied before"
+            yield Declared(Verdict.LOOSER, "unmatched", text)
+        if not implies(was, now, words):
+            text = "no rule limits some mechanisms any more: they are denied now"
+            yield Declared(Verdict.TIGHTER, "unmatched", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reading checks other than budgets: guards and invariants."""
+"""Checks other than budgets: guards, reservations, unmatched ones, invariants."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from modicum.core.errors import Code
 from modicum.core.reader import (
     Fields,
     Problems,
+    choice,
     count,
     fail,
     line,
@@ -16,7 +17,12 @@ from modicum.core.reader import (
     place,
 )
 from modicum.policy.cel.compiler import parse_predicate
-from modicum.policy.model import RESERVATION_DAYS_MAX, Guard, ReservationBound
+from modicum.policy.model import (
+    RESERVATION_DAYS_MAX,
+    UNMATCHED,
+    Guard,
+    ReservationBound,
+)
 from modicum.release import Vocabulary
 
 
@@ -102,3 +108,15 @@ def read_reservations(
         fields.finish()
     found.raise_any()
     return ReservationBound(share, days)
+
+
+def read_unmatched(node: Node | None) -> bool:
+    """Return whether a mechanism that matches no rule with a limit is allowed.
+
+    Raises:
+        InputError: If it is neither `deny` nor `allow`.
+    """
+    if node is None:
+        return False
+    chosen = choice(node, "`unmatched`", UNMATCHED, Code.UNKNOWN_CHOICE)
+    return chosen == "allow"

@@ -151,6 +151,7 @@ POLICY = Shape(
                 active=VALUE, slack=VALUE, retired=VALUE, opened_by=VALUE
             ),
             "reservations": _fixed(share=VALUE, days=VALUE),
+            "unmatched": VALUE,
             "policies": _BASE_POLICIES,
             "extensions": Shape(
                 each=_fixed(name=VALUE, settings=_named(_SETTING, opened=True)),

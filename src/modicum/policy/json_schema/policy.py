@@ -27,7 +27,7 @@ from modicum.policy.json_schema.parts import (
     ref,
     whole,
 )
-from modicum.policy.model import RESERVATION_DAYS_MAX, Retired
+from modicum.policy.model import RESERVATION_DAYS_MAX, UNMATCHED, Retired
 from modicum.policy.parser import FORMAT
 from modicum.release.units import PERIODS, RELATIONS
 
@@ -102,6 +102,9 @@ def _sections() -> dict[str, Schema]:
         "population": _population(),
         "rotation": _rotation(),
         "reservations": _reservations(),
+        "unmatched": choices(
+            UNMATCHED, "what happens to a mechanism that no rule of `policies` limits"
+        ),
         "policies": listed(ref("base_policy"), "limits on everything released"),
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("base_policy"), "limits on each release alone"),

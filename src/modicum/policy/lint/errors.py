@@ -18,10 +18,12 @@ from modicum.policy.implication.search import (
     satisfiable,
     substituted,
 )
+from modicum.policy.limited import limited
+from modicum.policy.lint.confusable_names import confusable_within
 from modicum.policy.lint.dead_limits import no_looser
 from modicum.policy.lint.idle_declarations import written_twice
 from modicum.policy.model import Approval, CategoryPolicy, CustomPolicy, Policy
-from modicum.policy.predicates import Any, Not, Predicate, Scope, labels_of
+from modicum.policy.predicates import Any, Constant, Not, Predicate, Scope, labels_of
 from modicum.policy.rules import BaseRule, RuleSet
 from modicum.release import Vocabulary
 from modicum.release.vocabulary import CHOICE
@@ -74,7 +76,7 @@ class Escape:
     """A check that can be evaded by omitting a label.
 
     Attributes:
-        kind: Its kind: a rule, an approval or a guard.
+        kind: Its kind: a rule, an approval, a guard or a denial.
         given: The facts of a description with the label.
         left_out: The result without the label.
     """
@@ -96,15 +98,18 @@ def refuse_loose_defaults(
     For every value of the label, whatever rule a mechanism with it matches, without the
     label it matches a rule about the same scope that is at least as tight; whatever
     approval a release with it needs, without the label it needs one at least as
-    demanding; and what a guard refuses, some guard refuses then too.
+    demanding; and what a guard refuses, some guard refuses then too, as what is denied
+    because no rule limits it is denied then.
     """
     lines = _lines(rules)
+    some = Constant(value=True) if policy.allows_unmatched else limited(rules)
     searches: tuple[_Search, ...] = (
         lambda reading: _escaped_base(rules.bases, reading),
         lambda reading: _escaped_base(release_rules.bases, reading),
         lambda reading: _escaped_context(rules, lines, reading),
         lambda reading: _escaped_approval(policy.approvals, reading),
         lambda reading: _escaped_guard(policy, reading),
+        lambda reading: _escaped_denial(some, reading),
     )
     for name in policy.vocabulary.labels:
         problem = _loose_default(name, policy, searches)
@@ -136,6 +141,8 @@ def _loose_default(
     remedy = (
         f"make `{better[0]}` the default"
         if better
+        else f"add a rule that limits `{value}`, too"
+        if escaped.kind == "denial"
         else f"let the {escaped.kind} also cover `{label.default}`, or add as the"
         f" default a value `unknown`, which every {escaped.kind} covers that covers"
         " any other value"
@@ -150,6 +157,22 @@ def _loose_default(
         ),
         help=remedy,
     )
+
+
+def _escaped_denial(some: Predicate, reading: LabelReading) -> Escape | None:
+    """Return that a rule limits only without the label what is denied with it.
+
+    Args:
+        some: Holds for what some rule over history limits, and so may be allowed.
+        reading: The label.
+    """
+    if reading.label not in labels_of(some):
+        return None
+    denied = Not(reading.given(some))
+    if not reading.escapes(denied, [Not(reading.left_out(some))]):
+        return None
+    given = "it may be denied because no rule limits it"
+    return Escape("denial", given, "a rule may limit it, so that it is allowed")
 
 
 # --- rules -----------------------------------------------------------------------
@@ -301,7 +324,8 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
     Raises:
         InputError: If there is no rule at all, a predicate can never hold, a budget
             allows nothing, the default of a label is not its strictest reading, a label
-            has the name of a check, or one person is in the roles under two names.
+            has the name of a check, one person is in the roles under two names, or two
+            names look alike.
     """
     found = Problems()
     if CHOICE in policy.vocabulary.labels:
@@ -319,7 +343,7 @@ def refuse_mistakes(policy: Policy, rules: RuleSet, release_rules: RuleSet) -> N
         if _nothing_fits(*filters_alone([budget])):
             found.add(_too_small(budget, rule_id, mark))
     refuse_loose_defaults(policy, rules, release_rules, found)
-    for problem in written_twice(policy):
+    for problem in (*written_twice(policy), *confusable_within(policy)):
         found.add(problem)
     found.raise_any()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from modicum.accounting import Unlimited
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Mark, Problem
 from modicum.policy.budget_maps import Same
@@ -13,8 +12,8 @@ from modicum.policy.implication.search import (
     counterexample,
     implies,
     satisfiable,
-    simplified,
 )
+from modicum.policy.limited import limited
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.idle_declarations import (
     idle_divisions,
@@ -40,16 +39,36 @@ def without_limit(policy: Policy, rules: RuleSet) -> Iterator[Problem]:
     """Yield what no rule over history limits.
 
     A unit that another one covers is limited with it; for each of the others, every
-    mechanism that the guards allow must match a rule with a limit.
+    mechanism that can be allowed must match a rule with a limit.
     """
     yield from _ruleless(policy)
+    some = limited(rules)
+    if not (policy.allows_unmatched or satisfiable(some, policy.vocabulary)):
+        yield _everything_denied(policy)
+        return
     if not rules:
         yield from _nothing_adds_up(policy)
         return
+    can_pass = All(tuple(guard.unless for guard in policy.guards))
+    if not policy.allows_unmatched:
+        can_pass = All((can_pass, some))
     vocabulary = policy.vocabulary
     for unit in vocabulary.units:
         if vocabulary.covers.get(unit, frozenset({unit})) == {unit}:
-            yield from _uncovered(policy, rules, unit)
+            yield from _uncovered(policy, rules, unit, can_pass)
+
+
+def _everything_denied(policy: Policy) -> Problem:
+    """Return that no release can be allowed, since no rule over history has a limit."""
+    first = next(iter((*policy.base_policies, *policy.per_release)), None)
+    return Problem(
+        Code.NO_CATCH_ALL,
+        "every release is denied: no rule over history has a limit",
+        None if first is None else first.mark,
+        notes=("a mechanism that no such rule limits is denied",),
+        help='add to `policies` one with  when: "true", or  unmatched: allow  to the'
+        " policy",
+    )
 
 
 def _nothing_adds_up(policy: Policy) -> Iterator[Problem]:
@@ -85,18 +104,19 @@ def _ruleless(policy: Policy) -> Iterator[Problem]:
         )
 
 
-def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
-    limited = _limited(rules, unit)
-    passing = All(tuple(guard.unless for guard in policy.guards))
+def _uncovered(
+    policy: Policy, rules: RuleSet, unit: str, can_pass: Predicate
+) -> Iterator[Problem]:
+    of_unit = limited(rules, unit)
     example: Mapping[str, str] | None
     try:
-        example = counterexample(passing, limited, policy.vocabulary)
+        example = counterexample(can_pass, of_unit, policy.vocabulary)
     except UndecidedError:
         example = {}  # Unproven claims are not relied on.
     if example is None:
         return
     facts = [f"{path} = {value}" for path, value in example.items()][:FACTS_SHOWN]
-    some = limited != Constant(value=False)
+    some = of_unit != Constant(value=False)
     yield Problem(
         Code.NO_CATCH_ALL,
         f"for unit `{unit}`, no limit matches every mechanism"
@@ -106,33 +126,6 @@ def _uncovered(policy: Policy, rules: RuleSet, unit: str) -> Iterator[Problem]:
         notes=(f"nothing limits a mechanism with {', '.join(facts)}",) if facts else (),
         help=f'add to `policies` one with  when: "true", unit: {unit}',
     )
-
-
-def _limited(rules: RuleSet, unit: str) -> Predicate:
-    """Return a predicate that holds for every mechanism under a limit for the unit."""
-    by_contexts: dict[tuple[int, ...], list[Predicate]] = {}
-    for number, base in enumerate(rules.bases):
-        if base.unit == unit:
-            key = tuple(
-                context
-                for context, budget in enumerate(rules.row(number))
-                if not isinstance(budget, Unlimited)
-            )
-            by_contexts.setdefault(key, []).append(base.predicate)
-    return simplified(
-        Any(
-            tuple(
-                All((Any(tuple(bases)), _any_context(rules, contexts)))
-                for contexts, bases in by_contexts.items()
-            )
-        )
-    )
-
-
-def _any_context(rules: RuleSet, contexts: tuple[int, ...]) -> Predicate:
-    if len(contexts) == len(rules.contexts):
-        return All(())  # Every extension has a setting for every mechanism.
-    return Any(tuple(All(rules.contexts[one].predicates) for one in contexts))
 
 
 def _place_of_rules(policy: Policy, unit: str) -> Mark | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
+from modicum.api.local.evaluation import ConfusableIdError
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.visibility import found, is_known_to
 from modicum.api.permissions.actions import Action
@@ -58,7 +59,10 @@ class Visibility:
             if conflict.code not in OF_ANOTHER or who.may(Action.READ_RELEASES):
                 raise
             release = await self._threads.compute(named)
-            if await self._knows(who, release):
+            owner = release
+            if isinstance(conflict, ConfusableIdError):
+                owner = conflict.existing
+            if await self._knows(who, owner):
                 raise
             mark = conflict.problems[0].mark
         raise id_unusable(release, mark)

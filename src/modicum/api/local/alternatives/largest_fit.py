@@ -14,6 +14,7 @@ from msgspec import Struct
 from modicum.api.local.alternatives.smaller_parts import larger_part
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.explanation.budget_fit import least
+from modicum.api.local.explanation.denial_text import unmatched_text
 from modicum.api.local.explanation.release_text import (
     Path,
     Written,
@@ -116,6 +117,8 @@ def largest_fit(trials: Trials, vary: str, mechanism: str | None = None) -> Fit:
             )
         )
     chosen = _chosen(trials.base["mechanisms"], mechanism)
+    if trials.verdict.unmatched:  # Predicates see none of the parameters.
+        return trials.nothing(vary, unmatched_text(trials.verdict.unmatched))
     if vary in ("where", "periods"):
         return larger_part(trials, vary, chosen)
     mechanisms = _sampled(trials.base) if vary == _RATE else trials.base["mechanisms"]

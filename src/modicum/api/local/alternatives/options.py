@@ -249,7 +249,7 @@ def _closest(trials: Trials) -> Fit:
     """Return the first variant that passes; else why the first kind does not."""
     from modicum.api.local.alternatives.largest_fit import largest_fit
 
-    for vary in _CLOSEST:
+    for vary in () if trials.verdict.unmatched else _CLOSEST:
         fit = largest_fit(trials, vary)
         if fit.found:
             return fit

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from modicum.api.local.evaluation import Description, price_release
+from modicum.api.local.explanation.denial_text import unmatched_text
 from modicum.api.local.explanation.release_text import Written, written
 from modicum.api.local.explanation.remedies import ENDED_EARLY, Fit
 from modicum.core.errors import InputError
@@ -147,6 +148,8 @@ def full_rules(verdict: Verdict | None, most: int = 3) -> Iterator[str]:
     if verdict is None:
         yield "other variants cannot be read or priced"
         return
+    if verdict.unmatched:
+        yield unmatched_text(verdict.unmatched)
     denying = [loss for loss in verdict.losses if not loss.allowed]
     for loss in denying[:most]:
         where = f" in {loss.cell}" if loss.cell else ""

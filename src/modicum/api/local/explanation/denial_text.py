@@ -34,15 +34,38 @@ _NAMED = 5
 
 
 def reasons(verdict: Verdict) -> Iterator[RuleLines]:
-    """Yield the text of each rule, denying rules first."""
+    """Yield the text of each rule, what denies first."""
+    if verdict.unmatched:
+        yield RuleLines(rule="", lines=tuple(_unmatched_lines(verdict.unmatched)))
     losses = sorted(verdict.losses, key=lambda loss: loss.allowed)
     width = max((len(loss.rule.id) for loss in losses), default=0)
     for loss in losses:
         yield RuleLines(rule=loss.rule.id, lines=tuple(_rule_lines(loss, width)))
-    if not losses:
+    if not losses and not verdict.unmatched:
         yield RuleLines(
             rule="", lines=("  no rule of the policy matches this release",)
         )
+
+
+def unmatched_names(unmatched: Sequence[str]) -> str:
+    """Return mechanisms that no rule limits, as text."""
+    return shortened([f"`{name}`" for name in unmatched], _NAMED)
+
+
+def unmatched_text(unmatched: Sequence[str]) -> str:
+    """Return that no rule limits mechanisms, and the remedy."""
+    return f"no rule limits {unmatched_names(unmatched)}: {UNMATCHED_REMEDY}"
+
+
+#: What helps a release with mechanisms that no rule limits. Noise does not.
+UNMATCHED_REMEDY = (
+    "add a rule to `policies` that matches, or  unmatched: allow  to the policy"
+)
+
+
+def _unmatched_lines(unmatched: Sequence[str]) -> Iterator[str]:
+    yield f"  NONE {unmatched_names(unmatched)}: no rule over history limits it"
+    yield f"{_INDENT}no noise helps: {UNMATCHED_REMEDY}"
 
 
 def _rule_lines(loss: RuleLoss, width: int) -> Iterator[str]:

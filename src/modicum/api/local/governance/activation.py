@@ -29,6 +29,7 @@ from modicum.ledger.log.events import PolicyActivated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
+from modicum.policy.lint.confusable_names import confusable_between
 
 #: Displayed length of a digest, and the minimum length for lookups.
 _DIGEST_SHOWN = 12
@@ -50,7 +51,7 @@ class ActivationPreview:
             releases leave.
         approval_states: The state of the approval that the active policy requires.
         problems: Other obstacles: redefined units, dropped attributes and departed
-            releases that are not accepted.
+            releases that are not accepted, and new names that look like old ones.
     """
 
     replaced: CompiledPolicy
@@ -155,6 +156,7 @@ def preview_activation(
             ),
             *(problem for name, problem in dropped.items() if name not in accept),
             *(one.problem for one in departed if one.name not in accept),
+            *confusable_between(replaced.policy, successor.policy),
         ),
     )
 

@@ -150,7 +150,7 @@ def decided_now(
             Problem(
                 Code.WOULD_BE_DENIED,
                 f"{topic.called} would be denied now",
-                notes=(f"denied by {', '.join(verdict.blocking)}",),
+                notes=(f"denied by {', '.join(verdict.causes)}",),
                 help="see why with  modicum release check FILE",
             )
         )

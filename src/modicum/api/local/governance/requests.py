@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.decision import Decision
+from modicum.api.local.evaluation import refuse_lookalike
 from modicum.api.local.governance.approval_cases import (
     ApprovalCase,
     about_known_release,
@@ -78,6 +79,7 @@ def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
     policy = compiled.policy
     topic = about_release(release, policy)
     refuse_standing(release.id, topic.called, state)
+    refuse_lookalike(entry.book, release.id, None)
     if not release_approvals(release, policy, state):
         raise refused(f"{topic.called} needs no approval: submit it")
     repeated = is_requested(state.waiting, release.id, release.content, policy.digest)

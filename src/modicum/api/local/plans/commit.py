@@ -160,10 +160,12 @@ def _in_the_way(
 ) -> Iterator[str]:
     state = entry.book.state
     yield from obstacles_of(release, compiled.policy, state, entry.actor)
+    if entry.book.lookalike_of(release.id) is not None:
+        yield "its id looks like that of another release"
     if release.id not in state.releases:
         verdict = decide(entry.followed(compiled).balances, release, entry.day)
         if not verdict.allowed:
-            yield f"denied by {', '.join(verdict.blocking)}"
+            yield f"denied by {', '.join(verdict.causes)}"
 
 
 def _stale(plan: Plan, seq: int, why: str) -> StaleError:

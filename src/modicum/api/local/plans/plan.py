@@ -11,6 +11,7 @@ from modicum.api.local.explanation.denial_text import (
     amount_text,
     locked_remedy,
     locked_text,
+    unmatched_text,
 )
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.diagnostics import shortened
@@ -282,6 +283,8 @@ def left_out_lines(one: LeftOut) -> Iterator[str]:
     yield one.reason.value
     if one.reason is Reason.UNCOVERED:
         yield "submit it by itself:  modicum release submit"
+    if one.verdict.unmatched:
+        yield unmatched_text(one.verdict.unmatched)
     denying = [loss for loss in one.verdict.losses if not loss.allowed]
     yield from (_denial(loss) for loss in denying)
     locked = ((loss.locked, loss.rule.unit) for loss in denying)

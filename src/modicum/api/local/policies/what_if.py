@@ -65,12 +65,15 @@ class Replayed:
         blocking: The rules that would have denied it; for a past release, those that it
             exceeds.
         guards: The guards that would have refused it.
+        unmatched: The mechanisms that would have denied it, as no rule over history
+            limits them; empty for a past release.
     """
 
     attempt: Attempt
     allowed: bool
     blocking: tuple[str, ...]
     guards: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     @property
     def change(self) -> Change:
@@ -181,7 +184,8 @@ class _Replay:
         if allowed:
             self._balances.charge(release, attempt.day)
             self._held[release.id] = release, attempt.day
-        return Replayed(attempt, allowed, verdict.blocking, guards)
+        unmatched = () if past else verdict.unmatched
+        return Replayed(attempt, allowed, verdict.blocking, guards, unmatched)
 
     def take_back(self, identifier: str) -> None:
         """Release a canceled reservation, if it was allowed at all."""

@@ -29,6 +29,7 @@ def entry_view(record: Record, event: Event) -> Entry:
         kind=event.body.kind,
         what=event.body.summary,
         blocking=getattr(event.body, "blocking", ()),
+        unmatched=getattr(event.body, "unmatched", ()),
         hash=record.hash,
     )
 

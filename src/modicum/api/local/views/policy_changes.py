@@ -79,6 +79,7 @@ def _replayed_view(one: Replayed) -> policy_change.Replayed:
         decision="allow" if one.allowed else "deny",
         blocking=tuple(one.blocking),
         guards=tuple(one.guards),
+        unmatched=tuple(one.unmatched),
         change=one.change.value,
     )
 

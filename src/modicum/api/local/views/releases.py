@@ -78,6 +78,7 @@ def _event_view(one: ReleaseEntry) -> schema.ReleaseEvent:
         kind=body.kind,
         approved_by=tuple(getattr(body, "approved_by", ())),
         blocking=tuple(getattr(body, "blocking", ())),
+        unmatched=tuple(getattr(body, "unmatched", ())),
         reason=getattr(body, "reason", "") or getattr(body, "text", "") or None,
     )
 
