@@ -168,7 +168,16 @@ def parse_mechanism(
     with found.guard():
         attributes_node = fields.take("attributes")
         attributes = read_attributes(attributes_node, vocabulary)
-    labels = {**inherited.labels, **parse_labels(fields, vocabulary, found)}
+    own_labels = parse_labels(fields, vocabulary, found)
+    labels = {**inherited.labels, **own_labels}
+    for key in own_labels.keys() & kind.described.keys() & kind.defaults.keys():
+        with found.guard():  # Its default would be priced in its place.
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`{key}` is a label of the policy and a parameter of `{kind.name}`",
+                node,
+                help=f"use `mechanism: declared` with its `cost`, or rename `{key}`",
+            )
     numbers = _read_numbers(fields, kind, vocabulary, found)
     part = read_part(fields, inherited.part, vocabulary, found)
     sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
