@@ -119,7 +119,7 @@ _PUBLIC = {
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
         name: ("modicum.release", name)
-        for name in "approx_dp gdp l1 l2 linf pure_dp teachers zcdp".split()
+        for name in ["approx_dp", "gdp", "l1", "l2", "linf", "pure_dp", "teachers", "zcdp"]
     },
     **{
         name: (f"modicum.accounting.mechanisms.{name}", f"describe_{name}")

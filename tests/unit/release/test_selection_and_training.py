@@ -53,9 +53,7 @@ TRAINING = mo.dp_sgd(
 )
 
 
-def priced(
-    mechanism: dict[str, Any], words: Vocabulary = WORDS
-) -> PricedMechanism:
+def priced(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> PricedMechanism:
     node = from_python({"release": "r", "mechanisms": [mechanism]})
     return price(parse_release(node, words), words).mechanisms[0]
 
@@ -107,15 +105,15 @@ def test_the_largest_noisy_score_covers_scores_that_rise_and_fall(
     eps = Fraction(4, 5)
     scale = 2 / real(eps)
     one = priced(
-        mo.report_noisy_max(
-            attributes=[], eps=eps, sensitivity={"user": mo.linf(size)}
-        )
+        mo.report_noisy_max(attributes=[], eps=eps, sensitivity={"user": mo.linf(size)})
     )
     noise = oracle.laplace_density(scale), oracle.laplace_below(scale)
     for change in ([1, -1], [1, 0], [-1, 1]):
         left = [MP.mpf(0), MP.mpf(1)]
         right = [s + real(size) * c for s, c in zip(left, change, strict=True)]
-        p, q = (oracle.noisy_max(scores, *noise, 60 * scale) for scores in (left, right))
+        p, q = (
+            oracle.noisy_max(scores, *noise, 60 * scale) for scores in (left, right)
+        )
         assert_covers(one.losses["user"], p, q)
 
 

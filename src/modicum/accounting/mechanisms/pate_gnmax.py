@@ -45,7 +45,7 @@ def pate_gnmax(*, sigma: Fraction, teachers: int = 1) -> Curve:
 
     Neighboring relation:
         A change of everything that `teachers` teachers were trained on. Each vote moves
-        from one class to another: two counts change by 1, an L2 change of the root of 2.
+        from one class to another: two counts change by 1, by the root of 2 in L2.
 
     Source:
         Papernot et al. 2018, Prop. 8 (arXiv:1802.08908).

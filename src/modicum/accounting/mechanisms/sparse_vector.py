@@ -1,9 +1,9 @@
 """The sparse vector technique: the first queries above a threshold.
 
-In a release the noise is fixed: Laplace of scale 1 / eps-threshold on the threshold, and
+In a release the noise is fixed: Laplace of scale 1 / eps-threshold on the threshold and
 2 / eps-queries on each query. With s the largest change of any query between neighbors,
 the same noise is that of the technique for `eps-threshold * s` and `eps-queries * s`:
-shifting the threshold by s costs s * eps-threshold, and then each query by at most 2 * s
+a threshold shifted by s costs s * eps-threshold, and then each query, by at most 2 * s,
 costs s * eps-queries. Both parts grow with s. Queries may be chosen by earlier answers;
 the threshold is public. Only the signs are published, no noisy value.
 """
