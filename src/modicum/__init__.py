@@ -119,7 +119,10 @@ _PUBLIC = {
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
         name: ("modicum.release", name)
-        for name in ["approx_dp", "gdp", "l1", "l2", "linf", "pure_dp", "teachers", "zcdp"]
+        for name in (
+            *("approx_dp", "gdp", "pure_dp", "zcdp"),
+            *("l1", "l2", "linf", "teachers"),
+        )
     },
     **{
         name: (f"modicum.accounting.mechanisms.{name}", f"describe_{name}")

@@ -10,9 +10,9 @@ their number, and what is done with an instance, may depend on earlier steps onl
 One step is the Poisson-sampled Gaussian mechanism of sensitivity 1 and noise multiplier
 (Abadi et al. 2016, arXiv:1607.00133; Mironov, Talwar & Zhang 2019, arXiv:1908.10530),
 for adding or removing one instance of the sampled unit, and under no other relation: an
-instance that is replaced moves the sum by up to 2 C. Steps compose adaptively. For users
-as the unit, this is McMahan et al. 2018 (arXiv:1710.06963). Nothing is proven for other
-units but by group privacy from the sampled one.
+instance that is replaced moves the sum by up to 2 C. Steps compose adaptively. For
+users as the unit, this is McMahan et al. 2018 (arXiv:1710.06963). Nothing is proven for
+other units but by group privacy from the sampled one.
 """
 
 from __future__ import annotations

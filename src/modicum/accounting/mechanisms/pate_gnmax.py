@@ -3,11 +3,11 @@
 In a release, `sensitivity: {UNIT: {teachers: k}}` says that one change of the unit
 touches the training data of at most k teachers. Each of them may vote for another
 class, which moves the counts by an L2 norm of at most the root of 2; together they move
-by at most k times that. So the loss is that of Gaussian noise with rho = k**2 / sigma**2,
-under the relation of the unit. The number of teachers, and which teacher learns from
-an instance, must not depend on other instances: a list that is cut into equal parts
-shifts for all when one is removed; a hash of the id does not. The labeled queries are
-public, or priced elsewhere. One release is one vote.
+by at most k times that. So the loss is that of Gaussian noise with rho = k**2 /
+sigma**2, under the relation of the unit. The number of teachers, and which teacher
+learns from an instance, must not depend on other instances: a list that is cut into
+equal parts shifts for all when one is removed; a hash of the id does not. The labeled
+queries are public, or priced elsewhere. One release is one vote.
 """
 
 from __future__ import annotations
