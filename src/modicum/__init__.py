@@ -15,10 +15,23 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from modicum.accounting.mechanisms.declared import describe_declared as declared
+    from modicum.accounting.mechanisms.dp_sgd import describe_dp_sgd as dp_sgd
+    from modicum.accounting.mechanisms.exponential import (
+        describe_exponential as exponential,
+    )
     from modicum.accounting.mechanisms.gaussian import describe_gaussian as gaussian
     from modicum.accounting.mechanisms.laplace import describe_laplace as laplace
+    from modicum.accounting.mechanisms.pate_gnmax import (
+        describe_pate_gnmax as pate_gnmax,
+    )
     from modicum.accounting.mechanisms.randomized_response import (
         describe_randomized_response as randomized_response,
+    )
+    from modicum.accounting.mechanisms.report_noisy_max import (
+        describe_report_noisy_max as report_noisy_max,
+    )
+    from modicum.accounting.mechanisms.sparse_vector import (
+        describe_sparse_vector as sparse_vector,
     )
     from modicum.api.local import Decision, Workspace
     from modicum.api.local.escrow.datasets import Declared, Ownership
@@ -50,7 +63,7 @@ if TYPE_CHECKING:
     from modicum.ops.files.queries import load_query, sql_query
     from modicum.ops.wiring import open_workspace as open  # noqa: A004
     from modicum.release import ReleaseDraft as Release
-    from modicum.release import approx_dp, gdp, l1, l2, pure_dp, zcdp
+    from modicum.release import approx_dp, gdp, l1, l2, linf, pure_dp, teachers, zcdp
     from modicum.risk import measurement as risk
     from modicum.risk.candidates import grid
     from modicum.risk.measurement import count
@@ -106,11 +119,24 @@ _PUBLIC = {
     "Release": ("modicum.release", "ReleaseDraft"),
     **{
         name: ("modicum.release", name)
-        for name in ("approx_dp", "gdp", "l1", "l2", "pure_dp", "zcdp")
+        for name in (
+            *("approx_dp", "gdp", "pure_dp", "zcdp"),
+            *("l1", "l2", "linf", "teachers"),
+        )
     },
     **{
         name: (f"modicum.accounting.mechanisms.{name}", f"describe_{name}")
-        for name in ("declared", "gaussian", "laplace", "randomized_response")
+        for name in (
+            "declared",
+            "dp_sgd",
+            "exponential",
+            "gaussian",
+            "laplace",
+            "pate_gnmax",
+            "randomized_response",
+            "report_noisy_max",
+            "sparse_vector",
+        )
     },
     **{
         name: ("modicum.core.errors", name)
@@ -156,7 +182,9 @@ __all__ = [
     "count",
     "create_vault",
     "declared",
+    "dp_sgd",
     "dry_run",
+    "exponential",
     "from_dp_event",
     "gaussian",
     "gdp",
@@ -165,6 +193,7 @@ __all__ = [
     "l1",
     "l2",
     "laplace",
+    "linf",
     "load_policy",
     "load_query",
     "load_release",
@@ -172,16 +201,20 @@ __all__ = [
     "open_decider",
     "open_escrow",
     "own_risk",
+    "pate_gnmax",
     "pure_dp",
     "query_risk",
     "randomized_response",
+    "report_noisy_max",
     "requests",
     "reservation",
     "risk",
+    "sparse_vector",
     "sql_query",
     "synthetic_answers",
     "task_program",
     "tasks",
+    "teachers",
     "zcdp",
 ]
 

@@ -493,7 +493,7 @@ def test_every_public_name_is_explained_once() -> None:
 def test_every_kind_of_mechanism_is_described() -> None:
     """Each in the format of releases with all its keys, and with its curve."""
     page = (REFERENCE / "release-format.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| (`[^|]+`) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| (`[^|]+`) \|", page, re.MULTILINE)
     described = {
         (key, kind) for key, kinds in rows for kind in kinds[1:-1].split("`, `")
     }

@@ -199,7 +199,7 @@ def _refuse(kind: Kind, sampling: str) -> None:
                 help=f"choose {' or '.join(f'`{name}`' for name in SAMPLINGS)}",
             )
         )
-    if any(parameter.name == "sampling-rate" for parameter in kind.parameters):
+    if kind.samples:
         raise InputError(
             Problem(
                 Code.NOT_SUPPORTED,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         gdp,
         l1,
         l2,
+        linf,
         pure_dp,
+        teachers,
         zcdp,
     )
     from modicum.release.model import Mechanism, Release, content_digest
@@ -52,10 +54,12 @@ __all__ = [
     "l1",
     "l2",
     "larger",
+    "linf",
     "parse_release",
     "price",
     "pure_dp",
     "read_and_price",
+    "teachers",
     "zcdp",
 ]
 
@@ -63,7 +67,7 @@ __getattr__ = facade(
     __name__,
     {
         "modicum.release.builders": (
-            "ReleaseDraft approx_dp between gdp l1 l2 pure_dp zcdp"
+            "ReleaseDraft approx_dp between gdp l1 l2 linf pure_dp teachers zcdp"
         ),
         "modicum.release.model": "Mechanism Release content_digest",
         "modicum.release.parser": "parse_release",

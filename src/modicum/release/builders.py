@@ -107,6 +107,16 @@ def l2(sensitivity: Number) -> dict[str, object]:
     return {"l2": sensitivity}
 
 
+def linf(sensitivity: Number) -> dict[str, object]:
+    """State the largest change of any score or query of a selection."""
+    return {"linf": sensitivity}
+
+
+def teachers(number: int) -> dict[str, object]:
+    """State how many teachers learn from the data that change."""
+    return {"teachers": number}
+
+
 def pure_dp(eps: Number) -> dict[str, object]:
     """State a pure eps-DP guarantee."""
     return {"eps": eps}

@@ -199,6 +199,8 @@ def _wanted(mechanism: Mechanism, unit: str) -> str:
     parameters = " and ".join(f"`{name}`" for name in kind.needed)
     if kind.norm is not None:
         return f"{parameters} and `sensitivity: {{{unit}: {{{kind.norm}: …}}}}`"
+    if kind.samples:
+        return f"{parameters} and `sampling: {{unit: {unit}, rate: …}}`"
     if kind.local:
         return f"{parameters} and `contribution_bound: {{{unit}: …}}`"
     return ""

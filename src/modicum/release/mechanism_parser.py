@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
-from modicum.accounting.mechanisms import PLANNED_KINDS, RELEASE_KINDS
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import Kind
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
@@ -99,7 +99,7 @@ def _refuse_other_draws(node: Node) -> None:
 CONTRIBUTIONS_MAX = 10**6
 
 #: Keys below a privacy unit that are often written without one.
-_AMOUNTS = frozenset({"l1", "l2", "eps", "rho", "mu", "rdp"})
+_AMOUNTS = frozenset({"l1", "l2", "linf", "teachers", "eps", "rho", "mu", "rdp"})
 
 T = TypeVar("T")
 
@@ -159,13 +159,25 @@ def parse_mechanism(
     if given_name is not None:
         with found.guard():
             own_name = name(given_name, "the mechanism's name")
-    kind = RELEASE_KINDS[_kind(fields.take("mechanism"))]
+    word = choice(
+        fields.take("mechanism"), "mechanism", RELEASE_KINDS, Code.UNKNOWN_MECHANISM
+    )
+    kind = RELEASE_KINDS[word]
     attributes: tuple[str, ...] = ()
     attributes_node: Node | None = None
     with found.guard():
         attributes_node = fields.take("attributes")
         attributes = read_attributes(attributes_node, vocabulary)
-    labels = {**inherited.labels, **parse_labels(fields, vocabulary, found)}
+    own_labels = parse_labels(fields, vocabulary, found)
+    labels = {**inherited.labels, **own_labels}
+    for key in own_labels.keys() & kind.described.keys() & kind.defaults.keys():
+        with found.guard():  # Its default would be priced in its place.
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`{key}` is a label of the policy and a parameter of `{kind.name}`",
+                node,
+                help=f"use `mechanism: declared` with its `cost`, or rename `{key}`",
+            )
     numbers = _read_numbers(fields, kind, vocabulary, found)
     part = read_part(fields, inherited.part, vocabulary, found)
     sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
@@ -303,19 +315,6 @@ def refuse_hidden(
             ),
             help=f"add {min(hidden)} to `attributes`",
         )
-
-
-def _kind(node: Node) -> str:
-    word = text(node, "`mechanism`")
-    if word in PLANNED_KINDS:
-        raise fail(
-            Code.NOT_SUPPORTED,
-            f"mechanism `{word}` is not priced by this version",
-            node,
-            help="`modicum account mechanism` shows its loss: use `mechanism:"
-            " declared` with that as its `cost`",
-        )
-    return choice(node, "mechanism", RELEASE_KINDS, Code.UNKNOWN_MECHANISM)
 
 
 def read_attributes(node: Node, vocabulary: Vocabulary) -> tuple[str, ...]:

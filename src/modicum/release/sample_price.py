@@ -31,6 +31,9 @@ loss as from any loss that is stated. This asks nothing of the sample: the steps
 between tables, and each is taken with a sample that is drawn anew. Nor does the sample
 make a mechanism that reads some days look at others: it answers alike on a table and on
 what these days leave of it, so the fewer steps within them hold as well.
+
+A kind that takes its own samples, one in each step, has the sample in its curve, which
+is for `add-remove` of S. It states nothing for other units: they are completed from S.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def refuse_unproven(mechanism: Mechanism, vocabulary: Vocabulary) -> None:
                 " one instance",
             ),
             help="sample a unit whose neighbors are add-remove, or leave `sampling`"
-            " out; for this unit, the loss without it is also valid with it",
+            " out" + _without(mechanism),
             mark=sampling.mark,
         )
     _refuse_nothing_to_amplify(mechanism, sampling)
@@ -105,6 +108,13 @@ def on_sample(
     return computed
 
 
+def _without(mechanism: Mechanism) -> str:
+    """Return what a mechanism costs without `sampling`, to follow its remedy."""
+    if RELEASE_KINDS[mechanism.kind].samples:
+        return " with the parameters, and declare a `cost`"
+    return "; for this unit, the loss without it is also valid with it"
+
+
 def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
     kind = RELEASE_KINDS[mechanism.kind]
     if not kind.parameters:
@@ -117,7 +127,7 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             " `modicum account subsample` shows that",
             mark=sampling.mark,
         )
-    if kind.norm is None:
+    if not kind.open_relation and not kind.samples:
         raise wrong(
             mechanism,
             Code.NOT_SUPPORTED,
@@ -135,7 +145,7 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
 def _refuse_nothing_to_amplify(mechanism: Mechanism, sampling: Sampling) -> None:
     kind, unit = RELEASE_KINDS[mechanism.kind], sampling.unit
     needed = [f"`{key}`" for key in kind.needed if key not in mechanism.parameters]
-    if unit not in mechanism.sensitivity:
+    if unit not in mechanism.sensitivity and not kind.samples:
         needed.append(f"`sensitivity: {{{unit}: {{{kind.norm}: …}}}}`")
     if needed:
         raise wrong(

@@ -19,6 +19,7 @@ from modicum.accounting.curves import Curve
 from modicum.accounting.grid import EPS, RHO
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.declared import curve_of_guarantee
+from modicum.accounting.mechanisms.kind import Kind
 from modicum.core.diagnostics import placed
 from modicum.core.errors import Code, InputError, check
 from modicum.core.rationals import LOSS_UNIT, number_text
@@ -57,7 +58,8 @@ def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | 
     """
     declared = mechanism.cost.get(unit)
     computed = _computed(mechanism, unit, vocabulary.relation(unit))
-    if computed is not None and mechanism.sampling is not None:
+    sampled = not RELEASE_KINDS[mechanism.kind].samples  # Else that is in its curve.
+    if computed is not None and mechanism.sampling is not None and sampled:
         from modicum.release.sample_price import on_sample
 
         computed = on_sample(mechanism, unit, computed, vocabulary)
@@ -99,6 +101,15 @@ def refuse_halves(mechanism: Mechanism) -> None:
             help=f"give `sensitivity: {{UNIT: {{{kind.norm}: …}}}}` for each unit, or"
             f" leave `{given[0]}` out and declare a `cost`",
         )
+    if kind.samples and given and mechanism.sampling is None:
+        raise wrong(
+            mechanism,
+            Code.MISSING_KEY,
+            f"`{given[0]}` has no effect without `sampling`",
+            notes=("its loss is that of the unit that each step draws and clips",),
+            help="give `sampling: {unit: UNIT, rate: …}` for the unit whose whole"
+            f" contribution is clipped, or leave `{given[0]}` out and declare a `cost`",
+        )
     if kind.local and mechanism.contribution_bound:
         given.append("contribution_bound")
     if mechanism.public_frame:
@@ -119,28 +130,45 @@ def _computed(mechanism: Mechanism, unit: str, relation: Relation) -> Curve | No
     if not kind.parameters or not mechanism.parameters.keys() >= {*kind.needed}:
         return None
     values = {**kind.defaults, **mechanism.parameters}
+    if kind.samples:
+        return _on_own_samples(mechanism, unit, values)
     if kind.norm is None:
         return _of_answers(mechanism, unit, relation, values)
     if unit not in mechanism.sensitivity:
         return None
     values["sensitivity"] = mechanism.sensitivity[unit]
     if any(one.name == "sensitivity" and one.whole for one in kind.parameters):
-        _refuse_broken(mechanism, unit)
+        _refuse_broken(mechanism, unit, kind)
     with placed(mechanism.parameter_mark):
         return kind.build(values)
 
 
-def _refuse_broken(mechanism: Mechanism, unit: str) -> None:
-    """Refuse a sensitivity that is no whole number of steps of the noise."""
+def _refuse_broken(mechanism: Mechanism, unit: str, kind: Kind) -> None:
+    """Refuse a sensitivity that must be a whole number, and is not."""
     sensitivity = mechanism.sensitivity[unit]
     if sensitivity.denominator != 1:
+        steps = kind.noise is not None
+        what = "the l1 sensitivity of discrete noise" if steps else f"`{kind.norm}`"
         raise wrong(
             mechanism,
             Code.OUT_OF_RANGE,
-            f"the l1 sensitivity of discrete noise must be an integer, got"
-            f" {number_text(sensitivity)} for `{unit}`",
-            help="use integer answers, in steps of the noise",
+            f"{what} must be an integer, got {number_text(sensitivity)} for `{unit}`",
+            help="use integer answers, in steps of the noise"
+            if steps
+            else "round it up",
         )
+
+
+def _on_own_samples(
+    mechanism: Mechanism, unit: str, values: dict[str, Fraction]
+) -> Curve | None:
+    """Return the curve of a mechanism that samples one unit, for that unit only."""
+    sampling = mechanism.sampling
+    if sampling is None or sampling.unit != unit:
+        return None
+    with placed(mechanism.parameter_mark):
+        kind = RELEASE_KINDS[mechanism.kind]
+        return kind.build({**values, "sampling-rate": sampling.rate})
 
 
 def _of_answers(

@@ -11,7 +11,6 @@ from modicum.accounting.curves import UNKNOWN
 from modicum.accounting.mechanisms import (
     ACCOUNT_KINDS,
     MECHANISM_KINDS,
-    PLANNED_KINDS,
     RELEASE_KINDS,
 )
 from modicum.accounting.mechanisms.kind import Kind, Parameter
@@ -27,11 +26,10 @@ def test_every_row_has_its_module_and_every_place_is_known() -> None:
     assert len(names) == len(set(names))
     assert set(EVERY) == set(names)
     assert {place for _, _, one in mechanisms._TABLE for place in one.split()} == {
-        *("account", "release", "policy")
+        *("account", "release")
     }
     assert all(EVERY[name].name == name for name in names)
-    assert not set(RELEASE_KINDS) & set(PLANNED_KINDS)
-    assert tuple(sorted([*RELEASE_KINDS, *PLANNED_KINDS])) == MECHANISM_KINDS
+    assert tuple(sorted(RELEASE_KINDS)) == MECHANISM_KINDS
 
 
 def test_a_name_that_bears_its_module_s_name_is_the_function() -> None:
@@ -44,7 +42,7 @@ def test_a_kind_is_whole(kind: Kind) -> None:
     names = [parameter.name for parameter in kind.parameters]
     assert len(names) == len(set(names))
     assert (kind.norm is not None) == ("sensitivity" in names)
-    assert kind.norm in {None, "l1", "l2"}
+    assert kind.norm in {None, "l1", "l2", "linf", "teachers"}
     assert all(one in names for one in (kind.repeats, kind.target) if one)
     if kind.noise is not None:
         assert kind.noise.law in {"laplace", "gaussian"}
@@ -69,6 +67,8 @@ def test_a_release_can_price_it(kind: Kind) -> None:
         name: parameter.default or Fraction(100 if parameter.whole else "0.9")
         for name, parameter in kind.described.items()
     }
+    if kind.samples:
+        more["sampling-rate"] = Fraction(1, 100)
     curve = kind.build(complete_values(kind, more))
     index = 0 if kind.measure == "eps" else 1
     assert curve.loss().coordinates[index] < UNKNOWN.loss().coordinates[index]

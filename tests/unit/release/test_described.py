@@ -14,7 +14,6 @@ from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
 from modicum.accounting import Loss
-from modicum.accounting.mechanisms import PLANNED_KINDS
 from modicum.accounting.mechanisms import RELEASE_KINDS as KINDS
 from modicum.core.canonical import encode
 from modicum.core.document import from_python
@@ -236,7 +235,6 @@ def test_a_description_has_the_fields_that_are_known() -> None:
     ("changed", "why"),
     [
         ({"kind": "pld"}, "kind `pld`"),
-        *(({"kind": kind}, f"`{kind}`") for kind in sorted(PLANNED_KINDS)),
         ({"kind": "declared"}, "parameter `sigma`"),
         ({"drawn": None}, "field `drawn`"),
         ({"sampling": {"unit": "user", "rate": "0.5", "by": "x"}}, "sampling by `by`"),

@@ -158,24 +158,6 @@ def test_a_key_of_mechanisms_on_the_release_itself_is_refused(key: str) -> None:
     assert problem.code is Code.UNKNOWN_KEY
 
 
-@pytest.mark.spec("REL-1")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "exponential",
-        "report-noisy-max",
-        "sparse-vector",
-        "dp-sgd",
-        "pate-gnmax",
-    ],
-)
-def test_a_kind_that_is_not_priced_yet_is_refused_as_such(kind: str) -> None:
-    text = json.dumps(RELEASE).replace('"gaussian"', f'"{kind}"')
-    (problem,) = problems(text)
-    assert problem.code is Code.NOT_SUPPORTED
-    assert "declared" in problem.help
-
-
 def changed(old: str, new: str) -> str:
     text = json.dumps(RELEASE)
     assert old in text

@@ -54,8 +54,7 @@ __all__ = [
 ]
 
 #: Each kind, the module here that describes it, and where it can be named: in
-#: `modicum account`; in a `release`, which prices it, and in predicates; or in
-#: predicates only (`policy`), since a release has to declare its cost.
+#: `modicum account`; or in a `release`, which prices it, and in predicates.
 _TABLE: Final = (
     ("laplace", "laplace", "account release"),
     ("discrete-laplace", "discrete_laplace", "account release"),
@@ -63,13 +62,13 @@ _TABLE: Final = (
     ("discrete-gaussian", "discrete_gaussian", "account release"),
     ("randomized-response", "randomized_response", "account release"),
     ("declared", "declared", "release"),
-    ("exponential", "exponential", "account policy"),
-    ("permute-and-flip", "report_noisy_max", "account"),
-    ("report-noisy-max", "report_noisy_max", "account policy"),
-    ("sparse-vector", "sparse_vector", "account policy"),
+    ("exponential", "exponential", "account release"),
+    ("permute-and-flip", "report_noisy_max", "account release"),
+    ("report-noisy-max", "report_noisy_max", "account release"),
+    ("sparse-vector", "sparse_vector", "account release"),
     ("sparse-vector-one-threshold", "sparse_vector", "account"),
-    ("dp-sgd", "dp_sgd", "account policy"),
-    ("pate-gnmax", "pate_gnmax", "account policy"),
+    ("dp-sgd", "dp_sgd", "account release"),
+    ("pate-gnmax", "pate_gnmax", "account release"),
     ("pure", "declared", "account"),
     ("zcdp", "declared", "account"),
     ("gdp", "declared", "account"),
@@ -79,10 +78,8 @@ _TABLE: Final = (
 ACCOUNT_KINDS: Final = Kinds(_TABLE, "account")
 #: The kinds of releases.
 RELEASE_KINDS: Final = Kinds(_TABLE, "release")
-#: Kinds that releases know and this version does not price there.
-PLANNED_KINDS: Final = Kinds(_TABLE, "policy")
 #: The values of ``m.mechanism`` in predicates.
-MECHANISM_KINDS: Final = tuple(sorted({*RELEASE_KINDS, *PLANNED_KINDS}))
+MECHANISM_KINDS: Final = tuple(sorted(RELEASE_KINDS))
 
 __getattr__ = facade(
     __name__,

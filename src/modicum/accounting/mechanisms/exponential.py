@@ -1,7 +1,16 @@
-"""The exponential mechanism: a candidate, the likelier the higher its score."""
+"""The exponential mechanism: a candidate, the likelier the higher its score.
+
+In a release, a candidate of score q has a probability proportional to exp(eps * q / 2),
+and s is the largest change of any candidate's score between neighbors, the L-infinity
+sensitivity. That is the mechanism of `eps * s` for scores q / s, whose sensitivity is
+1; so its loss is the curve of `eps * s`, under the relation of s. Scores may rise and
+fall. The candidates, and their order, must not depend on the data: one that only some
+data offer would reveal these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -17,7 +26,8 @@ from modicum.accounting.curves import (
     pure_rho,
 )
 from modicum.accounting.decimals import precise, to_decimal
-from modicum.accounting.mechanisms.kind import Kind, Parameter
+from modicum.accounting.mechanisms.kind import Kind, Parameter, change, description
+from modicum.core.rationals import Number
 
 # Below this eps, alpha * eps**2 / 8 is the same number as the exact curve to more
 # digits than are stored, and the exact one would lose too many.
@@ -83,10 +93,44 @@ def _bounded_range_rdp(e: Decimal, order: Fraction) -> Decimal:
     return ln_h + (near / (a * ends)).ln() / (a - 1)
 
 
+def describe_exponential(
+    *,
+    attributes: Sequence[str],
+    sensitivity: Mapping[str, object] | None = None,
+    eps: Number | None = None,
+    **more: object,
+) -> dict[str, object]:
+    """Describe the exponential mechanism.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        sensitivity: By unit, `linf(…)`: the largest change of any candidate's score
+            between neighbors. The candidates do not depend on the data.
+        eps: A candidate of score q is as likely as exp(eps * q / 2) says.
+        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
+            keys of the release format.
+
+    Examples:
+        >>> describe_exponential(attributes=["age"], eps=1)["mechanism"]
+        'exponential'
+    """
+    return description(
+        "exponential", attributes, more, sensitivity=sensitivity, eps=eps
+    )
+
+
+#: The parameters of a choice by scores.
+BY_SCORE = (
+    Parameter("eps", "the parameter, for scores of sensitivity 1"),
+    change("L-infinity", "the scores"),
+)
+
 KINDS = (
     Kind(
         "exponential",
-        (Parameter("eps", "the parameter, for scores of sensitivity 1"),),
-        lambda v: exponential(eps=v["eps"]),
+        BY_SCORE,
+        lambda v: exponential(eps=v["eps"] * v["sensitivity"]),
+        norm="linf",
+        measure="eps",
     ),
 )

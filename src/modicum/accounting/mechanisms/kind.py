@@ -115,14 +115,14 @@ def whole_number(
     )
 
 
-def change(norm: str) -> Parameter:
+def change(norm: str, of: str = "the answer") -> Parameter:
     """Return the sensitivity of a kind, 1 by default.
 
     Examples:
         >>> change("L1").meaning
         'largest L1 change of the answer'
     """
-    meaning = f"largest {norm} change of the answer"
+    meaning = f"largest {norm} change of {of}"
     return Parameter("sensitivity", meaning, default=Fraction(1))
 
 
@@ -147,8 +147,9 @@ class Kind(Struct, frozen=True):
 
     With all its parameters it has a curve; with a free one it is a family, whose free
     parameter can be calibrated to a budget. In a release, the sensitivity is given by
-    unit. A kind without one is a local randomizer: each instance answers for itself,
-    and a contribution bound limits the number of answers.
+    unit. A kind without one takes its own samples of one unit, whose contribution it
+    clips, if it has a `sampling-rate`; else it is a local randomizer: each instance
+    answers for itself, and a contribution bound limits the number of answers.
 
     Attributes:
         name: As it is typed.
@@ -183,7 +184,7 @@ class Kind(Struct, frozen=True):
     @property
     def described(self) -> Mapping[str, Parameter]:
         """The parameters that a release gives under their own names."""
-        others = {"sensitivity", self.repeats}
+        others = {"sensitivity", "sampling-rate", self.repeats if self.local else ""}
         return {p.name: p for p in self.parameters if p.name not in others}
 
     @property
@@ -199,7 +200,12 @@ class Kind(Struct, frozen=True):
     @property
     def local(self) -> bool:
         """Whether it is a local randomizer."""
-        return self.norm is None and bool(self.parameters)
+        return self.norm is None and bool(self.parameters) and not self.samples
+
+    @property
+    def samples(self) -> bool:
+        """Whether it takes its own samples, of a unit that a release names."""
+        return any(one.name == "sampling-rate" for one in self.parameters)
 
     @property
     def open_relation(self) -> bool:

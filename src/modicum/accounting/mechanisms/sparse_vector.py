@@ -1,7 +1,16 @@
-"""The sparse vector technique: the first queries above a threshold."""
+"""The sparse vector technique: the first queries above a threshold.
+
+In a release the noise is fixed: Laplace of scale 1 / eps-threshold on the threshold and
+2 / eps-queries on each query. With s the largest change of any query between neighbors,
+the same noise is that of the technique for `eps-threshold * s` and `eps-queries * s`:
+a threshold shifted by s costs s * eps-threshold, and then each query, by at most 2 * s,
+costs s * eps-queries. Both parts grow with s. Queries may be chosen by earlier answers;
+the threshold is public. Only the signs are published, no noisy value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -9,8 +18,15 @@ from modicum.accounting.amounts import Amount, least, plus
 from modicum.accounting.argument_ranges import require_above_zero
 from modicum.accounting.curves import Curve, composed, pure_curve
 from modicum.accounting.decimals import precise
-from modicum.accounting.mechanisms.kind import Kind, Parameter, whole_number
+from modicum.accounting.mechanisms.kind import (
+    Kind,
+    Parameter,
+    change,
+    description,
+    whole_number,
+)
 from modicum.accounting.mechanisms.laplace import laplace
+from modicum.core.rationals import Number
 
 
 @lru_cache(maxsize=4096)
@@ -99,6 +115,43 @@ def sparse_vector_one_threshold(
     return pure_curve(eps_threshold + eps_queries)
 
 
+def describe_sparse_vector(
+    *,
+    attributes: Sequence[str],
+    sensitivity: Mapping[str, object] | None = None,
+    eps_threshold: Number | None = None,
+    eps_queries: Number | None = None,
+    positives: int | None = None,
+    **more: object,
+) -> dict[str, object]:
+    """Describe the sparse vector technique with fresh thresholds.
+
+    Args:
+        attributes: Attributes of the data it reads.
+        sensitivity: By unit, `linf(…)`: the largest change of any query between
+            neighbors.
+        eps_threshold: The threshold's noise is Laplace of scale 1 / eps_threshold,
+            drawn anew after each positive.
+        eps_queries: The queries' noise is Laplace of scale 2 / eps_queries.
+        positives: The largest number of positive answers before it stops, 1 by
+            default.
+        more: `name`, `cost`, `where`, `periods`, `groups`, labels and the other
+            keys of the release format.
+
+    Examples:
+        >>> describe_sparse_vector(attributes=[], eps_threshold=1)["eps-threshold"]
+        1
+    """
+    given = {
+        "eps-threshold": eps_threshold,
+        "eps-queries": eps_queries,
+        "positives": positives,
+    }
+    return description(
+        "sparse-vector", attributes, more, sensitivity=sensitivity, **given
+    )
+
+
 _THRESHOLD = Parameter(
     "eps-threshold", "the threshold's noise has scale 1/eps-threshold"
 )
@@ -113,12 +166,15 @@ KINDS = (
                 "positives",
                 "largest number of positive answers; the threshold is drawn again",
             ),
+            change("L-infinity", "the queries"),
         ),
         lambda v: sparse_vector(
-            eps_threshold=v["eps-threshold"],
-            eps_queries=v["eps-queries"],
+            eps_threshold=v["eps-threshold"] * v["sensitivity"],
+            eps_queries=v["eps-queries"] * v["sensitivity"],
             positives=int(v["positives"]),
         ),
+        norm="linf",
+        measure="eps",
     ),
     Kind(
         "sparse-vector-one-threshold",

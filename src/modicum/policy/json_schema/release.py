@@ -211,6 +211,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     if kind.norm is not None:
         size = closed({kind.norm: positive("its size")}, [kind.norm])
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
+    if kind.samples or (kind.norm is not None and kind.open_relation):
         properties["sampling"] = sampling(units)
     found = "" if {"eps", "delta"} & _labels(vocabulary).keys() else kind.target
     if found:
@@ -222,13 +223,15 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
             "description": "whether participation is public",
         }
     schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind.name}")
-    if kind.norm is None:
+    if kind.norm is None and not kind.samples:
         return schema
+    moved = "sampling" if kind.samples else "sensitivity"
     needed = {
-        key: ["sensitivity", *(one for one in kind.needed if one != key)]
+        key: [moved, *(one for one in kind.needed if one != key)]
         for key in kind.described
     }
-    needed["sampling"] = ["sensitivity", *kind.needed]
+    if "sampling" in properties:
+        needed["sampling"] = [*([] if kind.samples else [moved]), *kind.needed]
     if found:
         needed |= {"eps": ["sensitivity", "delta"], "delta": ["sensitivity", "eps"]}
     return {**schema, "dependentRequired": needed}

@@ -1,0 +1,204 @@
+"""Prices of selections and trainings in releases: their losses, and refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import pytest
+from oracle import mechanisms as oracle
+from oracle.accounting import MP, Real, real
+from oracle.mechanisms import worse_way
+
+import modicum as mo
+from modicum.accounting import INFINITE, Loss
+from modicum.accounting.curves import composed
+from modicum.accounting.grid import EPS, RHO, order_index
+from modicum.accounting.mechanisms import ACCOUNT_KINDS
+from modicum.core.document import from_python
+from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import LOSS_UNIT
+from modicum.release import (
+    PricedMechanism,
+    Relation,
+    Unit,
+    Vocabulary,
+    parse_release,
+    price,
+)
+
+NOISE = MP.mpf(10) ** -15
+#: Orders of the grid at which losses are compared.
+ORDERS = (Fraction(2), Fraction(8))
+
+
+def vocabulary(
+    user: Relation = "add-remove", visit: Relation = "add-remove"
+) -> Vocabulary:
+    units = (
+        Unit("user", "u", neighbors=user),
+        Unit("visit", "v", None, None, ("user",), {"user": 3}, visit),
+    )
+    facts = {unit.name: unit for unit in units}
+    return Vocabulary(frozenset({"page"}), {}, tuple(facts), "add-remove", facts)
+
+
+WORDS = vocabulary()
+TRAINING = mo.dp_sgd(
+    attributes=[],
+    noise_multiplier=1,
+    steps=10,
+    sampling={"unit": "user", "rate": Fraction(1, 100)},
+)
+
+
+def priced(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> PricedMechanism:
+    node = from_python({"release": "r", "mechanisms": [mechanism]})
+    return price(parse_release(node, words), words).mechanisms[0]
+
+
+def problem(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> Problem:
+    with pytest.raises(InputError) as caught:
+        priced(mechanism, words)
+    return caught.value.problems[0]
+
+
+def at(loss: Loss, index: int) -> Real:
+    assert loss.coordinates[index] < INFINITE
+    return real(Fraction(loss.coordinates[index], LOSS_UNIT))
+
+
+def assert_covers(loss: Loss, p: list[Real], q: list[Real]) -> None:
+    """No coordinate is below that of the two laws of the outcomes."""
+    assert at(loss, EPS) >= oracle.largest_ratio(p, q) - NOISE
+    for order in ORDERS:
+        truth = worse_way(p, q, order)
+        assert at(loss, order_index(order)) >= truth - NOISE
+        assert at(loss, RHO) >= truth / real(order) - NOISE
+
+
+SIZES = [Fraction(1, 3), Fraction(1), Fraction(5, 2)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_choices_by_score_cover_every_change_of_scores(size: Fraction) -> None:
+    eps = Fraction(4, 5)
+    given = {"eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    exponential = priced(mo.exponential(attributes=[], **given))
+    flip = priced(mo.report_noisy_max(attributes=[], permute_and_flip=True, **given))
+    for scores in product([0, 2], repeat=3):
+        for signs in product([-1, 0, 1], repeat=3):
+            near = [s + size * c for s, c in zip(scores, signs, strict=True)]
+            before = [Fraction(score) for score in scores]
+            for one, law in (
+                (exponential, oracle.exponential),
+                (flip, oracle.permute_and_flip),
+            ):
+                assert_covers(one.losses["user"], law(before, eps), law(near, eps))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_largest_noisy_score_covers_scores_that_rise_and_fall(
+    size: Fraction,
+) -> None:
+    eps = Fraction(4, 5)
+    scale = 2 / real(eps)
+    one = priced(
+        mo.report_noisy_max(attributes=[], eps=eps, sensitivity={"user": mo.linf(size)})
+    )
+    noise = oracle.laplace_density(scale), oracle.laplace_below(scale)
+    for change in ([1, -1], [1, 0], [-1, 1]):
+        left = [MP.mpf(0), MP.mpf(1)]
+        right = [s + real(size) * c for s, c in zip(left, change, strict=True)]
+        p, q = (
+            oracle.noisy_max(scores, *noise, 60 * scale) for scores in (left, right)
+        )
+        assert_covers(one.losses["user"], p, q)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("positives", [1, 2])
+def test_sparse_vector_covers_its_transcripts(size: int, positives: int) -> None:
+    one = priced(
+        mo.sparse_vector(
+            attributes=[],
+            eps_threshold=Fraction(1, 2),
+            eps_queries=Fraction(1),
+            positives=positives,
+            sensitivity={"user": mo.linf(size)},
+        )
+    )
+    for signs in ([1, -1], [-1, 1], [-1, -1]):
+        laws = [
+            oracle.sparse_vector(answers, MP.mpf(2), MP.mpf(2), positives, fresh=True)
+            for answers in ([0, 0], [size * sign for sign in signs])
+        ]
+        p, q = (list(law.values()) for law in laws)
+        assert_covers(one.losses["user"], p, q)
+
+
+def test_votes_cost_the_square_of_the_teachers() -> None:
+    given = {"user": mo.teachers(3)}
+    one = priced(mo.pate_gnmax(attributes=[], sigma=40, sensitivity=given))
+    assert Fraction(one.losses["user"].coordinates[RHO], LOSS_UNIT) == Fraction(9, 1600)
+    assert one.losses["user"].coordinates[EPS] >= INFINITE
+
+
+def test_training_is_for_the_sampled_unit_and_derived_for_others() -> None:
+    one = priced(TRAINING)
+    values = {
+        "noise-multiplier": Fraction(1),
+        "sampling-rate": Fraction(1, 100),
+        "steps": Fraction(10),
+    }
+    curve = composed([(ACCOUNT_KINDS["dp-sgd"].build(values), 1)])
+    assert one.losses["user"] == curve.loss()
+    assert one.sources == {"user": "computed", "visit": "2 x user"}
+    for order in ORDERS:
+        truth = 10 * max(oracle.gaussian_step(Fraction(1, 100), Fraction(1), order))
+        assert at(one.losses["user"], order_index(order)) >= truth - NOISE
+
+
+@pytest.mark.parametrize("relation", ["substitute", "any-change"])
+def test_training_is_refused_under_other_relations(relation: Relation) -> None:
+    found = problem(TRAINING, vocabulary(user=relation))
+    assert found.code is Code.COST_NOT_DERIVABLE
+    assert "cost" in found.help
+
+
+@pytest.mark.parametrize("left_out", ["sampling", "steps", "noise-multiplier"])
+def test_training_needs_all_of_its_parameters(left_out: str) -> None:
+    less = {key: value for key, value in TRAINING.items() if key != left_out}
+    found = problem(less)
+    assert found.code is Code.MISSING_KEY
+    assert f"`{left_out}`" in found.message
+
+
+def test_votes_need_the_number_of_teachers() -> None:
+    found = problem(mo.pate_gnmax(attributes=[], sigma=40))
+    assert found.code is Code.MISSING_KEY
+    assert "teachers" in found.help
+    half = {"user": mo.teachers(1.5)}  # type: ignore[arg-type]
+    found = problem(mo.pate_gnmax(attributes=[], sigma=40, sensitivity=half))
+    assert found.code is Code.OUT_OF_RANGE
+
+
+def test_votes_are_not_amplified() -> None:
+    found = problem(
+        mo.pate_gnmax(
+            attributes=[],
+            sigma=40,
+            sensitivity={"user": mo.teachers(1)},
+            sampling={"unit": "user", "rate": Fraction(1, 2)},
+        )
+    )
+    assert found.code is Code.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    "kind", ["exponential", "permute-and-flip", "report-noisy-max", "sparse-vector"]
+)
+def test_a_declared_cost_is_enough(kind: str) -> None:
+    one = priced({"mechanism": kind, "attributes": [], "cost": {"user": {"eps": 1}}})
+    assert one.sources["user"] == "declared"
