@@ -323,7 +323,9 @@ def test_a_derived_loss_that_is_not_named_so_is_found() -> None:
     counts = Counter[str]()
     for seq, event in enumerate(history("timed"), 1):
         release = release_of(event)
-        for one in release.mechanisms if release is not None else ():
+        if release is None:
+            continue
+        for one in release.mechanisms:
             assert one.derived is not None
             keys = ("cost", "sensitivity", "contribution_bound")
             stated = {unit for key in keys for unit in one.description[key]}  # type: ignore[union-attr]

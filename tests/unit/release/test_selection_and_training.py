@@ -84,7 +84,7 @@ SIZES = [Fraction(1, 3), Fraction(1), Fraction(5, 2)]
 @pytest.mark.parametrize("size", SIZES)
 def test_choices_by_score_cover_every_change_of_scores(size: Fraction) -> None:
     eps = Fraction(4, 5)
-    given = {"eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    given: dict[str, Any] = {"eps": eps, "sensitivity": {"user": mo.linf(size)}}
     exponential = priced(mo.exponential(attributes=[], **given))
     flip = priced(mo.report_noisy_max(attributes=[], permute_and_flip=True, **given))
     for scores in product([0, 2], repeat=3):
