@@ -14,7 +14,7 @@ from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import Kind
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
-from modicum.core.errors import Code
+from modicum.core.errors import Code, Problem
 from modicum.core.rationals import brief
 from modicum.core.reader import (
     Fields,
@@ -171,13 +171,7 @@ def parse_mechanism(
     own_labels = parse_labels(fields, vocabulary, found)
     labels = {**inherited.labels, **own_labels}
     for key in own_labels.keys() & kind.described.keys() & kind.defaults.keys():
-        with found.guard():  # Its default would be priced in its place.
-            raise fail(
-                Code.KEYS_CONFLICT,
-                f"`{key}` is a label of the policy and a parameter of `{kind.name}`",
-                node,
-                help=f"use `mechanism: declared` with its `cost`, or rename `{key}`",
-            )
+        found.add(_label_for_parameter(key, kind, node))
     numbers = _read_numbers(fields, kind, vocabulary, found)
     part = read_part(fields, inherited.part, vocabulary, found)
     sampling = read_sampling(fields, inherited.sampling, vocabulary, found)
@@ -205,6 +199,16 @@ def parse_mechanism(
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
         **numbers,
+    )
+
+
+def _label_for_parameter(key: str, kind: Kind, node: Node) -> Problem:
+    """Return that a label hides a parameter, whose default would be priced instead."""
+    return Problem(
+        Code.KEYS_CONFLICT,
+        f"`{key}` is a label of the policy and a parameter of `{kind.name}`",
+        node.mark,
+        help=f"use `mechanism: declared` with its `cost`, or rename `{key}`",
     )
 
 
