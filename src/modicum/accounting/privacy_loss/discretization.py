@@ -65,7 +65,7 @@ class _Shape:
         self.low, self.high = low, high
         self.halvings = 0
         finest = max(spread / _FINENESS, (high - low) / (POINTS_MAX - 2))
-        while self.halvings < _HALVINGS_MAX and 1 > finest * 2**self.halvings:
+        while self.halvings < _HALVINGS_MAX and finest * 2**self.halvings < 1:
             self.halvings += 1
         self.step = Decimal(1) / 2**self.halvings
         self.scale = 1 / (1 - (-self.step).exp())
@@ -134,9 +134,7 @@ def discretized(pair: Pair, tail: int, *, adds: bool) -> Distribution | None:
     if found is None or len(found.mass) > 2 * POINTS_MAX:
         return None
     own = -(-pair.infinite.numerator * 10**DIGITS // pair.infinite.denominator)
-    whole = Distribution(
-        found.halvings, found.first, found.mass, found.infinite + own
-    )
+    whole = Distribution(found.halvings, found.first, found.mass, found.infinite + own)
     return whole.trimmed(tail)
 
 
@@ -200,7 +198,9 @@ def _sampled_gaussian(
     spread = min(mu, rate * ((mu * mu).exp() - 1).sqrt())
     low = rest.ln() if rest else loss(-reach)
     if adds:
-        return _connected(_Shape(-loss(reach), min(-low, -loss(-reach)), spread), addition)
+        return _connected(
+            _Shape(-loss(reach), min(-low, -loss(-reach)), spread), addition
+        )
     return _connected(_Shape(low, loss(reach + mu), spread), removal)
 
 

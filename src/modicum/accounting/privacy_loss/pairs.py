@@ -9,10 +9,11 @@ that are chosen from earlier answers, in each direction of the neighbors by itse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from modicum.accounting.grid import DELTA, EPS, INFINITE, MU2
 from modicum.accounting.losses import Loss
@@ -167,10 +168,4 @@ def merged(pairs: Iterable[tuple[Pair, int]]) -> Batch:
             counts[pair] = counts.get(pair, 0) + count
     if mu2 or infinite:
         counts[Pair(GAUSSIAN, (mu2,), infinite)] = 1
-    key: Callable[[tuple[Pair, int]], object] = lambda one: (
-        one[0].law,
-        one[0].numbers,
-        one[0].infinite,
-        one[1],
-    )
-    return tuple(sorted(counts.items(), key=key))  # type: ignore[arg-type]
+    return tuple(sorted(counts.items(), key=lambda one: (*astuple(one[0]), one[1])))
