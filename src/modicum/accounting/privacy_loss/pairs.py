@@ -69,13 +69,15 @@ def gaussian_pair(mu2: Fraction) -> Batch:
     return ((Pair(GAUSSIAN, (mu2,)), 1),) if mu2 else ()
 
 
-def sampled_gaussian_pair(rate: Fraction, noise_multiplier: Fraction) -> Batch:
+def sampled_gaussian_pair(
+    rate: Fraction, noise_multiplier: Fraction, steps: int = 1
+) -> Batch:
     """Return the pair of Gaussian noise on a Poisson sample, for `add-remove`.
 
     Source:
         Zhu, Dong & Wang 2022, Thm 11 (arXiv:2106.08567), for each direction.
     """
-    return ((Pair(SAMPLED_GAUSSIAN, (rate, noise_multiplier)), 1),)
+    return ((Pair(SAMPLED_GAUSSIAN, (rate, noise_multiplier)), steps),)
 
 
 def laplace_pair(eps: Fraction) -> Batch:
