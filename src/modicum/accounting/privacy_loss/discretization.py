@@ -64,7 +64,7 @@ class _Shape:
     def __init__(self, low: Decimal, high: Decimal, spread: Decimal) -> None:
         self.low, self.high = low, high
         self.halvings = 0
-        finest = max(spread / _FINENESS, (high - low) / (POINTS_MAX - 2))
+        finest = max(spread / _FINENESS, (high - low) / (POINTS_MAX // 2))
         while self.halvings < _HALVINGS_MAX and finest * 2**self.halvings < 1:
             self.halvings += 1
         self.step = Decimal(1) / 2**self.halvings
@@ -83,10 +83,21 @@ class _Shape:
         return max(0, int(up))
 
 
-def _connected(shape: _Shape, delta: Callable[[Decimal], Decimal]) -> Distribution:
-    """Return a distribution by its curve, at any epsilon."""
+def _connected(
+    shape: _Shape, delta: Callable[[Decimal, Decimal], Decimal]
+) -> Distribution:
+    """Return a distribution by its curve.
+
+    Args:
+        shape: The shape.
+        delta: The curve at any epsilon, which is given with its power of e.
+    """
     first, last = shape.places()
-    deltas = [delta(place * shape.step) for place in range(first, last + 1)]
+    power, times = (first * shape.step).exp(), shape.step.exp()
+    deltas = []
+    for place in range(first, last + 1):
+        deltas.append(delta(place * shape.step, power))
+        power *= times
     u = shape.scale
     mass = [1 - deltas[0] - (u - 1) * (deltas[0] - deltas[1])]
     mass += [
@@ -155,9 +166,9 @@ def _gaussian(numbers: _Numbers, reach: Decimal, _: bool) -> Distribution | None
     middle = mu * mu / 2
     shape = _Shape(middle - reach * mu, middle + reach * mu, mu)
 
-    def delta(eps: Decimal) -> Decimal:
+    def delta(eps: Decimal, power: Decimal) -> Decimal:
         a = eps / mu - mu / 2
-        return normal_tail(a) - eps.exp() * normal_tail(a + mu)
+        return normal_tail(a) - power * normal_tail(a + mu)
 
     return _connected(shape, delta)
 
@@ -181,19 +192,18 @@ def _sampled_gaussian(
         odds = (ratio - rest) / rate
         return None if odds <= 0 else odds.ln() / mu + mu / 2
 
-    def removal(eps: Decimal) -> Decimal:
-        z = cut(eps.exp())
+    def removal(_: Decimal, power: Decimal) -> Decimal:
+        z = cut(power)
         if z is None:
-            return 1 - eps.exp()
-        mixture = rest * normal_tail(z) + rate * normal_tail(z - mu)
-        return mixture - eps.exp() * normal_tail(z)
+            return 1 - power
+        return rate * normal_tail(z - mu) + (rest - power) * normal_tail(z)
 
-    def addition(eps: Decimal) -> Decimal:
-        z = cut((-eps).exp())
+    def addition(_: Decimal, power: Decimal) -> Decimal:
+        z = cut(1 / power)
         if z is None:
             return Decimal(0)
-        mixture = rest * normal_tail(-z) + rate * normal_tail(mu - z)
-        return normal_tail(-z) - eps.exp() * mixture
+        alone, moved = normal_tail(-z), normal_tail(mu - z)
+        return (1 - power * rest) * alone - power * rate * moved
 
     spread = min(mu, rate * ((mu * mu).exp() - 1).sqrt())
     low = rest.ln() if rest else loss(-reach)
@@ -210,10 +220,10 @@ def _laplace(numbers: _Numbers, _: Decimal, __: bool) -> Distribution | None:  #
         return None
     spread = (2 * (most + (-most).exp() - 1)).sqrt()
 
-    def delta(eps: Decimal) -> Decimal:
+    def delta(eps: Decimal, power: Decimal) -> Decimal:
         if eps >= most:
             return Decimal(0)
-        return 1 - (eps if eps < -most else (eps - most) / 2).exp()
+        return 1 - (power if eps < -most else ((eps - most) / 2).exp())
 
     return _connected(_Shape(-most, most, spread), delta)
 

@@ -97,7 +97,7 @@ class Alone(NamedTuple):
 
 
 #: Epsilon by distributions is hardly below that by sums divided by this.
-_HOPELESS = 4
+_HOPELESS = 2
 #: The result without such rules.
 _SILENT = Alone((), (), (), allowed=True)
 
