@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
 from samples.parted import TODAY, priced
+from samples.small import workspace
+from samples.stored import before_sixth, to_plain
 
 from modicum.accounting.privacy_loss import batches
 from modicum.accounting.privacy_loss.pairs import (
@@ -23,12 +26,23 @@ from modicum.accounting.privacy_loss.pairs import (
     response_pair,
     sampled_gaussian_pair,
 )
-from modicum.ledger import Balances, RecordedRelease, decide
+from modicum.core.canonical import digest, encode
+from modicum.ledger import (
+    GENESIS,
+    Balances,
+    Record,
+    RecordedRelease,
+    audit,
+    decide,
+    read_record,
+)
 from modicum.ledger.decision.amounts import amounts, approximation
 from modicum.ledger.decision.charges import charged
 from modicum.ledger.decision.loss_pairs import batch_of
 from modicum.ledger.decision.single_release import RuleLoss, allows_alone
+from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.codec import release_from_plain, release_to_plain
+from modicum.ledger.log.events import EVENT_VERSION, ReleaseDenied, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 
@@ -248,3 +262,39 @@ def test_a_loss_under_another_relation_has_the_pair_of_its_charge() -> None:
     assert found is not None
     assert found == pair_of_loss(charged(one, "user", now.policy.vocabulary))
     assert found[0][0].numbers == (Fraction(1, 5),)
+
+
+# --- in a log -------------------------------------------------------------------------
+
+
+@pytest.mark.spec("DEC-13")
+@pytest.mark.parametrize("version", [5, EVENT_VERSION])
+def test_an_audit_expects_it_of_entries_since_version_6(
+    version: int, tmp_path: Path
+) -> None:
+    budget = "{eps: 4.8, delta: 1e-6}"
+    ws = workspace(tmp_path, policy=POLICY.replace("BUDGET", budget))
+    noise = [
+        {**written("laplace", "l1", scale=10), "name": f"m{n}"} for n in range(100)
+    ]
+    assert ws.submit({"release": "asked", "mechanisms": noise}).allowed
+    assert ws.verify().decisions == 1
+    first, last = ws.records()
+    activated = read_record(first, 1, GENESIS)
+    reserved = read_record(last, 2, first.hash).body
+    assert isinstance(reserved, ReleaseReserved)
+    denied = ReleaseDenied(reserved.release, reserved.policy, ("once",))
+    for body, right in ((reserved, version >= 6), (denied, version < 6)):
+        log: list[Record] = []
+        for event in (activated, with_fields(activated, body=body)):
+            plain = {**to_plain(event), "v": version}
+            previous = log[-1].hash if log else GENESIS
+            whole = {"seq": len(log) + 1, "prev": previous}
+            stored = plain if version >= 6 else before_sixth(plain)
+            payload = encode({**whole, "event": stored})
+            log.append(Record(len(log) + 1, payload, digest(payload)))
+        if right:
+            assert audit(log).decisions == 1
+        else:
+            with pytest.raises(ChainBreakError, match="does not follow"):
+                audit(log)
