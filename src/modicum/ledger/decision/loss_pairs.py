@@ -59,12 +59,12 @@ def _stated(one: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Batch 
     sampling = _map(described, "sampling")
     if not sampling:
         return kind.pairs(values)
+    if sampling["unit"] != unit:
+        return None
     rate = Fraction(str(sampling["rate"]))
     if kind.samples:
         return kind.pairs({**values, "sampling-rate": rate})
-    if sampling["unit"] != unit or kind.pairs_on_sample is None:
-        return None
-    return kind.pairs_on_sample(values, rate)
+    return None if kind.pairs_on_sample is None else kind.pairs_on_sample(values, rate)
 
 
 def _map(described: Mapping[str, Plain], name: str) -> Mapping[str, Plain]:
