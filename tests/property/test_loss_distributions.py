@@ -40,7 +40,7 @@ from modicum.accounting.curves import composed
 from modicum.accounting.grid import INFINITE
 from modicum.accounting.mechanisms import ACCOUNT_KINDS
 from modicum.accounting.named_mechanisms import complete_values
-from modicum.accounting.privacy_loss import discretization, distribution
+from modicum.accounting.privacy_loss import batches, discretization, distribution
 from modicum.accounting.privacy_loss.batches import (
     batch_epsilon,
     distributions,
@@ -315,12 +315,15 @@ def _mutants(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], None]]:
 def test_a_rounding_in_the_wrong_direction_is_found(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    discretization.discretized.cache_clear()
-    distributions.cache_clear()
+    forget()
     try:
         _mutants(monkeypatch)[name]()
         assert any(bound < truth - MP.mpf("1e-30") for bound, truth in laws())
     finally:
         monkeypatch.undo()
-        discretization.discretized.cache_clear()
-        distributions.cache_clear()
+        forget()
+
+
+def forget() -> None:
+    for cached in (batches._repeated, distributions, batch_epsilon):
+        cached.cache_clear()

@@ -19,8 +19,7 @@ from modicum.accounting.losses import Loss
 from modicum.accounting.mechanisms import declared_renyi, gaussian
 from modicum.accounting.privacy_loss import normal
 from modicum.accounting.privacy_loss.batches import (
-    PAIRS_MAX,
-    RUNS_MAX,
+    WORK_MAX,
     batch_delta,
     batch_epsilon,
 )
@@ -108,12 +107,12 @@ def test_a_delta_of_the_mechanisms_is_infinite_loss() -> None:
 
 
 def test_what_is_too_large_has_no_bound() -> None:
-    many = [laplace_pair(Fraction(1, n))[0] for n in range(1, PAIRS_MAX + 2)]
+    many = [laplace_pair(Fraction(1, n))[0] for n in range(1, WORK_MAX // 2 + 2)]
     assert batch_epsilon(merged(many[:-1]), DELTA) is not None
     assert batch_epsilon(merged(many), DELTA) is None
-    small = laplace_pair(Fraction(1, 10**6))[0][0]
-    assert batch_epsilon(((small, RUNS_MAX),), DELTA) is not None
-    assert batch_epsilon(((small, RUNS_MAX + 1),), DELTA) is None
+    ((step, _),) = sampled_gaussian_pair(Fraction(1, 10**4), Fraction(2))
+    assert batch_epsilon(((step, 10**6),), DELTA) is not None
+    assert batch_epsilon(((step, 2**31 - 1),), DELTA) is None
     far = [
         laplace_pair(Fraction(101)),
         gaussian_pair(Fraction(17)),

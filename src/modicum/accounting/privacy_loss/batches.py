@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from modicum.accounting.privacy_loss.discretization import discretized
 from modicum.accounting.privacy_loss.distribution import UNIT, Distribution
-from modicum.accounting.privacy_loss.pairs import Batch
+from modicum.accounting.privacy_loss.pairs import Batch, Pair
 
-#: At most so many different pairs, of which those that are one-sided cost as much as
-#: four, and so many runs of each are composed.
-PAIRS_MAX = 16
-RUNS_MAX = 10**6
+#: The work that is done for a batch at most, in convolutions.
+WORK_MAX = 128
 # The part of delta that all tails together may take, as a power of 10.
 _TAILS = 4
 
@@ -73,8 +71,7 @@ def tail_for(batch: Batch, delta: Fraction) -> int:
 @lru_cache(maxsize=256)
 def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
     """Return the distribution of a batch's loss, in each direction that differs."""
-    size = sum(4 if pair.one_sided else 1 for pair, _ in batch)
-    if size > PAIRS_MAX or any(runs > RUNS_MAX for _, runs in batch):
+    if sum(_work(pair, runs) for pair, runs in batch) > WORK_MAX:
         return None
     ways = (False, True) if any(pair.one_sided for pair, _ in batch) else (False,)
     found = [_composed(batch, tail, adds=adds) for adds in ways] if batch else []
@@ -82,16 +79,25 @@ def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
     return sides if len(sides) == len(found) else None
 
 
+def _work(pair: Pair, runs: int) -> int:
+    """Return roughly how many convolutions some runs take, with their grid."""
+    count = runs.bit_length() + runs.bit_count()
+    return 2 * count + 8 if pair.one_sided else count
+
+
 def _composed(batch: Batch, tail: int, *, adds: bool) -> Distribution | None:
     parts = []
     for pair, runs in batch:
-        one = discretized(pair, tail, adds=adds and pair.one_sided)
+        one = _repeated(pair, runs, tail, adds=adds and pair.one_sided)
         if one is None:
             return None
-        parts.append(one.repeated(runs, tail))
+        parts.append(one)
     # The finest grids first: they lose the least by a coarser one.
-    parts.sort(key=lambda one: (-one.halvings, one.first, len(one.mass)))
-    whole = parts[0]
-    for one in parts[1:]:
-        whole = whole.plus(one, tail)
-    return whole
+    parts.sort(key=lambda one: (-one.halvings, one.first, one.mass))
+    return reduce(lambda whole, one: whole.plus(one, tail), parts)
+
+
+@lru_cache(maxsize=256)
+def _repeated(pair: Pair, runs: int, tail: int, *, adds: bool) -> Distribution | None:
+    one = discretized(pair, tail, adds=adds)
+    return None if one is None else one.repeated(runs, tail)

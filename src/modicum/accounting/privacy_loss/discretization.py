@@ -20,7 +20,6 @@ import decimal
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.privacy_loss.distribution import (
@@ -130,7 +129,6 @@ def _listed(
     return Distribution(shape.halvings, first, units, shape.mass(infinite))
 
 
-@lru_cache(maxsize=256)
 @precise
 def discretized(pair: Pair, tail: int, *, adds: bool) -> Distribution | None:
     """Return a distribution that dominates a pair; None if it fits no grid.
