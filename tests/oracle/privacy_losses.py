@@ -6,8 +6,9 @@ the rest has at what is left of epsilon. `BUILDERS` of the product are not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import mpmath
@@ -47,13 +48,20 @@ def response_atoms(truth: Fraction, values: int) -> Atoms:
 
 def noise_atoms(weight: Callable[[int], Real], moved: int, reach: int) -> Atoms:
     """Return the losses of noise on integers: its law at z, and at z less the move."""
-    total = MP.fsum(weight(z) for z in range(-reach, reach + 1))
-    found: Atoms = {}
-    for z in range(-reach, reach + 1):
-        loss = MP.log(weight(z) / weight(z - moved))
-        loss = next((one for one in found if abs(one - loss) < 1e-30), loss)
-        found[loss] = found.get(loss, 0) + weight(z) / total
-    return found
+    weights = [weight(z) for z in range(-reach - moved, reach + 1)]
+    total = MP.fsum(weights[moved:])
+    pairs = zip(weights[moved:], weights, strict=False)
+    return _joined((MP.log(here / there), here / total) for here, there in pairs)
+
+
+def _joined(atoms: Iterable[tuple[Real, Real]]) -> Atoms:
+    """Return losses with their masses; those are one that agree in 30 digits."""
+    found: dict[int, tuple[Real, Real]] = {}
+    for loss, mass in atoms:
+        key = int(MP.nint(loss * 10**30))
+        known = found.get(key)
+        found[key] = (loss, mass) if known is None else (known[0], known[1] + mass)
+    return dict(found.values())
 
 
 def laplace_weight(scale: Fraction) -> Callable[[int], Real]:
@@ -70,13 +78,20 @@ def summed(parts: Sequence[Atoms]) -> Atoms:
     """Return the losses of discrete mechanisms together; equal ones are joined."""
     whole: Atoms = {MP.mpf(0): MP.mpf(1)}
     for part in parts:
-        joined: dict[str, tuple[Real, Real]] = {}
-        for x, p in whole.items():
-            for y, q in part.items():
-                key = MP.nstr(x + y, 30)
-                joined[key] = x + y, joined.get(key, (0, MP.mpf(0)))[1] + p * q
-        whole = dict(joined.values())
+        pairs = product(whole.items(), part.items())
+        whole = _joined((x + y, p * q) for (x, p), (y, q) in pairs)
     return whole
+
+
+def many_pure(eps: Fraction, runs: int) -> Atoms:
+    """Return the losses of equal worst mechanisms of pure epsilon: a binomial law."""
+    e, odds = real(eps), MP.exp(real(eps))
+    mass = (1 / (1 + odds)) ** runs
+    found: Atoms = {}
+    for wins in range(runs + 1):
+        found[(2 * wins - runs) * e] = mass
+        mass *= odds * (runs - wins) / (wins + 1)
+    return found
 
 
 def of_atoms(atoms: Atoms, rest: Delta) -> Delta:
