@@ -10,7 +10,7 @@ moved to larger losses or to infinity; they may sum to more than 1. Convolution 
 any masses keeps the order: the delta of a sum of losses is the sum, over the masses of
 the one at y, of the deltas of the other at eps - y, and of its whole mass where y is
 infinite. So every step here leads to a distribution above that of the product of
-dominating pairs, as it need not be one of probabilities.
+dominating pairs, though not to one of probabilities.
 
 Entries of the ledger follow from these numbers: another grid, another tail or another
 order of rounding decides otherwise, and needs another version of the events.

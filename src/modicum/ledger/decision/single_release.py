@@ -96,7 +96,7 @@ class Alone(NamedTuple):
     allowed: bool
 
 
-#: Epsilon by distributions is hardly below that by sums divided by this.
+#: Where sums say more than so many limits, distributions hardly help.
 _HOPELESS = 2
 #: The result without such rules.
 _SILENT = Alone((), (), (), allowed=True)
