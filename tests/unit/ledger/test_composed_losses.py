@@ -107,7 +107,8 @@ def test_what_only_the_distribution_allows_is_allowed() -> None:
         merged([(laplace_pair(Fraction(1, 10))[0][0], 100)]), Fraction(1, 10**6)
     )
     shown, near = amounts(found), approximation(found)
-    assert shown.together == shown.alone == found.composed <= shown.limit
+    assert shown.together == shown.alone == found.composed
+    assert shown.together <= shown.limit
     assert near is not None
     assert (near.together.units, near.together.method) == (found.composed, "pld")
 
@@ -117,7 +118,9 @@ def test_what_it_denies_shows_the_least_that_is_proven() -> None:
     compiled = policy("{eps: 4.6, delta: 1e-6}")
     found = once(compiled, laplaces(compiled))
     assert not found.allowed
-    assert amounts(found).together == found.composed > amounts(found).limit
+    shown = amounts(found)
+    assert shown.together == found.composed
+    assert shown.together > shown.limit
 
 
 @pytest.mark.parametrize("eps", ["4.6", "4.8"])
@@ -289,9 +292,9 @@ def test_an_audit_expects_it_of_entries_since_version_6(
         for event in (activated, with_fields(activated, body=body)):
             plain = {**to_plain(event), "v": version}
             previous = log[-1].hash if log else GENESIS
-            whole = {"seq": len(log) + 1, "prev": previous}
             stored = plain if version >= 6 else before_sixth(plain)
-            payload = encode({**whole, "event": stored})
+            whole: Any = {"seq": len(log) + 1, "prev": previous, "event": stored}
+            payload = encode(whole)
             log.append(Record(len(log) + 1, payload, digest(payload)))
         if right:
             assert audit(log).decisions == 1

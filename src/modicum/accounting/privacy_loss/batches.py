@@ -54,6 +54,12 @@ def batch_delta(batch: Batch, eps: Fraction, least: Fraction) -> Fraction | None
         batch: As for `batch_epsilon`.
         eps: >= 0.
         least: A delta above 0 that is small enough to be neglected.
+
+    Examples:
+        >>> from modicum.accounting.privacy_loss.pairs import laplace_pair
+        >>> batch = ((laplace_pair(Fraction(1, 10))[0][0], 100),)
+        >>> f"{float(batch_delta(batch, Fraction(4), Fraction(1, 10**9))):.4g}"
+        '2.674e-05'
     """
     sides = distributions(batch, tail_for(batch, least))
     if sides is None:
@@ -62,7 +68,12 @@ def batch_delta(batch: Batch, eps: Fraction, least: Fraction) -> Fraction | None
 
 
 def tail_for(batch: Batch, delta: Fraction) -> int:
-    """Return a mass in units of 1e-24 that each step may cut: a power of 10, or 1."""
+    """Return a mass in units of 1e-24 that each step may cut: a power of 10.
+
+    Examples:
+        >>> tail_for((), Fraction(1, 10**6))
+        100000000000000
+    """
     runs = sum(count for _, count in batch)
     most = delta * UNIT / (runs + 1) / 10**_TAILS
     return 10 ** max(0, len(str(int(most))) - 1)
@@ -70,7 +81,14 @@ def tail_for(batch: Batch, delta: Fraction) -> int:
 
 @lru_cache(maxsize=256)
 def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
-    """Return the distribution of a batch's loss, in each direction that differs."""
+    """Return the distribution of a batch's loss, in each direction that differs.
+
+    Examples:
+        >>> from modicum.accounting.privacy_loss.pairs import laplace_pair
+        >>> (side,) = distributions(laplace_pair(Fraction(1)), 1)
+        >>> side.step, side.first, side.last
+        (Fraction(1, 64), -64, 64)
+    """
     if sum(_work(pair, runs) for pair, runs in batch) > WORK_MAX:
         return None
     ways = (False, True) if any(pair.one_sided for pair, _ in batch) else (False,)

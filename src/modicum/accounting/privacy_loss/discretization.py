@@ -137,6 +137,12 @@ def discretized(pair: Pair, tail: int, *, adds: bool) -> Distribution | None:
         pair: The pair.
         tail: The mass that may count as infinite loss, in units of 1e-24.
         adds: The direction: whether an instance is added, or removed.
+
+    Examples:
+        >>> answer = Pair(PURE, (Fraction(1),))
+        >>> found = discretized(answer, 1, adds=False)
+        >>> [mass // 10**21 for mass in found.mass if mass]
+        [268, 731]
     """
     reach = _deviations(tail)
     found = BUILDERS[pair.law](pair.numbers, reach, adds)

@@ -65,6 +65,10 @@ def gaussian_pair(mu2: Fraction) -> Batch:
 
     Source:
         Dong, Roth & Su 2022, Thm 2.7 (arXiv:1905.02383).
+
+    Examples:
+        >>> gaussian_pair(Fraction(0))
+        ()
     """
     return ((Pair(GAUSSIAN, (mu2,)), 1),) if mu2 else ()
 
@@ -76,6 +80,11 @@ def sampled_gaussian_pair(
 
     Source:
         Zhu, Dong & Wang 2022, Thm 11 (arXiv:2106.08567), for each direction.
+
+    Examples:
+        >>> ((pair, runs),) = sampled_gaussian_pair(Fraction(1, 9), Fraction(2), 30)
+        >>> pair.one_sided, runs
+        (True, 30)
     """
     return ((Pair(SAMPLED_GAUSSIAN, (rate, noise_multiplier)), steps),)
 
@@ -89,6 +98,10 @@ def laplace_pair(eps: Fraction) -> Batch:
     arXiv:1905.02383). Log-concave noise has a monotone likelihood ratio, so that the
     best tests of a step are thresholds, and moves a and b one after another have the
     trade-off function of one move a + b.
+
+    Examples:
+        >>> laplace_pair(Fraction(1, 9))[0][0].numbers
+        (Fraction(1, 9),)
     """
     return ((Pair(LAPLACE, (eps,)), 1),) if eps else ()
 
@@ -98,6 +111,10 @@ def discrete_laplace_pair(sensitivity_l1: int, scale: Fraction) -> Batch | None:
 
     One number is the worst case for the reasons of `laplace_pair`: this noise is
     log-concave, and moves by whole steps take thresholds to thresholds.
+
+    Examples:
+        >>> discrete_laplace_pair(10**9, Fraction(1)) is None
+        True
     """
     if sensitivity_l1 >= ATOMS_MAX:
         return None
@@ -110,6 +127,12 @@ def discrete_gaussian_pair(sensitivity_l2: Fraction, sigma: Fraction) -> Batch |
 
     Integers whose squares sum to less than 4 are at most three ones: so many
     coordinates move by one step each. For larger moves no worst case is proven here.
+
+    Examples:
+        >>> discrete_gaussian_pair(Fraction(3, 2), Fraction(9))[0][1]
+        2
+        >>> discrete_gaussian_pair(Fraction(2), Fraction(9)) is None
+        True
     """
     moved = int(sensitivity_l2**2)
     if moved >= 4 or sigma > ATOMS_MAX // 32:
@@ -118,7 +141,12 @@ def discrete_gaussian_pair(sensitivity_l2: Fraction, sigma: Fraction) -> Batch |
 
 
 def response_pair(truth: Fraction, values: int, answers: int) -> Batch:
-    """Return the pair of one randomized response, and the number of answers."""
+    """Return the pair of one randomized response, and the number of answers.
+
+    Examples:
+        >>> response_pair(Fraction(1, 2), 2, 7)  # It says nothing.
+        ()
+    """
     if truth * values == 1:
         return ()
     return ((Pair(RESPONSE, (truth, Fraction(values))), answers),)
