@@ -120,21 +120,21 @@ class Case:
             case "response":
                 values, runs = draw.randint(2, 5), draw.randint(1, 4)
                 truth = Fraction(draw.randint(11, 19), 20)
-                found = response_pair(truth, values, 1)
                 kind = "randomized-response"
-                self.add(found, runs, kind, truth=truth, values=values)
+                answer = response_pair(truth, values, 1)
+                self.add(answer, runs, kind, truth=truth, values=values)
                 return summed([response_atoms(truth, values)] * runs)
             case "laplace":
                 moved, runs = draw.randint(1, 4), draw.randint(1, 4)
                 scale = number(draw, 0.5, 8)
-                found = discrete_laplace_pair(moved, scale)
+                noise = discrete_laplace_pair(moved, scale)
                 kind = "discrete-laplace"
-                self.add(found, runs, kind, scale=scale, sensitivity=moved)
+                self.add(noise, runs, kind, scale=scale, sensitivity=moved)
                 return summed([discrete_laplace_atoms(moved, scale)] * runs)
             case _:
                 sigma, runs = number(draw, 0.6, 4), draw.randint(1, 3)
-                found = discrete_gaussian_pair(Fraction(1), sigma)
-                self.add(found, runs, "discrete-gaussian", sigma=sigma)
+                noise = discrete_gaussian_pair(Fraction(1), sigma)
+                self.add(noise, runs, "discrete-gaussian", sigma=sigma)
                 return summed([discrete_gaussian_atoms(sigma)] * runs)
 
     def last(self, draw: random.Random, *, few: bool) -> list[Delta]:
@@ -273,6 +273,7 @@ def added(tail: int) -> list[tuple[Any, Any]]:
     for _ in range(10):
         one, other = arbitrary(draw), arbitrary(draw)
         whole = one.plus(other, tail)
+        masses: list[tuple[Fraction, Fraction | None]]
         masses = [(Fraction(one.infinite, UNIT), None)]
         masses += [
             (Fraction(mass, UNIT), at * one.step)

@@ -41,8 +41,10 @@ def drawn(draw: random.Random) -> Part:
             return part("randomized-response", min(times, 40), truth=truth)
         case _:
             rate = Fraction(1, draw.randint(5, 50))
-            steps = {"sampling_rate": rate, "steps": times}
-            return part("dp-sgd", 1, noise_multiplier=size / 2, **steps)
+            noise = size / 2
+            return part(
+                "dp-sgd", 1, noise_multiplier=noise, sampling_rate=rate, steps=times
+            )
 
 
 def test_they_are_close(capsys: pytest.CaptureFixture[str]) -> None:

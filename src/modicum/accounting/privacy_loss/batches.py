@@ -76,7 +76,8 @@ def tail_for(batch: Batch, delta: Fraction) -> int:
     """
     runs = sum(count for _, count in batch)
     most = delta * UNIT / (runs + 1) / 10**_TAILS
-    return 10 ** max(0, len(str(int(most))) - 1)
+    power: int = 10 ** max(0, len(str(int(most))) - 1)
+    return power
 
 
 @lru_cache(maxsize=256)
