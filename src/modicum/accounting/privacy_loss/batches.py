@@ -7,10 +7,19 @@ from functools import lru_cache, reduce
 
 from modicum.accounting.privacy_loss.discretization import discretized
 from modicum.accounting.privacy_loss.distribution import UNIT, Distribution
-from modicum.accounting.privacy_loss.pairs import Batch, Pair
+from modicum.accounting.privacy_loss.pairs import (
+    DISCRETE_GAUSSIAN,
+    DISCRETE_LAPLACE,
+    GAUSSIAN,
+    SAMPLED_GAUSSIAN,
+    Batch,
+    Pair,
+)
 
 #: The work that is done for a batch at most, in convolutions.
 WORK_MAX = 128
+#: The work of putting a pair on a grid, where that is much.
+_GRIDS = {SAMPLED_GAUSSIAN: 16, GAUSSIAN: 4, DISCRETE_GAUSSIAN: 4, DISCRETE_LAPLACE: 4}
 # The part of delta that all tails together may take, as a power of 10.
 _TAILS = 4
 
@@ -99,9 +108,9 @@ def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
 
 
 def _work(pair: Pair, runs: int) -> int:
-    """Return roughly how many convolutions some runs take, with their grid."""
+    """Return how many convolutions some runs take at most, and their grid."""
     count = runs.bit_length() + runs.bit_count()
-    return 2 * count + 8 if pair.one_sided else count
+    return _GRIDS.get(pair.law, 0) + (2 * count if pair.one_sided else count)
 
 
 def _composed(batch: Batch, tail: int, *, adds: bool) -> Distribution | None:
