@@ -20,6 +20,7 @@ from oracle.privacy_losses import (
     MP,
     Atoms,
     Delta,
+    after_laplace,
     discrete_gaussian_atoms,
     discrete_laplace_atoms,
     gaussian,
@@ -229,6 +230,22 @@ def test_many_runs_are_not_below_the_truth(capsys: pytest.CaptureFixture[str]) -
             f"\n{len(slack)} deltas of up to 2000 runs, 0 below the truth:"
             f" mean {_mean(slack):.5f} of it, worst {max(slack):.4f}"
         )
+
+
+def test_one_number_is_the_worst_case_of_a_vector() -> None:
+    """A vector that moves by a and b loses no more than a number that moves by both."""
+    draw = random.Random(f"vectors {seed()}")
+    for _ in range(counted(12)):
+        a, b, eps = number(draw, 0.1, 2), number(draw, 0.1, 2), number(draw, 0, 3)
+        kinks = (-real(b), real(b))
+        both = after_laplace(a, laplace(b), kinks)(real(eps))
+        assert both <= laplace(a + b)(real(eps)) + real(BY_QUADRATURE)
+        scale, moves = number(draw, 0.5, 4), (draw.randint(1, 3), draw.randint(1, 3))
+        apart = [discrete_laplace_atoms(one, scale) for one in moves]
+        whole = discrete_laplace_atoms(sum(moves), scale)
+        at = real(eps)
+        less, more = (of_atoms(one, nothing)(at) for one in (summed(apart), whole))
+        assert less <= more + real(WITHIN)
 
 
 def _mean(numbers: list[float]) -> float:
