@@ -13,6 +13,7 @@ from modicum.accounting.argument_ranges import (
 from modicum.accounting.curves import Curve, concentrated
 from modicum.accounting.mechanisms.gaussian import SLIPS, gaussian_rho
 from modicum.accounting.mechanisms.kind import Kind, Noise, change, noise_size
+from modicum.accounting.privacy_loss.pairs import discrete_gaussian_pair
 
 
 @lru_cache(maxsize=4096)
@@ -62,5 +63,6 @@ KINDS = (
         target="sigma",
         slips=SLIPS,
         noise=Noise("gaussian", "sigma"),
+        pairs=lambda v: discrete_gaussian_pair(v["sensitivity"], v["sigma"]),
     ),
 )

@@ -15,6 +15,7 @@ from modicum.accounting.curves import EPS_LARGE, NOTHING, Curve, pure_curve, pur
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.kind import Kind, Noise, noise_size, whole_number
 from modicum.accounting.mechanisms.laplace import SLIPS
+from modicum.accounting.privacy_loss.pairs import discrete_laplace_pair
 
 # 1 - exp(-1/scale) loses as many digits as the scale has; this many are added.
 _DIGITS_MAX = 500
@@ -116,5 +117,6 @@ KINDS = (
         measure="eps",
         slips=SLIPS,
         noise=Noise("laplace", "scale"),
+        pairs=lambda v: discrete_laplace_pair(int(v["sensitivity"]), v["scale"]),
     ),
 )

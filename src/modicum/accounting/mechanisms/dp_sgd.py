@@ -30,6 +30,7 @@ from modicum.accounting.mechanisms.kind import (
     noise_size,
     whole_number,
 )
+from modicum.accounting.privacy_loss.pairs import sampled_gaussian_pair
 from modicum.core.rationals import Number
 
 
@@ -80,5 +81,8 @@ KINDS = (
         relation="add-remove",
         measure="rho",
         repeats="steps",
+        pairs=lambda v: sampled_gaussian_pair(
+            v["sampling-rate"], v["noise-multiplier"], int(v["steps"])
+        ),
     ),
 )

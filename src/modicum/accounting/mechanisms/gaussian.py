@@ -14,6 +14,10 @@ from modicum.accounting.mechanisms.kind import (
     description,
     noise_size,
 )
+from modicum.accounting.privacy_loss.pairs import (
+    gaussian_pair,
+    sampled_gaussian_pair,
+)
 from modicum.core.rationals import Number
 
 
@@ -113,5 +117,9 @@ KINDS = (
         slips=SLIPS,
         of_rho=lambda rho: gaussian(rho=rho),
         on_sample=_on_sample,
+        pairs=lambda v: gaussian_pair((v["sensitivity"] / v["sigma"]) ** 2),
+        pairs_on_sample=lambda v, rate: sampled_gaussian_pair(
+            rate, v["sigma"] / v["sensitivity"]
+        ),
     ),
 )

@@ -9,6 +9,7 @@ from importlib import import_module
 from msgspec import Struct, field
 
 from modicum.accounting.curves import Curve
+from modicum.accounting.privacy_loss.pairs import Batch
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
@@ -166,6 +167,10 @@ class Kind(Struct, frozen=True):
         on_sample: From all parameters and a rate to the curve on a Poisson sample, if
             that is better than for any mechanism with its curve.
         noise: How modicum draws its noise, if it does.
+        pairs: From all parameters to pairs that dominate it, if any are known that
+            say more than its curve.
+        pairs_on_sample: From all parameters and a rate to such pairs on a Poisson
+            sample.
     """
 
     name: str
@@ -180,6 +185,8 @@ class Kind(Struct, frozen=True):
     of_rho: Callable[[Fraction], Curve] | None = None
     on_sample: Callable[[Values, Fraction], Curve] | None = None
     noise: Noise | None = None
+    pairs: Callable[[Values], Batch | None] | None = None
+    pairs_on_sample: Callable[[Values, Fraction], Batch | None] | None = None
 
     @property
     def described(self) -> Mapping[str, Parameter]:

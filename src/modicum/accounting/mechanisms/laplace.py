@@ -10,6 +10,7 @@ from functools import lru_cache
 from modicum.accounting.curves import EPS_LARGE, NOTHING, Curve, pure_curve, pure_mu2
 from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.mechanisms.kind import Kind, change, description, noise_size
+from modicum.accounting.privacy_loss.pairs import laplace_pair
 from modicum.core.rationals import Number
 
 
@@ -144,5 +145,6 @@ KINDS = (
         on_sample=lambda v, rate: poisson_laplace(
             sensitivity_l1=v["sensitivity"], scale=v["scale"], sampling_rate=rate
         ),
+        pairs=lambda v: laplace_pair(v["sensitivity"] / v["scale"]),
     ),
 )

@@ -15,6 +15,7 @@ from modicum.accounting.mechanisms.kind import (
     description,
     whole_number,
 )
+from modicum.accounting.privacy_loss.pairs import response_pair
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import Number, brief
 
@@ -142,5 +143,6 @@ KINDS = (
         relation="a change of the unit's own values",
         measure="eps",
         repeats="answers",
+        pairs=lambda v: response_pair(v["truth"], int(v["values"]), int(v["answers"])),
     ),
 )

@@ -33,7 +33,7 @@ class ApproxDp(Shape, frozen=True, kw_only=True):
         before: The loss before this release.
         alone: The loss of this release.
         together: The composed loss.
-        method: How `together` was computed: `pure`, `zcdp`, `rdp(16)`.
+        method: How `together` was computed: `pure`, `zcdp`, `rdp(16)`, or `pld`.
     """
 
     delta: float

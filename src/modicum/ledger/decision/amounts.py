@@ -6,7 +6,14 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from modicum.accounting import Budget, Epsilon, GdpBudget, ZcdpBudget, tightest_epsilon
+from modicum.accounting import (
+    ApproxBudget,
+    Budget,
+    Epsilon,
+    GdpBudget,
+    ZcdpBudget,
+    tightest_epsilon,
+)
 from modicum.accounting.budgets import RenyiBudget
 from modicum.accounting.filters.budget import figure, filter_for, fixed_figure, limit
 from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
@@ -76,6 +83,8 @@ def amounts(loss: RuleLoss) -> Amounts:
     top = limit(budget)
     if loss.rule.stage is Stage.RELEASE:
         weight = fixed_figure(budget, loss.alone)
+        if loss.composed is not None:
+            weight = min(weight, loss.composed)
         return Amounts(_measure(budget), LOSS_UNIT, 0, weight, weight, top)
     name = loss.filter_name
     weight = figure(budget, name, together)
@@ -120,12 +129,15 @@ def approximation(loss: RuleLoss) -> Approximation | None:
     delta = loss.report_delta
     if delta is None:
         return None
-    return Approximation(
-        delta,
-        tightest_epsilon(loss.before, delta),
-        tightest_epsilon(loss.alone, delta),
-        tightest_epsilon(loss.together, delta),
+    before, alone, together = (
+        tightest_epsilon(total, delta)
+        for total in (loss.before, loss.alone, loss.together)
     )
+    budget = loss.rule.budget
+    at_delta = isinstance(budget, ApproxBudget) and budget.delta == delta
+    if at_delta and loss.composed is not None and loss.composed < alone.units:
+        alone = together = Epsilon(loss.composed, "pld")
+    return Approximation(delta, before, alone, together)
 
 
 def filled(loss: RuleLoss) -> Fraction:

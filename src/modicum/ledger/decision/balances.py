@@ -108,7 +108,7 @@ class Balances:
             for unit in self._vocabulary.units
         }
         #: Cache of decisions of single-release rules, used by `decide`.
-        self.alone: dict[tuple[int, ...], Any] = {}
+        self.alone: dict[tuple[object, ...], Any] = {}
         self._readings: Memo[object, MechanismCost] = Memo(REMEMBERED_MAX)
         self._costs: Memo[object, Cost] = Memo(REMEMBERED_MAX)
         #: Costs of mechanisms, by their bytes; this cache avoids most of the work.
@@ -242,6 +242,17 @@ class Balances:
             for one in release.mechanisms
         ]
         return matched, *readings
+
+    def single_release_mechanisms(
+        self, release: RecordedRelease
+    ) -> Mapping[int, tuple[int, ...]]:
+        """Return by single-release rule the positions of the mechanisms it matches."""
+        return {
+            number: about
+            for one in self._matching.of(release).alone
+            for about, numbers in one.rules
+            for number in numbers
+        }
 
     def single_release_costs(
         self, release: RecordedRelease, day: int

@@ -65,6 +65,11 @@ def entailed(
         if loss != UNKNOWN:
             losses[unit] = loss
     kept = {unit: neighbors[unit] for unit in losses if neighbors[unit] != "add-remove"}
+    if mechanism.derived is not None:
+        # The description states numbers by the names of then.
+        renamed = {unit for unit in losses if found.same.get(unit) != unit}
+        derived = tuple(sorted({*derived, *renamed} & losses.keys()))
+        mechanism = replace(mechanism, derived=derived)
     return replace(mechanism, losses=losses, neighbors=kept)
 
 

@@ -18,8 +18,10 @@ from modicum.accounting.grid import DELTA, RHO
 from modicum.core.rationals import DELTA_UNIT, floor_units
 from modicum.ledger.decision.balances import REMEMBERED_MAX, Balances, Charges
 from modicum.ledger.decision.unlocked_shares import Locked
-from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.log.codec import likeness
+from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
+from modicum.release import Vocabulary
 
 
 class RuleLoss(Struct, frozen=True):
@@ -46,6 +48,9 @@ class RuleLoss(Struct, frozen=True):
             are charged to every period, because they name no `periods`.
         every_period: Whether cells at both ends of time are over the limit, as they
             are where releases name no `periods`.
+        composed: For a rule about each release alone, epsilon of all its mechanisms
+            in units of 1e-12, by the distribution of their privacy loss, if that was
+            needed: it is proven in each cell.
     """
 
     rule: Rule
@@ -61,6 +66,7 @@ class RuleLoss(Struct, frozen=True):
     locked: Locked | None = None
     undated: tuple[str, ...] = ()
     every_period: bool = False
+    composed: int | None = None
 
     @property
     def together(self) -> Total:
@@ -90,6 +96,8 @@ class Alone(NamedTuple):
     allowed: bool
 
 
+#: Where sums say more than so many limits, distributions hardly help.
+_HOPELESS = 2
 #: The result without such rules.
 _SILENT = Alone((), (), (), allowed=True)
 
@@ -99,14 +107,75 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
     if not balances.compiled.release_rules:
         return _SILENT
     read = balances.single_release_rules(release, day)
-    key = tuple(map(id, read))
+    key: tuple[object, ...] = tuple(map(id, read))
     found: tuple[object, Alone] | None = balances.alone.get(key)
     if found is None:
-        if len(balances.alone) >= REMEMBERED_MAX:
-            balances.alone.clear()
         # The key object is stored with it, so that no other object gets its id.
-        found = balances.alone[key] = read, _alone(balances, release, day)
-    return found[1]
+        found = _keep(balances, key, read, _alone(balances, release, day))
+    if found[1].allowed or any(one.derived is None for one in release.mechanisms):
+        return found[1]
+    # Equal losses may be of mechanisms that compose differently.
+    close = *key, *map(likeness, release.mechanisms)
+    closely: tuple[object, Alone] | None = balances.alone.get(close)
+    if closely is None:
+        closely = _keep(balances, close, read, _composed(balances, release, found[1]))
+    return closely[1]
+
+
+def _keep(
+    balances: Balances, key: tuple[object, ...], read: object, alone: Alone
+) -> tuple[object, Alone]:
+    if len(balances.alone) >= REMEMBERED_MAX:
+        balances.alone.clear()
+    found = balances.alone[key] = read, alone
+    return found
+
+
+def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alone:
+    """Return the decisions, with denying rules looked at by distributions.
+
+    Only for releases since version 6 of the events, which say what their losses follow
+    from: older denials stay as they were recorded.
+    """
+    about = balances.single_release_mechanisms(release)
+    vocabulary = balances.compiled.policy.vocabulary
+    losses = tuple(
+        loss
+        if loss.allowed
+        else _by_distribution(
+            loss,
+            [release.mechanisms[one] for one in about[number]],
+            vocabulary,
+        )
+        for number, loss in zip(alone.numbers, alone.losses, strict=True)
+    )
+    return alone._replace(losses=losses, allowed=all(one.allowed for one in losses))
+
+
+def _by_distribution(
+    loss: RuleLoss, mechanisms: Iterable[RecordedMechanism], vocabulary: Vocabulary
+) -> RuleLoss:
+    """Return the decision of a rule that denies by sums.
+
+    All of the mechanisms together lose at least what those of any cell do. Their
+    distribution is not computed where it can hardly help.
+    """
+    budget = loss.rule.budget
+    if not isinstance(budget, ApproxBudget):
+        return loss
+    most = limit(budget)
+    if fixed_figure(budget, loss.alone) > _HOPELESS * most:
+        return loss
+    from modicum.accounting.privacy_loss.batches import batch_epsilon
+    from modicum.ledger.decision.loss_pairs import batch_of
+
+    batch = batch_of(mechanisms, loss.rule.unit, vocabulary)
+    units = None if batch is None else batch_epsilon(batch, budget.delta)
+    if units is None:
+        return loss
+    if units <= most:
+        return replace(loss, allowed=True, cells_denying=0, composed=units)
+    return replace(loss, composed=units)
 
 
 def _alone(balances: Balances, release: RecordedRelease, day: int) -> Alone:
@@ -169,6 +238,8 @@ def allows_alone(
     """
     witness = balances.compiled.pruned_alone.witness
     alone = remembered_alone(balances, release, day)
+    # What implies a rule by sums need not do so by distributions.
+    pruned = pruned and all(loss.composed is None for loss in alone.losses)
     return all(
         loss.allowed or (pruned and witness[number] >= 0)
         for number, loss in zip(alone.numbers, alone.losses, strict=True)

@@ -1,0 +1,1 @@
+"""Certified privacy loss distributions: integers that dominate, on every machine."""
