@@ -10,41 +10,22 @@ import pytest
 from oracle import mechanisms as oracle
 from oracle.accounting import MP, Real, real
 from oracle.mechanisms import worse_way
+from samples.user_visits import WORDS, priced, words
 
 import modicum as mo
 from modicum.accounting import INFINITE, Loss
 from modicum.accounting.curves import composed
 from modicum.accounting.grid import EPS, RHO, order_index
 from modicum.accounting.mechanisms import ACCOUNT_KINDS
-from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT
-from modicum.release import (
-    PricedMechanism,
-    Relation,
-    Unit,
-    Vocabulary,
-    parse_release,
-    price,
-)
+from modicum.release import Relation, Vocabulary
 
 NOISE = MP.mpf(10) ** -15
 #: Orders of the grid at which losses are compared.
 ORDERS = (Fraction(2), Fraction(8))
 
 
-def vocabulary(
-    user: Relation = "add-remove", visit: Relation = "add-remove"
-) -> Vocabulary:
-    units = (
-        Unit("user", "u", neighbors=user),
-        Unit("visit", "v", None, None, ("user",), {"user": 3}, visit),
-    )
-    facts = {unit.name: unit for unit in units}
-    return Vocabulary(frozenset({"page"}), {}, tuple(facts), "add-remove", facts)
-
-
-WORDS = vocabulary()
 TRAINING = mo.dp_sgd(
     attributes=[],
     noise_multiplier=1,
@@ -53,14 +34,9 @@ TRAINING = mo.dp_sgd(
 )
 
 
-def priced(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> PricedMechanism:
-    node = from_python({"release": "r", "mechanisms": [mechanism]})
-    return price(parse_release(node, words), words).mechanisms[0]
-
-
-def problem(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> Problem:
+def problem(mechanism: dict[str, Any], vocabulary: Vocabulary = WORDS) -> Problem:
     with pytest.raises(InputError) as caught:
-        priced(mechanism, words)
+        priced(mechanism, vocabulary)
     return caught.value.problems[0]
 
 
@@ -162,7 +138,7 @@ def test_training_is_for_the_sampled_unit_and_derived_for_others() -> None:
 
 @pytest.mark.parametrize("relation", ["substitute", "any-change"])
 def test_training_is_refused_under_other_relations(relation: Relation) -> None:
-    found = problem(TRAINING, vocabulary(user=relation))
+    found = problem(TRAINING, words(user=relation))
     assert found.code is Code.COST_NOT_DERIVABLE
     assert "cost" in found.help
 
