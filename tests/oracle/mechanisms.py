@@ -68,12 +68,10 @@ def needed_mu(p: Sequence[Real], q: Sequence[Real]) -> Real:
     ratios = sorted(zip(p, q, strict=True), key=lambda pair: pair[0] / pair[1])
     needed = MP.mpf(0)
     for cut in range(1, len(ratios)):
+        parts = ratios[:cut], ratios[cut:]
         before, after = (
-            quantile(*(MP.fsum(x[law] for x in part) for part in parts))
-            for law, parts in (
-                (0, (ratios[:cut], ratios[cut:])),
-                (1, (ratios[:cut], ratios[cut:])),
-            )
+            quantile(*(MP.fsum(pair[law] for pair in part) for part in parts))
+            for law in (0, 1)
         )
         needed = max(needed, after - before)
     return needed
