@@ -80,5 +80,10 @@ KINDS = (
         relation="add-remove",
         measure="rho",
         repeats="steps",
+        slips={
+            "sensitivity": "each step clips: its loss is that of the unit of `sampling`",
+            "sampling-rate": "it is the `rate` of `sampling`",
+            "sigma": "its noise is `noise-multiplier`, over the clipping norm",
+        },
     ),
 )

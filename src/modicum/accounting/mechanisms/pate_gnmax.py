@@ -103,6 +103,7 @@ KINDS = (
         relation="a change of all training data of one teacher",
         norm="teachers",
         measure="rho",
+        slips={"teachers": "write  sensitivity: {UNIT: {teachers: …}}"},
         assumes=(
             "it is the number of teachers that learn from what one change touches: 1"
             " only if they are trained on disjoint parts of the data",
