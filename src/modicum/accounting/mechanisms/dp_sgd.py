@@ -81,7 +81,7 @@ KINDS = (
         measure="rho",
         repeats="steps",
         slips={
-            "sensitivity": "each step clips: its loss is that of the unit of `sampling`",
+            "sensitivity": "it clips: its loss is for the unit of `sampling`",
             "sampling-rate": "it is the `rate` of `sampling`",
             "sigma": "its noise is `noise-multiplier`, over the clipping norm",
         },
