@@ -31,6 +31,21 @@ def worse_way(p: Sequence[Real], q: Sequence[Real], alpha: Fraction) -> Real:
     return max(renyi_discrete(p, q, alpha), renyi_discrete(q, p, alpha))
 
 
+def worse_ways(
+    p: Sequence[Real], q: Sequence[Real], alphas: Sequence[Fraction]
+) -> list[Real]:
+    """Return `worse_way` at several orders; logarithms are taken once."""
+    logs = [(MP.log(a), MP.log(b)) for a, b in zip(p, q, strict=True)]
+
+    def one_way(order: Real, pairs: list[tuple[Real, Real]]) -> Real:
+        powers = (MP.exp(order * u + (1 - order) * v) for u, v in pairs)
+        return MP.log(MP.fsum(powers)) / (order - 1)
+
+    swapped = [(v, u) for u, v in logs]
+    orders = map(real, alphas)
+    return [max(one_way(a, logs), one_way(a, swapped)) for a in orders]
+
+
 def largest_ratio(p: Sequence[Real], q: Sequence[Real]) -> Real:
     """Return the least eps that a pair of laws satisfies, both ways."""
     return max(abs(MP.log(a / b)) for a, b in zip(p, q, strict=True))
