@@ -192,7 +192,7 @@ rates = st.one_of(
     st.builds(Fraction, st.integers(1, 99), st.just(100)),
     st.builds(Fraction, st.integers(1, 99), st.just(10**5)),
 )
-relations = st.sampled_from(["add-remove", *RELATIONS])
+relations: st.SearchStrategy[Relation] = st.sampled_from(("add-remove", *RELATIONS))
 whole = st.integers(1, 5).map(Fraction)
 
 
@@ -451,7 +451,8 @@ def exactly(loss: Fraction) -> int:
 def training_settings(draw: st.DrawFn) -> Setting:
     """Draw a sampled unit; the other one has what follows from it."""
     sampled = draw(st.sampled_from(UNITS))
-    near = {unit: draw(relations) for unit in UNITS} | {sampled: "add-remove"}
+    near = {unit: draw(relations) for unit in UNITS}
+    near[sampled] = "add-remove"
     visits, rate = draw(st.integers(1, 3)), draw(rates)
     pair = near["user"], near["visit"]
     return Setting(pair, visits, {sampled: Fraction(1)}, sampled, rate)
@@ -507,9 +508,9 @@ def test_training_costs_what_is_stored(
 def thresholds(laws: tuple[Mixture, Mixture], noise: Fraction) -> Real:
     """Return a mu that tests of one step need, which ask whether the sum is large."""
 
-    def below(mixture: Mixture, x: Real) -> tuple[Real, Real]:
+    def below(mixture: Mixture, x: Real) -> list[Real]:
         away = [(w, (x - shift) / real(noise)) for shift, w in mixture]
-        return tuple(MP.fsum(w * MP.ncdf(s * z) for w, z in away) for s in (1, -1))
+        return [MP.fsum(w * MP.ncdf(s * z) for w, z in away) for s in (1, -1)]
 
     places = (real(noise) * n / 2 for n in range(-8, 9))
     return max(

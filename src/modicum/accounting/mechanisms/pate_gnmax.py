@@ -105,8 +105,8 @@ KINDS = (
         measure="rho",
         slips={"teachers": "write  sensitivity: {UNIT: {teachers: …}}"},
         assumes=(
-            "it is the number of teachers that learn from what one change touches: 1"
-            " only if they are trained on disjoint parts of the data",
+            "`sensitivity` is the number of teachers that learn from what one change"
+            " touches: 1 only if they learn from disjoint parts of the data",
         ),
     ),
 )
