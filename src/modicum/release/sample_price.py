@@ -133,8 +133,8 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             Code.NOT_SUPPORTED,
             f"`{mechanism.kind}` is not amplified by `sampling`",
             notes=(
-                "its loss is for a changed instance, not for one that is added or"
-                " removed",
+                f"its loss is proven for {kind.relation}: not for an instance that a"
+                " sample leaves out",
             ),
             help="leave `sampling` out, and declare in `cost` what it costs on its"
             " sample",

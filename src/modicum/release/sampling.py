@@ -2,7 +2,7 @@
 
 A mechanism with sampling keeps each instance of a unit independently with one
 probability, and reads the rows of those that are kept. The sample is drawn anew for
-each mechanism, and is never revealed.
+each mechanism, or in each step of one that has steps, and is never revealed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.canonical import Plain
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
@@ -60,14 +61,25 @@ def _exact(text: str) -> Fraction:
         return Fraction(0)
 
 
+def drawn_in_steps(description: Mapping[str, Plain]) -> int | None:
+    """Return how many samples a described mechanism draws; None if it has no steps."""
+    kind = RELEASE_KINDS.get(str(description.get("kind")))
+    parameters = description.get("parameters")
+    if kind is None or not kind.samples or not isinstance(parameters, Mapping):
+        return None
+    return int(_exact(str(parameters.get(kind.repeats))))
+
+
 def sampling_note(description: Mapping[str, Plain]) -> str:
     """Return the sampling of a described mechanism, as text; "" if on all rows."""
     if "sampling" not in description:
         return ""
     try:
-        return sampling_text(sampling_from_plain(description["sampling"]))
+        text = sampling_text(sampling_from_plain(description["sampling"]))
     except ValueError:
         return "on a sample that this version does not support"
+    steps = drawn_in_steps(description)
+    return text if steps is None else f"{text} in each of {steps} steps"
 
 
 def share_text(rate: Fraction) -> str:

@@ -98,6 +98,7 @@ def refuse_halves(mechanism: Mechanism) -> None:
             mechanism,
             Code.MISSING_KEY,
             f"`{given[0]}` has no effect without `sensitivity`",
+            notes=kind.assumes,
             help=f"give `sensitivity: {{UNIT: {{{kind.norm}: …}}}}` for each unit, or"
             f" leave `{given[0]}` out and declare a `cost`",
         )
@@ -215,7 +216,7 @@ def _declared(mechanism: Mechanism, cost: Budget) -> Curve:
         raise wrong(
             mechanism,
             Code.COST_TOO_LOW,
-            f"`{kind.name}` noise is not pure eps-DP, whatever its {kind.needed[0]}",
+            f"no pure eps is proven for `{kind.name}`, whatever its {kind.needed[0]}",
             help="declare {rho: …} or {eps: …, delta: …}",
         )
     if isinstance(cost, ZcdpBudget) and kind.of_rho is not None and whole:

@@ -14,10 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from budget import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracle import mechanisms as oracle
 from oracle.accounting import MP
 from oracle.mechanisms import value
+from samples.user_visits import priced
 
+import modicum as mo
 from modicum.accounting import tightest_epsilon
 from modicum.accounting.amounts import Amount
 from modicum.accounting.amplification import (
@@ -26,6 +31,7 @@ from modicum.accounting.amplification import (
     without_replacement,
 )
 from modicum.accounting.curves import Curve
+from modicum.accounting.grid import order_index
 from modicum.accounting.losses import total_of
 from modicum.accounting.mechanisms import (
     declared_pure,
@@ -38,6 +44,7 @@ from modicum.accounting.mechanisms import (
     randomized_response,
 )
 from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent
+from modicum.core.rationals import LOSS_UNIT
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Their imports are not ours to judge.
@@ -180,6 +187,96 @@ def test_autodp_agrees_on_agreed_votes() -> None:
     )
     ours = pate_gnmax_data_dependent(q=q, sigma=sigma, order=order)
     assert agree(ours, float(theirs[0]), 1e-4)
+
+
+# --- releases -------------------------------------------------------------------------
+
+numbers = st.builds(Fraction, st.integers(1, 400), st.just(100))
+
+
+def many(n: int) -> settings:
+    """Return settings of so many examples in the whole suite, ten times in a soak."""
+    return settings(max_examples=examples(n), deadline=None)
+
+
+def stored(mechanism: dict[str, Any]) -> list[float]:
+    """Return the divergences that a release stores for its users."""
+    found = priced(mechanism).losses["user"].coordinates
+    return [found[order_index(order)] / LOSS_UNIT for order in INTEGERS]
+
+
+def assert_agree(ours: list[float], theirs: list[float]) -> None:
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine == pytest.approx(other, rel=1e-7, abs=1e-11)
+
+
+@pytest.mark.soak
+@many(100)
+@given(numbers, numbers)
+def test_autodp_agrees_on_choices_in_releases(eps: Fraction, size: Fraction) -> None:
+    e = float(eps * size)
+    pure = [rdp_bank.RDP_pureDP({"eps": e}, int(order)) for order in INTEGERS]
+    moved = {"attributes": [], "eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    assert_agree(stored(mo.report_noisy_max(**moved)), pure)
+    assert_agree(stored(mo.report_noisy_max(**moved, permute_and_flip=True)), pure)
+    theirs = mechanism_zoo.ExponentialMechanism(e)
+    for order, ours in zip(INTEGERS, stored(mo.exponential(**moved)), strict=True):
+        # Theirs is the least of two bounds of the curve, and ours the curve.
+        assert ours <= theirs.RenyiDP(int(order)) * (1 + 1e-9) + 1e-11
+
+
+@pytest.mark.soak
+@many(100)
+@given(numbers, st.integers(1, 9))
+def test_autodp_agrees_on_votes_in_releases(sigma: Fraction, moved: int) -> None:
+    scaled = {"sigma": float(sigma) / moved}
+    vote = mo.pate_gnmax(
+        attributes=[], sigma=sigma, sensitivity={"user": mo.teachers(moved)}
+    )
+    theirs = [rdp_bank.RDP_inde_pate_gaussian(scaled, int(n)) for n in INTEGERS]
+    assert_agree(stored(vote), theirs)
+
+
+@pytest.mark.soak
+@many(30)
+@given(numbers, numbers)
+def test_autodp_agrees_on_one_query_above_a_threshold_in_releases(
+    eps: Fraction, size: Fraction
+) -> None:
+    """Its bound by the number of queries, which ours has not, is no help for many."""
+    one = mo.sparse_vector(
+        attributes=[],
+        eps_threshold=eps,
+        eps_queries=eps,
+        sensitivity={"user": mo.linf(size)},
+    )
+    given_ = {"b": float(1 / (eps * size)), "k": 1e300, "c": 1}
+    theirs = [rdp_bank.RDP_svt_laplace(given_, int(order)) for order in INTEGERS]
+    assert_agree(stored(one), theirs)
+
+
+@pytest.mark.soak
+@many(30)
+@given(
+    st.builds(Fraction, st.integers(1, 99), st.just(100)),
+    st.builds(Fraction, st.integers(50, 500), st.just(100)),
+    st.integers(1, 1000),
+)
+def test_dp_accounting_agrees_on_training_in_releases(
+    rate: Fraction, noise: Fraction, steps: int
+) -> None:
+    one = mo.dp_sgd(
+        attributes=[],
+        sampling={"unit": "user", "rate": rate},
+        noise_multiplier=noise,
+        steps=steps,
+    )
+    step = dp_accounting.PoissonSampledDpEvent(
+        float(rate), dp_accounting.GaussianDpEvent(float(noise))
+    )
+    theirs = curve_of(dp_accounting.SelfComposedDpEvent(step, steps), INTEGERS)
+    for mine, other in zip(stored(one), theirs, strict=True):
+        assert mine == pytest.approx(other, rel=1e-6, abs=1e-9 * steps)
 
 
 # --- where dp-accounting is wrong ---------------------------------------------

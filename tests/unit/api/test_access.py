@@ -596,6 +596,21 @@ def test_a_sample_is_a_condition_that_no_predicate_meets() -> None:
         assert caught.value.code is Code.NOT_SUPPORTED
 
 
+def test_a_training_draws_a_sample_in_each_step() -> None:
+    said = mechanism(
+        kind="dp-sgd",
+        parameters={"noise-multiplier": "1", "steps": "1000"},
+        sampling={"unit": "patient", "rate": "0.25"},
+    )
+    document: Any = access_to_plain(access_of(recorded("r", said)))
+    assert document["grants"][0]["conditions"]["sampling"] == {
+        "unit": "patient",
+        "rate": "0.25",
+        "draw": "fresh",
+        "steps": 1000,
+    }
+
+
 @pytest.mark.parametrize(
     "said",
     [

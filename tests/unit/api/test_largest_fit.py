@@ -227,6 +227,63 @@ def test_noise_and_the_rate_of_a_sample_are_varied(*, above: bool) -> None:
     assert "sampling_rate" in {one.kind for one in options(tried)}
 
 
+CHOICES = {
+    "exponential": ("linf", {"eps": 3}),
+    "permute-and-flip": ("linf", {"eps": 3}),
+    "report-noisy-max": ("linf", {"eps": 3}),
+    "sparse-vector": ("linf", {"eps-threshold": 1, "eps-queries": 2, "positives": 2}),
+    "pate-gnmax": ("teachers", {"sigma": Decimal("0.5")}),
+    "dp-sgd": ("", {"noise-multiplier": Decimal("0.5"), "steps": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+def test_the_noise_of_choices_and_trainings_is_varied(kind: str) -> None:
+    """More noise is less of an eps; the parameters of a mechanism keep their ratio."""
+    norm, given_ = CHOICES[kind]
+    own = (
+        {"sensitivity": {unit: {norm: 1} for unit in ("user", "user-month")}}
+        if norm
+        else {"sampling": {"unit": "user-month", "rate": Decimal("0.9")}}
+    )
+    if not norm:
+        own["cost"] = {"user": {"rho": 2}}
+    one = {"mechanism": kind, "attributes": ["pay"], **given_, **own}
+    tried = trials(release("asked", one), policy())
+    assert not tried.verdict.allowed
+    fit = largest_fit(tried, "noise")
+    assert fit.release is not None
+    assert allowed(tried, fit.release)
+    varied = [key for key in given_ if key not in ("positives", "steps")]
+    ratios = {
+        key: number_at(fit.release, (key,)) / Fraction(given_[key]) for key in varied
+    }
+    less = "eps" in varied[0]
+    assert all((ratio < 1) == less for ratio in ratios.values())
+    assert len({round(float(ratio), 2) for ratio in ratios.values()}) == 1
+    for key in varied:
+        near = {**fit.release["mechanisms"][0]}
+        power = 1 if less else -1
+        near[key] = Decimal(str(float(number_at(fit.release, (key,))))) * (
+            1 + power * Decimal("0.02")
+        )
+        assert not allowed(tried, release("asked", near)), key
+    assert largest_fit(tried, "epsilon").release is None
+
+
+def test_what_is_not_varied_is_named() -> None:
+    one = {
+        "mechanism": "randomized-response",
+        "attributes": ["pay"],
+        "truth": Decimal("0.999"),
+        "public_frame": True,
+        "contribution_bound": {"user": 9, "user-month": 9},
+    }
+    fit = largest_fit(trials(release("asked", one), policy()), "noise")
+    assert fit.release is None
+    assert "the `truth` of randomized response is not varied" in fit.why[0]
+
+
 def test_what_nothing_limits_has_no_closest_variant() -> None:
     text = parted.POLICY.replace("NEIGHBORS", "add-remove")
     for budget in ("{rho: 2}", "{rho: 1}", "{rho: 0.5}"):

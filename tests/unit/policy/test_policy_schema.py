@@ -27,7 +27,7 @@ from modicum.policy import parse_policy
 from modicum.policy.document.layout import POLICY
 from modicum.policy.json_schema.policy import policy_schema
 from modicum.policy.json_schema.release import release_schema
-from modicum.release import parse_release
+from modicum.release import parse_release, price
 
 ROOT = Path(__file__).parents[3]
 GALLERY = ROOT / "tests" / "golden" / "errors"
@@ -65,6 +65,7 @@ BEYOND_A_SCHEMA = {
     "release-periods-turned-round": "one date is compared with another",
     "release-periods-without-a-timed-unit": "it depends on the policy",
     "release-where-of-a-hidden-attribute": "one list is compared with another",
+    "release-training-without-sampling": "the release may have it",
     "release-truth-below-chance": "one number is compared with another",
     "role-unknown": "a name that the file declares",
     "time-detail-of-a-unit-without-time": "a key depends on another section",
@@ -216,6 +217,33 @@ def test_releases_of_the_example_are_accepted(path: Path) -> None:
         parse_release(release, vocabulary)
     for schema in (release_schema(), release_schema(vocabulary)):
         Draft202012Validator(schema).validate(as_json(node))
+
+
+TRAINING = """
+release: r
+sampling: {unit: patient, rate: 0.1}
+mechanisms:
+  - {mechanism: dp-sgd, attributes: [], noise-multiplier: 1, steps: 10}
+"""
+LABELED = """
+release: r
+mechanisms:
+  - {mechanism: exponential, attributes: [], eps: low, cost: {patient: {eps: 1}}}
+"""
+
+
+@pytest.mark.parametrize("text", [TRAINING, LABELED])
+def test_what_looks_like_less_than_the_parser_needs_is_accepted(text: str) -> None:
+    """A sample of the whole release; a label that has the name of a parameter."""
+    policy = (EXAMPLE / "policy.yaml").read_text()
+    policy = policy.replace(
+        "labels:\n", "labels:\n  eps: {values: [low], default: low}\n"
+    )
+    vocabulary = parse_policy(read_document(policy.encode(), "p.yaml")).vocabulary
+    node = read_document(text.encode(), "r.yaml")
+    priced = price(parse_release(node, vocabulary), vocabulary)
+    assert priced.mechanisms[0].losses
+    assert Draft202012Validator(release_schema(vocabulary)).is_valid(as_json(node))
 
 
 @pytest.mark.parametrize(

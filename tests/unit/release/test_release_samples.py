@@ -411,3 +411,15 @@ def test_a_sample_in_words() -> None:
     assert said("1/3") == "on a fresh Poisson sample of 1/3 by user"
     assert said("2") == "on a sample that this version does not support"
     assert sampling_note({}) == ""
+    training = priced(
+        {
+            "mechanism": "dp-sgd",
+            "attributes": [],
+            "noise-multiplier": 1,
+            "steps": 10,
+            "sampling": {"unit": "user", "rate": Fraction(1, 10)},
+        }
+    )
+    assert sampling_note(training.mechanism.plain).endswith(
+        "of 10 % by user in each of 10 steps"
+    )

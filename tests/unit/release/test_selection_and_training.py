@@ -10,6 +10,7 @@ import pytest
 from oracle import mechanisms as oracle
 from oracle.accounting import MP, Real, real
 from oracle.mechanisms import worse_way
+from samples.user_visits import WORDS, priced, words
 
 import modicum as mo
 from modicum.accounting import INFINITE, Loss
@@ -19,32 +20,13 @@ from modicum.accounting.mechanisms import ACCOUNT_KINDS
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import LOSS_UNIT
-from modicum.release import (
-    PricedMechanism,
-    Relation,
-    Unit,
-    Vocabulary,
-    parse_release,
-    price,
-)
+from modicum.release import Relation, Vocabulary, parse_release, price
 
 NOISE = MP.mpf(10) ** -15
 #: Orders of the grid at which losses are compared.
 ORDERS = (Fraction(2), Fraction(8))
 
 
-def vocabulary(
-    user: Relation = "add-remove", visit: Relation = "add-remove"
-) -> Vocabulary:
-    units = (
-        Unit("user", "u", neighbors=user),
-        Unit("visit", "v", None, None, ("user",), {"user": 3}, visit),
-    )
-    facts = {unit.name: unit for unit in units}
-    return Vocabulary(frozenset({"page"}), {}, tuple(facts), "add-remove", facts)
-
-
-WORDS = vocabulary()
 TRAINING = mo.dp_sgd(
     attributes=[],
     noise_multiplier=1,
@@ -53,14 +35,9 @@ TRAINING = mo.dp_sgd(
 )
 
 
-def priced(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> PricedMechanism:
-    node = from_python({"release": "r", "mechanisms": [mechanism]})
-    return price(parse_release(node, words), words).mechanisms[0]
-
-
-def problem(mechanism: dict[str, Any], words: Vocabulary = WORDS) -> Problem:
+def problem(mechanism: dict[str, Any], vocabulary: Vocabulary = WORDS) -> Problem:
     with pytest.raises(InputError) as caught:
-        priced(mechanism, words)
+        priced(mechanism, vocabulary)
     return caught.value.problems[0]
 
 
@@ -162,7 +139,7 @@ def test_training_is_for_the_sampled_unit_and_derived_for_others() -> None:
 
 @pytest.mark.parametrize("relation", ["substitute", "any-change"])
 def test_training_is_refused_under_other_relations(relation: Relation) -> None:
-    found = problem(TRAINING, vocabulary(user=relation))
+    found = problem(TRAINING, words(user=relation))
     assert found.code is Code.COST_NOT_DERIVABLE
     assert "cost" in found.help
 
@@ -182,6 +159,75 @@ def test_votes_need_the_number_of_teachers() -> None:
     half = {"user": mo.teachers(1.5)}  # type: ignore[arg-type]
     found = problem(mo.pate_gnmax(attributes=[], sigma=40, sensitivity=half))
     assert found.code is Code.OUT_OF_RANGE
+
+
+CHOICE = mo.exponential(attributes=[], eps=1, sensitivity={"user": mo.linf(1)})
+VOTE = mo.pate_gnmax(attributes=[], sigma=40, sensitivity={"user": mo.teachers(1)})
+QUERIES = mo.sparse_vector(
+    attributes=[], eps_threshold=1, eps_queries=1, sensitivity={"user": mo.linf(1)}
+)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "key", "value"),
+    [
+        (TRAINING, "steps", 0),
+        (TRAINING, "steps", Fraction(3, 2)),
+        (TRAINING, "noise-multiplier", 0),
+        (TRAINING, "sampling", {"unit": "user", "rate": 0}),
+        (TRAINING, "sampling", {"unit": "user", "rate": 1}),
+        (CHOICE, "eps", 0),
+        (CHOICE, "sensitivity", {"user": {"linf": 0}}),
+        (QUERIES, "positives", 0),
+        (QUERIES, "eps-queries", -1),
+        (VOTE, "sensitivity", {"user": {"teachers": 0}}),
+    ],
+)
+def test_what_costs_nothing_or_is_no_number_of_steps_is_refused(
+    mechanism: dict[str, Any], key: str, value: object
+) -> None:
+    assert problem(mechanism | {key: value}).code is Code.OUT_OF_RANGE
+
+
+def test_sensitivities_are_in_the_norm_of_their_kind() -> None:
+    for one in (CHOICE, QUERIES, VOTE):
+        for norm in {"l1", "l2", "linf", "teachers"} - one["sensitivity"][
+            "user"
+        ].keys():
+            found = problem(one | {"sensitivity": {"user": {norm: 1}}})
+            assert found.code in {Code.MISSING_KEY, Code.UNKNOWN_KEY}
+    found = problem(TRAINING | {"sensitivity": {"user": {"l2": 1}}})
+    assert found.code is Code.UNKNOWN_KEY
+    assert "`sampling`" in found.help
+
+
+def test_the_number_of_teachers_multiplies_rho_by_its_square() -> None:
+    """A unit that reaches more teachers is not less than so many single ones."""
+    for teachers in (1, 2, 10**6):
+        moved = {"user": mo.teachers(teachers)}
+        rho = priced(VOTE | {"sensitivity": moved}).losses["user"].coordinates[RHO]
+        assert rho == min(INFINITE, teachers**2 * LOSS_UNIT // 1600)
+
+
+@pytest.mark.parametrize("mechanism", [VOTE, TRAINING])
+def test_no_pure_eps_is_claimed_for_votes_and_trainings(
+    mechanism: dict[str, Any],
+) -> None:
+    found = problem({**mechanism, "cost": {"visit": {"eps": 1}}})
+    assert found.code is Code.COST_TOO_LOW
+    assert found.message.startswith("no pure eps is proven")
+
+
+def test_what_a_vote_assumes_is_named() -> None:
+    found = problem(mo.pate_gnmax(attributes=[], sigma=40))
+    assert "disjoint" in found.notes[0]
+
+
+def test_a_training_may_have_the_sample_of_its_release() -> None:
+    below = {key: value for key, value in TRAINING.items() if key != "sampling"}
+    above = {"release": "r", "mechanisms": [below], "sampling": TRAINING["sampling"]}
+    release = parse_release(from_python(above), WORDS)
+    assert price(release, WORDS).mechanisms[0].losses == priced(TRAINING).losses
 
 
 def test_votes_are_not_amplified() -> None:

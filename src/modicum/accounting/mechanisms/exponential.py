@@ -125,6 +125,11 @@ BY_SCORE = (
     change("L-infinity", "the scores"),
 )
 
+#: Common mistakes for its parameter.
+SLIPS = dict.fromkeys(
+    ("epsilon", "scale"), "its parameter is `eps`; the loss is `eps` times the linf"
+)
+
 KINDS = (
     Kind(
         "exponential",
@@ -132,5 +137,6 @@ KINDS = (
         lambda v: exponential(eps=v["eps"] * v["sensitivity"]),
         norm="linf",
         measure="eps",
+        slips=SLIPS,
     ),
 )

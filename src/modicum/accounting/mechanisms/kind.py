@@ -50,6 +50,11 @@ class Parameter(Struct, frozen=True):
     open_below: bool = True
     least_by: Callable[[Values], Fraction] | None = None
 
+    @property
+    def of_noise(self) -> bool:
+        """Whether it scales the noise, up or down: any positive number may."""
+        return not self.whole and self.most is None
+
     def check(self, value: Fraction) -> None:
         """Refuse a value that is out of range.
 
@@ -162,6 +167,7 @@ class Kind(Struct, frozen=True):
         repeats: The parameter that counts independent runs, if there is one.
         target: The parameter that `eps` and `delta` find in a release, if one is.
         slips: Common mistakes for its parameters, each with the remedy.
+        assumes: What its sensitivity says, where the norm does not say it.
         of_rho: From a rho that is declared of such noise to its curve, if that is
             more than the curve of any rho-zCDP mechanism.
         on_sample: From all parameters and a rate to the curve on a Poisson sample, if
@@ -182,6 +188,7 @@ class Kind(Struct, frozen=True):
     repeats: str = ""
     target: str = ""
     slips: Mapping[str, str] = field(default_factory=dict)
+    assumes: tuple[str, ...] = ()
     of_rho: Callable[[Fraction], Curve] | None = None
     on_sample: Callable[[Values, Fraction], Curve] | None = None
     noise: Noise | None = None

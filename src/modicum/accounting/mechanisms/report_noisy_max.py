@@ -17,7 +17,7 @@ from typing import Literal
 from modicum.accounting.argument_ranges import require_at_least_zero
 from modicum.accounting.curves import Curve, pure_curve
 from modicum.accounting.decimals import precise
-from modicum.accounting.mechanisms.exponential import BY_SCORE, exponential
+from modicum.accounting.mechanisms.exponential import BY_SCORE, SLIPS, exponential
 from modicum.accounting.mechanisms.kind import Kind, Parameter, description
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import Number
@@ -106,6 +106,7 @@ KINDS = (
         ),
         norm="linf",
         measure="eps",
+        slips=SLIPS,
     ),
     Kind(
         "report-noisy-max",
@@ -113,5 +114,6 @@ KINDS = (
         lambda v: report_noisy_max(eps=v["eps"] * v["sensitivity"], noise="laplace"),
         norm="linf",
         measure="eps",
+        slips=SLIPS,
     ),
 )

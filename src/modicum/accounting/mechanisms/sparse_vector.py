@@ -175,6 +175,10 @@ KINDS = (
         ),
         norm="linf",
         measure="eps",
+        slips=dict.fromkeys(
+            ("eps", "epsilon", "scale"),
+            "its noise is `eps-threshold` and `eps-queries`",
+        ),
     ),
     Kind(
         "sparse-vector-one-threshold",

@@ -206,8 +206,10 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
         "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
     }
-    for key, parameter in kind.described.items():
-        properties[key] = _parameter(parameter)
+    # A label of the policy wins over a parameter of its name.
+    own = [key for key in kind.described if key not in _labels(vocabulary)]
+    for key in own:
+        properties[key] = _parameter(kind.described[key])
     if kind.norm is not None:
         size = closed({kind.norm: positive("its size")}, [kind.norm])
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
@@ -225,13 +227,10 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     schema = closed(properties, ["mechanism", "attributes"], f"mechanism {kind.name}")
     if kind.norm is None and not kind.samples:
         return schema
-    moved = "sampling" if kind.samples else "sensitivity"
-    needed = {
-        key: [moved, *(one for one in kind.needed if one != key)]
-        for key in kind.described
-    }
+    moved = [] if kind.samples else ["sensitivity"]  # A sample may be the release's.
+    needed = {key: [*moved, *(one for one in kind.needed if one != key)] for key in own}
     if "sampling" in properties:
-        needed["sampling"] = [*([] if kind.samples else [moved]), *kind.needed]
+        needed["sampling"] = [*moved, *kind.needed]
     if found:
         needed |= {"eps": ["sensitivity", "delta"], "delta": ["sensitivity", "eps"]}
     return {**schema, "dependentRequired": needed}

@@ -31,7 +31,11 @@ from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.past_vocabulary import Held
 from modicum.policy.past_units import population_of, units_of
 from modicum.release import Vocabulary
-from modicum.release.sampling import Sampling, sampling_from_plain
+from modicum.release.sampling import (
+    Sampling,
+    drawn_in_steps,
+    sampling_from_plain,
+)
 
 #: The statuses in which a release may read rows, or soon may.
 READING = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
@@ -329,7 +333,10 @@ def _sampling(grant: Grant) -> dict[str, Plain] | None:
     if grant.sampling is None:
         return None
     rate = number_text(grant.sampling.rate)
-    return {"unit": grant.sampling.unit, "rate": rate, "draw": "fresh"}
+    once: dict[str, Plain] = {"unit": grant.sampling.unit, "rate": rate}
+    steps = drawn_in_steps(grant.mechanism.description)
+    # A reader refuses a key that it does not know, and draws no sample for all steps.
+    return once | {"draw": "fresh"} | ({} if steps is None else {"steps": steps})
 
 
 def _obligations(grant: Grant) -> dict[str, Plain]:

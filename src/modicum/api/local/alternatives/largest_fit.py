@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.api.local.alternatives.smaller_parts import larger_part
 from modicum.api.local.alternatives.trials import Trials, full_rules
 from modicum.api.local.explanation.budget_fit import least
@@ -76,7 +77,8 @@ def rung_above(value: Fraction) -> int:
 
 #: The parameters that may vary, as text.
 VARIED = {
-    "noise": "the noise of mechanisms: `sigma` and `scale`",
+    "noise": "the noise of mechanisms: `sigma`, `scale`, `noise-multiplier`, and the"
+    " `eps` of choices by noise; the `truth` of randomized response is not varied",
     "sigma": "the `sigma` of mechanisms",
     "scale": "the `scale` of mechanisms",
     "epsilon": "the `eps` of declared costs",
@@ -87,12 +89,11 @@ VARIED = {
     "periods": "the periods",
 }
 
-#: The keys that are varied: of a mechanism, or of its costs.
-_OF_NOISE = {"noise": ("sigma", "scale"), "sigma": ("sigma",), "scale": ("scale",)}
+#: The noise of all kinds, or one of its parameters.
+_OF_NOISE = ("noise", "sigma", "scale")
+#: The keys of costs that are varied.
 _OF_COSTS = {"epsilon": "eps", "rho": "rho", "mu": "mu"}
 _RATE = "sampling_rate"
-#: The inputs of a price; a declared cost beside them is an upper bound and stays.
-_COMPUTED = ("sigma", "scale", "truth")
 
 #: The search covers this many powers of ten up and down.
 _DECADES = 12
@@ -154,10 +155,26 @@ def _chosen(mechanisms: Sequence[Written], named: str | None) -> frozenset[int]:
 
 
 class _Slot(Struct, frozen=True):
-    """A number that is varied: the place of its mechanism, and its keys there."""
+    """A number that is varied.
+
+    Attributes:
+        place: The place of its mechanism.
+        path: Its keys there.
+        rising: Whether more of it costs more.
+    """
 
     place: int
     path: Path
+    rising: bool = True
+
+    def rounded(self, number: Fraction) -> int:
+        """Return the nearest rung that costs no more than a number."""
+        return rung_below(number) if self.rising else rung_above(number)
+
+    def scaled(self, number: Fraction, factor: Fraction) -> Fraction:
+        """Return a number on a rung that has more noise by a factor, or less."""
+        less = number / factor if self.rising else number * factor
+        return number_on(self.rounded(less))
 
 
 def _slots(
@@ -165,12 +182,19 @@ def _slots(
 ) -> Iterator[_Slot]:
     for place in sorted(chosen):
         one = mechanisms[place]
-        for key in _OF_NOISE.get(vary, ()):
-            if key in one:
-                yield _Slot(place, (key,))
+        # A label of the policy may have the name of a parameter; its value is text.
+        numbers = {
+            key: parameter
+            for key, parameter in RELEASE_KINDS[one["mechanism"]].described.items()
+            if key in one and not isinstance(one[key], str)
+        }
+        for key, parameter in numbers.items():
+            if vary in ("noise", key) and vary in _OF_NOISE and parameter.of_noise:
+                yield _Slot(place, (key,), parameter.rising)
         if vary == _RATE and "sampling" in one:
             yield _Slot(place, ("sampling", "rate"))
-        if vary in _OF_COSTS and not any(key in one for key in _COMPUTED):
+        # A cost beside the inputs of a price is an upper bound, and stays.
+        if vary in _OF_COSTS and not numbers:
             for unit, cost in one.get("cost", {}).items():
                 if _OF_COSTS[vary] in cost:
                     yield _Slot(place, ("cost", unit, _OF_COSTS[vary]))
@@ -198,7 +222,6 @@ class _Ladder:
             number_at(self._mechanisms[slot.place], slot.path) for slot in slots
         ]
         self._more = vary in _OF_NOISE  # Whether more of it costs less.
-        self._rung = rung_above if self._more else rung_below
         self._verdicts: dict[int, Verdict | None] = {}
 
     def fit(self) -> Fit:
@@ -227,11 +250,12 @@ class _Ladder:
 
     def _at(self, step: int) -> list[Fraction]:
         """Return the numbers of a step; the further it is, the less they cost."""
-        turn = 1 if self._more else -1
-        first = self._numbers[0]
-        rung = self._rung(first) + turn * (step - _DECADES * RUNGS)
-        factor = number_on(rung) / first
-        return [number_on(self._rung(one * factor)) for one in self._numbers]
+        first, number = self._slots[0], self._numbers[0]
+        turn = -1 if first.rising else 1
+        found = number_on(first.rounded(number) + turn * (step - _DECADES * RUNGS))
+        factor = number / found if first.rising else found / number
+        pairs = zip(self._slots, self._numbers, strict=True)
+        return [slot.scaled(one, factor) for slot, one in pairs]
 
     def _variant(self, numbers: Sequence[Fraction]) -> Written:
         mechanisms = list(self._mechanisms)
