@@ -32,11 +32,12 @@ Here q and q' are the probabilities of one event: the output is worse, or equall
 and a coin shows heads. So 1 - q' <= exp(e) (1 - q) + d if the mechanism is (e, d)-DP.
 
 - Truncated negative binomial: f'(x) = E[K] (g/w)^(1+n), w = 1 - (1-g) x >= g. Then
-  f'(q)^a f'(q')^(1-a) = E[K] ((g/w) (w'/w)^(a-1))^(1+n), and w' <= exp(e) w follows from
-  w' <= exp(e) w - g (exp(e) - 1) + (1-g) d once (1-g) d <= g (exp(e) - 1). So
-  C = (1+n) e, with the least such e. It is at most ln(1/g), as w' <= 1. Theorem 2 of the
-  paper bounds w'/w by exp(r (1 - 1/b)) g^(-1/b), for r the divergence of an order b.
-  That is never less: with its logarithm as e, r converts to a d that is small enough.
+  f'(q)^a f'(q')^(1-a) = E[K] ((g/w) (w'/w)^(a-1))^(1+n). As w' is at most
+  exp(e) w - g (exp(e) - 1) + (1-g) d, it is at most exp(e) w once
+  (1-g) d <= g (exp(e) - 1). So C = (1+n) e, with the least such e. It is at most
+  ln(1/g), as w' <= 1. Theorem 2 of the paper bounds w'/w by
+  exp(r (1 - 1/b)) g^(-1/b), for r the divergence of an order b. That is never less:
+  with its logarithm as e, r converts to a d that is small enough.
 - Poisson: f'(x) = m exp(-m (1-x)). With exp(e) = a/(a-1), m (a (q-1) - (a-1) (q'-1)) is
   at most m (a-1) d, as in Theorem 6 of the paper: C = m d.
 
@@ -53,14 +54,10 @@ with a smaller mean, of which (1) is no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
-
-from msgspec import Struct
 
 from modicum.accounting.amounts import (
     INFINITY,
@@ -70,119 +67,16 @@ from modicum.accounting.amounts import (
     is_infinite,
     least,
     plus,
-    units,
 )
-from modicum.accounting.argument_ranges import require_above_zero
 from modicum.accounting.conversions.epsilon_delta import best_delta
 from modicum.accounting.curves import UNKNOWN, Curve, interpolated, pure_curve
-from modicum.accounting.decimals import precise, significant, to_decimal
+from modicum.accounting.decimals import precise, to_decimal
 from modicum.accounting.grid import ORDERS
 from modicum.accounting.losses import total_of
-from modicum.core.rationals import LOSS_UNIT
+from modicum.accounting.number_of_runs import Runs
 
-#: More than the relative error of any number below.
+#: More than `ln` below may err by; its square root is added, too.
 _ERROR = Decimal("1e-38")
-#: Closer to 0 or 1, `eta` and `gamma` are rounded to where more runs are likelier: the
-#: mean would lose digits.
-_LEAST = Fraction(1, 10**9)
-_DIGITS = 20
-
-#: From an epsilon to a delta that is proven there.
-Profile: TypeAlias = Callable[[Fraction], Fraction]
-
-
-class NegativeBinomial(Struct, frozen=True):
-    """A truncated negative binomial number of runs, at least one.
-
-    P(K = k) is in proportion to (1 - gamma)^k Gamma(k + eta) / k!.
-
-    Attributes:
-        eta: Its shape, above -1: 1 is geometric, 0 is logarithmic.
-        gamma: Above 0 and below 1; with less, there are more runs.
-    """
-
-    eta: Fraction
-    gamma: Fraction
-
-    def __post_init__(self) -> None:
-        require_above_zero("eta + 1", self.eta + 1)
-        require_above_zero("gamma", self.gamma)
-        require_above_zero("1 - gamma", 1 - self.gamma)
-
-    @property
-    @precise
-    def mean(self) -> Decimal:
-        """The mean number of runs, rounded up.
-
-        Examples:
-            >>> f"{NegativeBinomial(Fraction(1), Fraction(1, 20)).mean:.6f}"
-            '20.000000'
-            >>> f"{NegativeBinomial(Fraction(0), Fraction(1, 20)).mean:.6f}"
-            '6.342352'
-        """
-        gamma = to_decimal(min(self.gamma, 1 - _LEAST))
-        near = self.eta != 0 and abs(self.eta) < _LEAST
-        eta = to_decimal(_LEAST if near else self.eta)
-        missed = -gamma.ln() if eta == 0 else (1 - (eta * gamma.ln()).exp()) / eta
-        return (1 - gamma) / (gamma * missed) * (1 + _ERROR)
-
-    @property
-    def none(self) -> Decimal:
-        """The probability that there is no run."""
-        return Decimal(0)
-
-    def extra(self, profile: Profile, eps: Amount) -> Callable[[Amount], Fraction]:
-        """Return C of the proof by the order, for a privacy profile and its eps."""
-        gamma = to_decimal(self.gamma)
-
-        def enough(e: Fraction) -> bool:
-            most = gamma * (to_decimal(e).exp() - 1) * (1 - _ERROR)
-            return to_decimal((1 - self.gamma) * profile(e)) <= most
-
-        low, high = 0, units(least(eps, -gamma.ln()))
-        while high - low > max(1, high >> 24):
-            middle = (low + high) // 2
-            if enough(Fraction(middle, LOSS_UNIT)):
-                high = middle
-            else:
-                low = middle
-        found = (1 + self.eta) * Fraction(high, LOSS_UNIT)
-        return lambda _: found
-
-
-class Poisson(Struct, frozen=True):
-    """A Poisson number of runs, which may be none.
-
-    Attributes:
-        mean: The mean number of runs, > 0.
-    """
-
-    mean: Fraction
-
-    def __post_init__(self) -> None:
-        require_above_zero("the mean number of runs", self.mean)
-
-    @property
-    @precise
-    def none(self) -> Decimal:
-        """The probability that there is no run."""
-        return (-to_decimal(self.mean)).exp()
-
-    def extra(self, profile: Profile, eps: Amount) -> Callable[[Amount], Fraction]:
-        """Return C of the proof by the order, for a privacy profile and its eps."""
-        del eps
-
-        def at(order: Amount) -> Fraction:
-            if is_infinite(order):
-                return self.mean * profile(Fraction(0))
-            e = -(1 - 1 / decimal_of(order)).ln() * (1 - _ERROR)
-            return self.mean * profile(significant(e, _DIGITS, up=False))
-
-        return at
-
-
-#: The number of runs.
-Runs: TypeAlias = NegativeBinomial | Poisson
 
 
 @lru_cache(maxsize=256)
@@ -209,23 +103,24 @@ def selected(base: Curve, runs: Runs) -> Curve:
         order, the profile: Koskela, Redberg & Wang 2024 (arXiv:2402.06701).
 
     Examples:
+        >>> from modicum.accounting.number_of_runs import NegativeBinomial
         >>> one = pure_curve(Fraction(1))
         >>> geometric = NegativeBinomial(Fraction(1), Fraction(1, 20))
         >>> f"{selected(one, geometric).eps:.6f}"  # below 3
         '2.779154'
     """
     total = total_of([replace(base, delta=ZERO).loss()])
-    extra = runs.extra(lambda eps: best_delta(total, eps).value, base.eps)
+    surplus = runs.surplus(lambda eps: best_delta(total, eps).value, base.eps)
     mean = decimal_of(runs.mean)
     log = (mean + runs.none).ln() + _ERROR
     points: dict[Fraction, Amount] = {}
     lowest = INFINITY
     for order in reversed(ORDERS):
-        bound = plus(base.at(order), plus(extra(order), log / to_decimal(order - 1)))
+        bound = plus(base.at(order), plus(surplus(order), log / to_decimal(order - 1)))
         lowest = least(lowest, bound)
         if not is_infinite(lowest):
             points[order] = lowest
-    most = extra(INFINITY)
+    most = surplus(INFINITY)
     pure = pure_curve(plus(base.eps, most))
     rho = plus(plus(base.rho, most), 2 * (decimal_of(base.rho) * log).sqrt())
     known = interpolated(points) if points else UNKNOWN

@@ -12,6 +12,7 @@ from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import Kind
+from modicum.accounting.number_of_runs import Runs
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
 from modicum.core.errors import Code
@@ -36,6 +37,7 @@ from modicum.release.model import Mechanism
 from modicum.release.part_parser import read_part
 from modicum.release.parts import Part
 from modicum.release.sampling import Sampling
+from modicum.release.selection import read_selection
 from modicum.release.vocabulary import Vocabulary
 
 #: The methods of sampling.
@@ -184,6 +186,10 @@ def parse_mechanism(
     if kind.target and not {"eps", "delta"} & vocabulary.labels.keys():
         with found.guard():
             _calibrate(fields, kind, numbers, sampled=sampling is not None)
+    selection: Runs | None = None
+    if "selection" not in vocabulary.labels and "selection" in fields:
+        with found.guard():
+            selection = read_selection(fields.take("selection"))
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
@@ -202,6 +208,7 @@ def parse_mechanism(
         cost=cost,
         part=part,
         sampling=sampling,
+        selection=selection,
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
         **numbers,

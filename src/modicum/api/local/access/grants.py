@@ -41,7 +41,7 @@ _KNOWN_KEYS = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
         *("contribution_bound", "public_frame", "cost"),
-        *("where", "periods", "groups", "sampling"),
+        *("where", "periods", "groups", "sampling", "selection"),
     }
 )
 
