@@ -19,11 +19,21 @@ from modicum.core.reader import (
     Fields,
     Problems,
     choice,
+    fail,
     number,
-    placed,
     positive,
     probability,
 )
+
+
+def _shape(node: Node, what: str) -> Fraction:
+    value = number(node, what)
+    if value <= -1:
+        raise fail(
+            Code.OUT_OF_RANGE, f"{what} must be above -1, got {brief(value)}", node
+        )
+    return value
+
 
 #: The distributions of a file that are a negative binomial of this shape.
 _SHAPES = {"geometric": Fraction(1), "logarithmic": Fraction(0)}
@@ -33,7 +43,7 @@ DISTRIBUTIONS = {
     "negative-binomial": ("eta", "gamma"),
     "poisson": ("mean",),
 }
-_READERS = {"eta": number, "gamma": probability, "mean": positive}
+_READERS = {"eta": _shape, "gamma": probability, "mean": positive}
 #: The keys of a selection.
 KEYS = frozenset({"distribution", *_READERS})
 #: The format of numbers, as for those of a stored description; `eta` may be negative.
@@ -59,8 +69,7 @@ def read_selection(node: Node) -> Runs:
     with found.guard():
         fields.finish()
     found.raise_any()
-    with placed(node):
-        return _runs(word, values)
+    return _runs(word, values)
 
 
 def _runs(word: str, values: Mapping[str, Fraction]) -> Runs:
