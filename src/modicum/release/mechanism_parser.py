@@ -186,10 +186,7 @@ def parse_mechanism(
     if kind.target and not {"eps", "delta"} & vocabulary.labels.keys():
         with found.guard():
             _calibrate(fields, kind, numbers, sampled=sampling is not None)
-    selection: Runs | None = None
-    if "selection" not in vocabulary.labels and "selection" in fields:
-        with found.guard():
-            selection = read_selection(fields.take("selection"))
+    selection = _read_selection(fields, vocabulary, found)
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
@@ -213,6 +210,18 @@ def parse_mechanism(
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
         **numbers,
     )
+
+
+def _read_selection(
+    fields: Fields, vocabulary: Vocabulary, found: Problems
+) -> Runs | None:
+    """Return how often a mechanism runs for its best output; None if once."""
+    labeled = "selection" in vocabulary.labels
+    node = None if labeled else fields.take_optional("selection")
+    if node is not None:
+        with found.guard():
+            return read_selection(node)
+    return None
 
 
 def _read_numbers(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from msgspec import structs
 from samples.audited import activated, described_anew, sealed
 from samples.small import POLICY, compiled, workspace
@@ -27,6 +28,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.ledger import RecordedRelease, audit
 from modicum.ledger.log.events import PastRecorded
 from modicum.ledger.proof.repricing import UnderstatedError, UnknownDescriptionError
+from modicum.policy.json_schema.release import release_schema
 from modicum.release import Mechanism, Unit, Vocabulary, parse_release, price
 from modicum.release.selection import selection_note
 from modicum.release.vocabulary import Label
@@ -74,21 +76,21 @@ def problem(mechanism: Mapping[str, Any], words: Vocabulary = WORDS) -> Problem:
 # --- what is read -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("told", "runs"),
-    [
-        (GEOMETRIC, NegativeBinomial(Fraction(1), GAMMA)),
-        (
-            {"distribution": "logarithmic", "gamma": 0.05},
-            NegativeBinomial(Fraction(0), GAMMA),
-        ),
-        (
-            {"distribution": "negative-binomial", "eta": -0.5, "gamma": 0.05},
-            NegativeBinomial(Fraction(-1, 2), GAMMA),
-        ),
-        ({"distribution": "poisson", "mean": 10}, Poisson(Fraction(10))),
-    ],
-)
+READ = [
+    (GEOMETRIC, NegativeBinomial(Fraction(1), GAMMA)),
+    (
+        {"distribution": "logarithmic", "gamma": 0.05},
+        NegativeBinomial(Fraction(0), GAMMA),
+    ),
+    (
+        {"distribution": "negative-binomial", "eta": -0.5, "gamma": 0.05},
+        NegativeBinomial(Fraction(-1, 2), GAMMA),
+    ),
+    ({"distribution": "poisson", "mean": 10}, Poisson(Fraction(10))),
+]
+
+
+@pytest.mark.parametrize(("told", "runs"), READ)
 def test_a_number_of_runs_is_read(told: dict[str, Any], runs: Runs) -> None:
     assert read(NOISE | {"selection": told}).selection == runs
 
@@ -290,3 +292,16 @@ def test_an_audit_prices_the_selection_again() -> None:
     for later in (STORED | {"distribution": "zeta"}, STORED | {"most": "30"}):
         with pytest.raises(UnknownDescriptionError, match="its selection by"):
             audited(later)
+
+
+# --- the schema, and data layers --------------------------------------------------
+
+
+def test_the_schema_accepts_what_is_read() -> None:
+    schema = Draft202012Validator(release_schema(WORDS))
+    for told, _ in READ:
+        noise = {**NOISE, "attributes": ["age"], "selection": told}
+        assert schema.is_valid({"release": "r", "mechanisms": [noise]})
+    wrong = {"selection": {"distribution": "poisson", "gamma": 0.5}}
+    noise = {**NOISE, "attributes": ["age"], **wrong}
+    assert not schema.is_valid({"release": "r", "mechanisms": [noise]})
