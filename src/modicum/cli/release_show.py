@@ -93,15 +93,16 @@ def _happened(one: ReleaseEntry) -> str:
 
 def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator[str]:
     from modicum.release.sampling import sampling_note
+    from modicum.release.selection import selection_note
     from modicum.release.stored_description import derivations
 
     described: Mapping[str, Any] = mechanism.description
     yield f"mechanism {described.get('name')} ({described.get('kind')})"
     yield f"  reads {', '.join(mechanism.attributes) or 'no attribute'}"
     yield from (f"  {line}" for line in _part(mechanism))
-    sampled = sampling_note(described)
-    if sampled:
-        yield f"  runs {sampled}"
+    for note in (sampling_note(described), selection_note(described)):
+        if note:
+            yield f"  runs {note}"
     for key in ("parameters", "sensitivity", "contribution_bound"):
         values = described.get(key) or {}
         if values:

@@ -12,6 +12,7 @@ from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import Kind
+from modicum.accounting.number_of_runs import Runs
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
 from modicum.core.errors import Code, Problem
@@ -36,6 +37,7 @@ from modicum.release.model import Mechanism
 from modicum.release.part_parser import read_part
 from modicum.release.parts import Part
 from modicum.release.sampling import Sampling
+from modicum.release.selection import read_selection
 from modicum.release.vocabulary import Vocabulary
 
 #: The methods of sampling.
@@ -178,6 +180,7 @@ def parse_mechanism(
     if kind.target and not {"eps", "delta"} & vocabulary.labels.keys():
         with found.guard():
             _calibrate(fields, kind, numbers, sampled=sampling is not None)
+    selection = _read_selection(fields, vocabulary, found)
     cost_node = fields.take_optional("cost")
     cost: dict[str, Budget] = {}
     if cost_node is not None:
@@ -196,6 +199,7 @@ def parse_mechanism(
         cost=cost,
         part=part,
         sampling=sampling,
+        selection=selection,
         mark=node.mark,
         cost_mark=cost_node.mark if cost_node is not None else node.mark,
         **numbers,
@@ -210,6 +214,18 @@ def _label_for_parameter(key: str, kind: Kind, node: Node) -> Problem:
         node.mark,
         help=f"use `mechanism: declared` with its `cost`, or rename `{key}`",
     )
+
+
+def _read_selection(
+    fields: Fields, vocabulary: Vocabulary, found: Problems
+) -> Runs | None:
+    """Return how often a mechanism runs for its best output; None if once."""
+    labeled = "selection" in vocabulary.labels
+    node = None if labeled else fields.take_optional("selection")
+    if node is not None:
+        with found.guard():
+            return read_selection(node)
+    return None
 
 
 def _read_numbers(

@@ -19,11 +19,13 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
+from modicum.accounting.number_of_runs import Runs
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
+from modicum.release.selection import selection_to_plain
 
 
 @dataclass(frozen=True)  # Without slots, so that `over` can copy all fields at once.
@@ -44,6 +46,8 @@ class Mechanism:
         cost: By unit, the guarantee that is declared for it.
         part: The part of the data that it reads.
         sampling: The secret sample of that which it runs on; None for all of it.
+        selection: How often it runs, if the best output is published; None for once.
+            All else describes one run.
         mark: Its position.
         cost_mark: The position of its costs.
         parameter_mark: The position of its first parameter.
@@ -64,6 +68,7 @@ class Mechanism:
     cost: Mapping[str, Budget]
     part: Part = EVERYTHING
     sampling: Sampling | None = None
+    selection: Runs | None = None
     mark: Mark | None = None
     cost_mark: Mark | None = None
     parameter_mark: Mark | None = None
@@ -185,6 +190,8 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
     }
     if mechanism.sampling is not None:  # Omitted, so that older digests stay valid.
         plain["sampling"] = sampling_to_plain(mechanism.sampling)
+    if mechanism.selection is not None:
+        plain["selection"] = selection_to_plain(mechanism.selection)
     return plain
 
 

@@ -10,7 +10,7 @@ from modicum.release.completion import Steps, completed
 from modicum.release.model import Mechanism, Release
 from modicum.release.periods import overlaps
 from modicum.release.priced_release import PricedMechanism, PricedRelease
-from modicum.release.unit_losses import Stated, refuse_halves, stated
+from modicum.release.unit_losses import Stated, refuse_halves, refuse_selection, stated
 from modicum.release.units import all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
@@ -63,6 +63,7 @@ def price_mechanism(mechanism: Mechanism, vocabulary: Vocabulary) -> PricedMecha
         InputError: As `price` does.
     """
     refuse_halves(mechanism)
+    refuse_selection(mechanism)
     if mechanism.sampling is not None:
         from modicum.release.sample_price import refuse_unproven
 

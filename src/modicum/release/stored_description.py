@@ -28,6 +28,7 @@ from modicum.release.parts import Part, Span
 from modicum.release.periods import Overlaps, overlaps
 from modicum.release.price import price, price_mechanism
 from modicum.release.sampling import sampling_from_plain
+from modicum.release.selection import DISTRIBUTIONS, KEYS, selection_from_plain
 from modicum.release.unit_losses import STATED, stated
 from modicum.release.units import kinds
 from modicum.release.vocabulary import Vocabulary
@@ -42,8 +43,10 @@ _PRICED_FROM = (
     "cost",
 )
 _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
-#: Another one of these, present only if there is sampling.
+#: More of these, each present only if there is such.
 _SAMPLING = "sampling"
+_SELECTION = "selection"
+_OPTIONAL = (_SAMPLING, _SELECTION)
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
@@ -177,7 +180,7 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     """Return the part of a description unknown to this version; "" if none."""
     if not described.keys() >= _FIELDS:
         raise _malformed("a field is missing")
-    more = described.keys() - _FIELDS - _PART - {_SAMPLING}
+    more = described.keys() - _FIELDS - _PART - {*_OPTIONAL}
     if more:
         return f"its field `{min(more)[:60]}` is unknown to this version"
     kind = described["kind"]
@@ -193,6 +196,11 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
     if more:
         return f"its sampling by `{min(more)[:60]}` is unknown to this version"
+    selection = _mapping(described.get(_SELECTION, {}), _SELECTION)
+    law = {str(selection.get("distribution"))} if selection else set[str]()
+    more = law.difference(DISTRIBUTIONS) or selection.keys() - KEYS
+    if more:
+        return f"its selection by `{min(more)[:60]}` is unknown to this version"
     for cost in _mapping(described["cost"], "cost").values():
         more = _mapping(cost, "a cost").keys() - _MEASURES
         if more:
@@ -201,8 +209,8 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
 
 
 def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
-    """Return the fields that a price depends on; sampling is last, if present."""
-    return (*_PRICED_FROM, _SAMPLING) if _SAMPLING in described else _PRICED_FROM
+    """Return the fields that a price depends on; the optional ones are last."""
+    return (*_PRICED_FROM, *(name for name in _OPTIONAL if name in described))
 
 
 # --- the form of a new release --------------------------------------------------------
@@ -246,6 +254,8 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
         raise _malformed("`public_frame` is neither true nor false")
     if _SAMPLING in described:
         nodes[_SAMPLING] = _sampling(described[_SAMPLING])
+    if _SELECTION in described:
+        nodes[_SELECTION] = _selection(described[_SELECTION])
     if framed:
         nodes["public_frame"] = Scalar(Kind.BOOLEAN, "true", quoted=False, mark=None)
     return Entries(tuple((_word(key), value) for key, value in nodes.items()), None)
@@ -258,6 +268,22 @@ def _sampling(plain: Plain) -> Node:
         raise _malformed(str(error)) from error
     rate = Scalar(Kind.NUMBER, number_spelled(found.rate), quoted=False, mark=None)
     return Entries(((_word("unit"), _word(found.unit)), (_word("rate"), rate)), None)
+
+
+def _selection(plain: Plain) -> Node:
+    try:
+        selection_from_plain(plain)
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+
+    def value(text: Plain) -> Node:
+        stated = str(text)
+        if stated in DISTRIBUTIONS:
+            return _word(stated)
+        spelled = number_spelled(Fraction(stated))
+        return Scalar(Kind.NUMBER, spelled, quoted=False, mark=None)
+
+    return _entries(plain, _SELECTION, value)
 
 
 def _cost(plain: Plain) -> Node:

@@ -56,6 +56,17 @@ def stated(mechanism: Mechanism, unit: str, vocabulary: Vocabulary) -> Stated | 
         InputError: If a declared cost is below the computed one or impossible, or
             no loss follows from the parameters under this relation.
     """
+    once = _of_one_run(mechanism, unit, vocabulary)
+    if once is None or mechanism.selection is None:
+        return once
+    from modicum.accounting.private_selection import selected
+
+    return Stated(selected(once.curve, mechanism.selection), once.source)
+
+
+def _of_one_run(
+    mechanism: Mechanism, unit: str, vocabulary: Vocabulary
+) -> Stated | None:
     declared = mechanism.cost.get(unit)
     computed = _computed(mechanism, unit, vocabulary.relation(unit))
     sampled = not RELEASE_KINDS[mechanism.kind].samples  # Else that is in its curve.
@@ -83,6 +94,23 @@ def rests_on_claims(kind: str, bounds: Collection[str], unit: str) -> bool:
         unit: The unit of the sensitivity.
     """
     return bool(bounds) and not RELEASE_KINDS[kind].local and {*bounds} != {unit}
+
+
+def refuse_selection(mechanism: Mechanism) -> None:
+    """Refuse the best of several runs of which others see each.
+
+    Raises:
+        InputError: If it is a selection of a local randomizer.
+    """
+    if mechanism.selection is not None and RELEASE_KINDS[mechanism.kind].local:
+        raise wrong(
+            mechanism,
+            Code.NOT_SUPPORTED,
+            f"`{mechanism.kind}` has no best run: those who collect the answers see"
+            " them all",
+            help="leave `selection` out, and state the answers of all runs in"
+            " `contribution_bound`",
+        )
 
 
 def refuse_halves(mechanism: Mechanism) -> None:

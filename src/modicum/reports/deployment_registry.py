@@ -30,6 +30,7 @@ from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.state import ActivePolicy, active_policy
 from modicum.policy import CompiledPolicy
 from modicum.release.sampling import sampling_note
+from modicum.release.selection import selection_note
 from modicum.reports.statement import Statement
 from modicum.reports.text import part_text
 from modicum.reports.timeline import ReleaseTimeline
@@ -253,6 +254,7 @@ def _implementation(
         f"- {one.description.get('name', '?')}: {one.description.get('kind', '?')}"
         f" {_written(one.description.get('parameters'))}".rstrip()
         + f" {sampling_note(one.description)}".rstrip()
+        + f" {selection_note(one.description)}".rstrip()
         for one in release.mechanisms
     )
     agreed = (

@@ -81,16 +81,13 @@ KINDS = (
         relation="add-remove",
         measure="rho",
         repeats="steps",
-<<<<<<< HEAD
         pairs=lambda v: sampled_gaussian_pair(
             v["sampling-rate"], v["noise-multiplier"], int(v["steps"])
         ),
-=======
         slips={
             "sensitivity": "it clips: its loss is for the unit of `sampling`",
             "sampling-rate": "it is the `rate` of `sampling`",
             "sigma": "its noise is `noise-multiplier`, over the clipping norm",
         },
->>>>>>> h/orac
     ),
 )

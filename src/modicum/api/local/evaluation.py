@@ -39,6 +39,7 @@ from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, predicate_text
 from modicum.release import ReleaseDraft, read_and_price
 from modicum.release.sampling import sampling_note
+from modicum.release.selection import selection_note
 from modicum.release.unit_losses import STATED
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
@@ -226,12 +227,21 @@ def answer_to(
 
 
 def _samples(recorded: RecordedRelease) -> Iterator[str]:
-    """Yield which mechanisms must draw a sample, and how: their losses rely on it."""
+    """Yield which mechanisms must draw a sample or a number of runs, and how.
+
+    Their losses rely on it.
+    """
     for one in recorded.mechanisms:
+        name = one.description.get("name", "?")
         sampled = sampling_note(one.description)
         if sampled:
-            name = one.description.get("name", "?")
             yield f"mechanism `{name}` runs {sampled}, which must stay secret"
+        repeated = selection_note(one.description)
+        if repeated:
+            yield (
+                f"mechanism `{name}` runs {repeated}: the number and the other runs"
+                " must stay secret"
+            )
 
 
 def _derived(recorded: RecordedRelease) -> Iterator[str]:

@@ -28,6 +28,7 @@ from modicum.release.parser import (
     MECHANISMS_MAX,
 )
 from modicum.release.part_parser import BOXES_MAX, GROUP_MAX, LISTED_MAX
+from modicum.release.selection import DISTRIBUTIONS
 from modicum.release.utility import UTILITY_MAX
 from modicum.release.vocabulary import METADATA
 
@@ -57,6 +58,26 @@ def sampling(units: Iterable[str] | None) -> Schema:
         "by": {"const": "poisson", "description": "how it is drawn"},
     }
     return closed(properties, ["unit", "rate"], "its secret sample")
+
+
+def selection() -> Schema:
+    """Return the schema of `selection`."""
+    parameters: dict[str, Schema] = {
+        "gamma": probability("with less, there are more runs"),
+        "eta": {"type": "number", "exclusiveMinimum": -1, "description": "its shape"},
+        "mean": positive("the mean number of runs"),
+    }
+    kinds = [
+        closed(
+            {
+                "distribution": {"const": word, "description": "of the number of runs"},
+                **{key: parameters[key] for key in needed},
+            },
+            ["distribution", *needed],
+        )
+        for word, needed in DISTRIBUTIONS.items()
+    ]
+    return {"oneOf": kinds, "description": "the best of a random number of runs"}
 
 
 def part_properties(vocabulary: Vocabulary | None) -> dict[str, Schema]:
@@ -193,6 +214,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         if vocabulary is None
         else choices(sorted(vocabulary.attributes), "an attribute")
     )
+    labels = _labels(vocabulary)
     bound = whole(1, CONTRIBUTIONS_MAX, "the number of rows used per instance")
     properties: dict[str, Schema] = {
         "name": name("its name within the release"),
@@ -201,7 +223,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
             **listed(attribute, "the attributes that it reads"),
             "uniqueItems": True,
         },
-        **_labels(vocabulary),
+        **labels,
         **part_properties(vocabulary),
         "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
         "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
@@ -215,7 +237,9 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
     if kind.samples or (kind.norm is not None and kind.open_relation):
         properties["sampling"] = sampling(units)
-    found = "" if {"eps", "delta"} & _labels(vocabulary).keys() else kind.target
+    if not kind.local and "selection" not in labels:
+        properties["selection"] = selection()
+    found = "" if {"eps", "delta"} & labels.keys() else kind.target
     if found:
         properties["eps"] = positive(f"the eps for which {found} is computed")
         properties["delta"] = probability(f"the delta for which {found} is computed")

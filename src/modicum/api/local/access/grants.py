@@ -45,7 +45,7 @@ _KNOWN_KEYS = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
         *("contribution_bound", "public_frame", "cost"),
-        *("where", "periods", "groups", "sampling"),
+        *("where", "periods", "groups", "sampling", "selection"),
     }
 )
 
@@ -341,7 +341,9 @@ def _sampling(grant: Grant) -> dict[str, Plain] | None:
 
 def _obligations(grant: Grant) -> dict[str, Plain]:
     stated = grant.mechanism.description
-    keys = ("kind", "parameters", "sensitivity", "public_frame", "cost")
+    keys = ["kind", "parameters", "sensitivity", "public_frame", "cost"]
+    if "selection" in stated:
+        keys.append("selection")
     return {
         "mechanism": {key: stated.get(key) for key in keys},
         "digest": grant.digest,
