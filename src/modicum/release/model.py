@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -44,6 +44,8 @@ class Mechanism:
         cost: By unit, the guarantee that is declared for it.
         part: The part of the data that it reads.
         sampling: The secret sample of that which it runs on; None for all of it.
+        coefficients: The listed parameter, if it has one.
+        participation: By unit, in which steps of a stream a change may take part.
         mark: Its position.
         cost_mark: The position of its costs.
         parameter_mark: The position of its first parameter.
@@ -64,6 +66,8 @@ class Mechanism:
     cost: Mapping[str, Budget]
     part: Part = EVERYTHING
     sampling: Sampling | None = None
+    coefficients: tuple[Fraction, ...] = ()
+    participation: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
     mark: Mark | None = None
     cost_mark: Mark | None = None
     parameter_mark: Mark | None = None
@@ -79,6 +83,12 @@ class Mechanism:
         vars(self).update(
             elsewhere=elsewhere, pieces=pieces, plain=plain, encoded=encoded
         )
+
+    @property
+    def given(self) -> Set[str]:
+        """The names of the parameters that it states."""
+        names = self.parameters.keys()
+        return names | {"coefficients"} if self.coefficients else names
 
     def over(self, part: Part) -> Mechanism:
         """Return the same mechanism over another part of the data.
@@ -185,6 +195,12 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
     }
     if mechanism.sampling is not None:  # Omitted, so that older digests stay valid.
         plain["sampling"] = sampling_to_plain(mechanism.sampling)
+    if mechanism.coefficients:
+        plain["coefficients"] = [number_text(one) for one in mechanism.coefficients]
+    if mechanism.participation:
+        plain["participation"] = {
+            unit: _numbers(one) for unit, one in mechanism.participation.items()
+        }
     return plain
 
 

@@ -133,8 +133,8 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             Code.NOT_SUPPORTED,
             f"`{mechanism.kind}` is not amplified by `sampling`",
             notes=(
-                "its loss is for a changed instance, not for one that is added or"
-                " removed",
+                f"its loss is valid for {kind.relation}, which sampling does not"
+                " amplify",
             ),
             help="leave `sampling` out, and declare in `cost` what it costs on its"
             " sample",

@@ -42,8 +42,9 @@ _PRICED_FROM = (
     "cost",
 )
 _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
-#: Another one of these, present only if there is sampling.
-_SAMPLING = "sampling"
+#: More of these, each present only if the mechanism has it.
+_OPTIONAL = ("sampling", "coefficients", "participation")
+_SAMPLING, _COEFFICIENTS, _PARTICIPATION = _OPTIONAL
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
@@ -113,7 +114,7 @@ class PriceList:
         if unfamiliar:
             return UnknownDescription(unfamiliar)
         static = self._vocabulary.population.static.intersection(attributes)
-        written = encode([described[name] for name in _priced_from(described)])
+        written = encode({name: described[name] for name in _priced_from(described)})
         key = written, bool(static), self._within(part)
         known = self._known.get(key)
         if known is not None:
@@ -177,7 +178,7 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
     """Return the part of a description unknown to this version; "" if none."""
     if not described.keys() >= _FIELDS:
         raise _malformed("a field is missing")
-    more = described.keys() - _FIELDS - _PART - {_SAMPLING}
+    more = described.keys() - _FIELDS - _PART - {*_OPTIONAL}
     if more:
         return f"its field `{min(more)[:60]}` is unknown to this version"
     kind = described["kind"]
@@ -185,14 +186,18 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
         raise _malformed("`kind` is not text")
     if kind not in RELEASE_KINDS:
         return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
-    known = RELEASE_KINDS[kind].described
-    more = _mapping(described["parameters"], "parameters").keys() - known.keys()
+    known = RELEASE_KINDS[kind]
+    more = _mapping(described["parameters"], "parameters").keys() - {*known.described}
     if more:
         return f"its parameter `{min(more)[:60]}` is unknown to this version"
     sampling = described.get(_SAMPLING, {})
     more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
     if more:
         return f"its sampling by `{min(more)[:60]}` is unknown to this version"
+    for one in _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION).values():
+        more = _mapping(one, _PARTICIPATION).keys() - {*known.of_unit}
+        if more:
+            return f"its participation by `{min(more)[:60]}` is unknown to this version"
     for cost in _mapping(described["cost"], "cost").values():
         more = _mapping(cost, "a cost").keys() - _MEASURES
         if more:
@@ -201,8 +206,8 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
 
 
 def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
-    """Return the fields that a price depends on; sampling is last, if present."""
-    return (*_PRICED_FROM, _SAMPLING) if _SAMPLING in described else _PRICED_FROM
+    """Return the fields that a price depends on; those not always present are last."""
+    return (*_PRICED_FROM, *(name for name in _OPTIONAL if name in described))
 
 
 # --- the form of a new release --------------------------------------------------------
@@ -215,7 +220,7 @@ def _read_back(
     node = _asked(described, attributes)
     mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
     for name in _priced_from(described):  # Nothing was read differently.
-        if mechanism.plain[name] != described[name]:
+        if mechanism.plain.get(name) != described[name]:
             raise _malformed(f"`{name}` is not in canonical form")
     return mechanism
 
@@ -224,9 +229,14 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     """Return a description as in a release."""
     kind = str(described["kind"])
     norm = RELEASE_KINDS[kind].norm or "l1"  # Without a sensitivity, none may be given.
+    more = _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION)
+    moves: dict[str, Plain] = {
+        unit: {norm: value, **_mapping(more.get(unit, {}), _PARTICIPATION)}
+        for unit, value in _mapping(described["sensitivity"], "sensitivity").items()
+    }
 
-    def in_norm(value: Plain) -> Node:
-        return _entries({norm: value}, norm, _number)
+    def amounts(value: Plain) -> Node:
+        return _entries(value, norm, _number)
 
     nodes: dict[str, Node] = {
         "mechanism": _word(kind),
@@ -234,13 +244,15 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     }
     for name, value in _mapping(described["parameters"], "parameters").items():
         nodes[name] = _number(value)
-    for name, read in (
-        ("sensitivity", in_norm),
-        ("contribution_bound", _count),
-        ("cost", _cost),
+    if _COEFFICIENTS in described:
+        nodes[_COEFFICIENTS] = _list(described[_COEFFICIENTS])
+    for name, plain, read in (
+        ("sensitivity", moves, amounts),
+        ("contribution_bound", described["contribution_bound"], _count),
+        ("cost", described["cost"], _cost),
     ):
-        if described[name] != {}:
-            nodes[name] = _entries(described[name], name, read)
+        if plain != {}:
+            nodes[name] = _entries(plain, name, read)
     framed = described["public_frame"]
     if not isinstance(framed, bool):
         raise _malformed("`public_frame` is neither true nor false")
@@ -258,6 +270,12 @@ def _sampling(plain: Plain) -> Node:
         raise _malformed(str(error)) from error
     rate = Scalar(Kind.NUMBER, number_spelled(found.rate), quoted=False, mark=None)
     return Entries(((_word("unit"), _word(found.unit)), (_word("rate"), rate)), None)
+
+
+def _list(plain: Plain) -> Node:
+    if not isinstance(plain, list | tuple):
+        raise _malformed("`coefficients` is not a list")
+    return Items(tuple(map(_number, plain)), None)
 
 
 def _cost(plain: Plain) -> Node:

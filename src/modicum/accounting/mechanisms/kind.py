@@ -12,7 +12,15 @@ from modicum.accounting.curves import Curve
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
-from modicum.core.reader import count, placed, positive, probability
+from modicum.core.reader import (
+    count,
+    fail,
+    items,
+    number,
+    placed,
+    positive,
+    probability,
+)
 
 #: Parameters by name.
 Values = Mapping[str, Fraction]
@@ -22,6 +30,10 @@ OF_SENSITIVITY = "that of the sensitivity"
 OF_GUARANTEE = "that of the guarantee"
 #: Larger whole parameters are refused in a release.
 WHOLE_MAX = 10**6
+#: Longer lists of numbers are refused.
+LISTED_MAX = 10**4
+#: Parameters that a release gives by unit, beside the sensitivity.
+OF_UNIT = ("participations", "separation")
 
 
 class Parameter(Struct, frozen=True):
@@ -37,6 +49,7 @@ class Parameter(Struct, frozen=True):
         whole: Whether it is an integer.
         open_below: Whether `least` itself is excluded.
         least_by: A larger `least` that follows from the other parameters, if it does.
+        listed: Whether it is a list of numbers of at least 0, the first above 0.
     """
 
     name: str
@@ -48,6 +61,7 @@ class Parameter(Struct, frozen=True):
     whole: bool = False
     open_below: bool = True
     least_by: Callable[[Values], Fraction] | None = None
+    listed: bool = False
 
     def check(self, value: Fraction) -> None:
         """Refuse a value that is out of range.
@@ -83,6 +97,26 @@ class Parameter(Struct, frozen=True):
         with placed(node):
             self.check(value)
         return value
+
+
+def read_listed(node: Node, what: str) -> tuple[Fraction, ...]:
+    """Return the numbers of a list: at least 0, the first above 0.
+
+    Raises:
+        InputError: If it is something else, or too long.
+    """
+    listed = items(node, what)
+    values = tuple(number(one, f"a number of {what}") for one in listed)
+    if not values or values[0] <= 0 or min(values) < 0 or len(values) > LISTED_MAX:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must be at most {LISTED_MAX} numbers of at least 0, the first"
+            " above 0",
+            node,
+            help="write the absolute value of a negative one, and leave zeros at the"
+            " end out",
+        )
+    return values
 
 
 def noise_size(name: str, meaning: str) -> Parameter:
@@ -154,7 +188,7 @@ class Kind(Struct, frozen=True):
     Attributes:
         name: As it is typed.
         parameters: All of them, the one to calibrate first by habit in front.
-        build: From all parameters to the curve.
+        build: From all parameters to the curve; a listed one has one number there.
         relation: The neighboring relation under which the curve holds.
         norm: The norm of its sensitivity, or None if it has no sensitivity.
         measure: The measure in which a cost may be declared beside parameters.
@@ -166,6 +200,7 @@ class Kind(Struct, frozen=True):
         on_sample: From all parameters and a rate to the curve on a Poisson sample, if
             that is better than for any mechanism with its curve.
         noise: How modicum draws its noise, if it does.
+        of_list: From a listed parameter and all others to the curve.
     """
 
     name: str
@@ -180,12 +215,25 @@ class Kind(Struct, frozen=True):
     of_rho: Callable[[Fraction], Curve] | None = None
     on_sample: Callable[[Values, Fraction], Curve] | None = None
     noise: Noise | None = None
+    of_list: Callable[[tuple[Fraction, ...], Values], Curve] | None = None
 
     @property
     def described(self) -> Mapping[str, Parameter]:
         """The parameters that a release gives under their own names."""
         others = {"sensitivity", "sampling-rate", self.repeats if self.local else ""}
+        others.update(OF_UNIT)
         return {p.name: p for p in self.parameters if p.name not in others}
+
+    @property
+    def of_unit(self) -> Mapping[str, Parameter]:
+        """The parameters that a release gives by unit, beside the sensitivity."""
+        return {p.name: p for p in self.parameters if p.name in OF_UNIT}
+
+    @property
+    def amount(self) -> str:
+        """An example of what is given by unit."""
+        keys = (p.name for p in self.of_unit.values() if p.default is None)
+        return f"{{{', '.join(f'{key}: …' for key in (self.norm, *keys))}}}"
 
     @property
     def needed(self) -> tuple[str, ...]:

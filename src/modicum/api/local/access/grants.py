@@ -41,7 +41,7 @@ _KNOWN_KEYS = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
         *("contribution_bound", "public_frame", "cost"),
-        *("where", "periods", "groups", "sampling"),
+        *("where", "periods", "groups", "sampling", "coefficients", "participation"),
     }
 )
 
@@ -335,8 +335,12 @@ def _sampling(grant: Grant) -> dict[str, Plain] | None:
 def _obligations(grant: Grant) -> dict[str, Plain]:
     stated = grant.mechanism.description
     keys = ("kind", "parameters", "sensitivity", "public_frame", "cost")
+    more = ("coefficients", "participation")
     return {
-        "mechanism": {key: stated.get(key) for key in keys},
+        "mechanism": {
+            **{key: stated.get(key) for key in keys},
+            **{key: stated[key] for key in more if key in stated},
+        },
         "digest": grant.digest,
         "contribution_bound": {
             unit: {"column": bound.column, "most": bound.most}
