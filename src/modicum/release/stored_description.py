@@ -9,13 +9,14 @@ data; so equal ones are priced once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from modicum.accounting import Loss
 from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import Kind as MechanismKind
 from modicum.core.canonical import Plain, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
@@ -186,23 +187,25 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
         raise _malformed("`kind` is not text")
     if kind not in RELEASE_KINDS:
         return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
-    known = RELEASE_KINDS[kind]
-    more = _mapping(described["parameters"], "parameters").keys() - {*known.described}
-    if more:
-        return f"its parameter `{min(more)[:60]}` is unknown to this version"
-    sampling = described.get(_SAMPLING, {})
-    more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
-    if more:
-        return f"its sampling by `{min(more)[:60]}` is unknown to this version"
-    for one in _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION).values():
-        more = _mapping(one, _PARTICIPATION).keys() - {*known.of_unit}
+    for what, keys, known in _named(described, RELEASE_KINDS[kind]):
+        more = keys.keys() - {*known}
         if more:
-            return f"its participation by `{min(more)[:60]}` is unknown to this version"
-    for cost in _mapping(described["cost"], "cost").values():
-        more = _mapping(cost, "a cost").keys() - _MEASURES
-        if more:
-            return f"its cost in `{min(more)[:60]}` is unknown to this version"
+            return f"its {what} `{min(more)[:60]}` is unknown to this version"
     return ""
+
+
+def _named(
+    described: Mapping[str, Plain], kind: MechanismKind
+) -> Iterator[tuple[str, Mapping[str, Plain], Collection[str]]]:
+    """Yield the mappings of a description whose keys must be known, and those keys."""
+    yield "parameter", _mapping(described["parameters"], "parameters"), kind.described
+    sampling = _mapping(described.get(_SAMPLING, {}), _SAMPLING)
+    yield "sampling by", sampling, ("unit", "rate")
+    takes_part = _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION)
+    for one in takes_part.values():
+        yield "participation by", _mapping(one, _PARTICIPATION), kind.of_unit
+    for one in _mapping(described["cost"], "cost").values():
+        yield "cost in", _mapping(one, "a cost"), _MEASURES
 
 
 def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:

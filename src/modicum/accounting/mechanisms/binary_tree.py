@@ -3,8 +3,8 @@
 A node of level l is a block of 2^l steps that begins at a multiple of 2^l and ends
 within the stream. Its sum of x is published with Gaussian noise of its own, when its
 last step has ended; a prefix sum is that of the at most 1 + log2(steps) nodes that it
-is made of (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011). This is C x + z
-with a row of C for each node, which is 1 in its steps: the loss is that of
+is made of (Dwork, Naor, Pitassi & Rothblum 2010; Chan, Shi & Song 2011). This is
+C x + z with a row of C for each node, which is 1 in its steps: the loss is that of
 `matrix_factorization`, also for adaptive streams. Nodes that the stream cuts off are
 not published: no prefix sum needs them.
 

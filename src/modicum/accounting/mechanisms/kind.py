@@ -31,7 +31,7 @@ OF_GUARANTEE = "that of the guarantee"
 #: Larger whole parameters are refused in a release.
 WHOLE_MAX = 10**6
 #: Longer lists of numbers are refused.
-LISTED_MAX = 10**4
+NUMBERS_MAX = 10**4
 #: Parameters that a release gives by unit, beside the sensitivity.
 OF_UNIT = ("participations", "separation")
 
@@ -107,10 +107,10 @@ def read_listed(node: Node, what: str) -> tuple[Fraction, ...]:
     """
     listed = items(node, what)
     values = tuple(number(one, f"a number of {what}") for one in listed)
-    if not values or values[0] <= 0 or min(values) < 0 or len(values) > LISTED_MAX:
+    if not values or values[0] <= 0 or min(values) < 0 or len(values) > NUMBERS_MAX:
         raise fail(
             Code.OUT_OF_RANGE,
-            f"{what} must be at most {LISTED_MAX} numbers of at least 0, the first"
+            f"{what} must be at most {NUMBERS_MAX} numbers of at least 0, the first"
             " above 0",
             node,
             help="write the absolute value of a negative one, and leave zeros at the"

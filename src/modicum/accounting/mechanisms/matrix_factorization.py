@@ -21,13 +21,13 @@ sum that is bounded on every course, compose to that bound: Feldman & Zrnic 2021
 in Gaussian DP. See Denisov et al. 2022, Thm 2.1 (arXiv:2202.08312), for square C.
 
 The square, if C is lower-triangular and Toeplitz, with coefficients c_0 >= c_1 >= ...
->= 0: for i <= j, (C^T C)_ij is the sum of c_m c_(m+j-i) over m from 0 to `steps` - 1 - j
-(steps begin at 0). It falls as j rises at the same distance, and as the distance rises.
-No step of any set is before, and no two are nearer than, those of 0, b, 2b, ... for the
-separation b. So this set has the largest sum, which is exact (Kalinin & Lampert 2024,
-arXiv:2405.13763; participation as in Choquette-Choo et al. 2023, arXiv:2306.08153).
-Other coefficients are replaced by the largest absolute value from there on: these are
-of this form, and no entry of C^T C becomes smaller.
+>= 0: for steps i <= j, counted from 0, (C^T C)_ij is the sum of c_m c_(m+j-i) for m
+from 0 to `steps` - 1 - j. It falls as j rises at the same distance, and as the distance
+rises. In any set with separation b, no step is before, and no two are nearer than,
+those of 0, b, 2b, ... So this set has the largest sum, which is exact (Kalinin &
+Lampert 2024, arXiv:2405.13763; participation as in Choquette-Choo et al. 2023,
+arXiv:2306.08153). Other coefficients are replaced by the largest absolute value from
+there on: these are of this form, and no entry of C^T C is larger in absolute value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from modicum.accounting.argument_ranges import require_above_zero
 from modicum.accounting.curves import Curve
 from modicum.accounting.mechanisms.gaussian import gaussian, gaussian_rho
 from modicum.accounting.mechanisms.kind import (
-    LISTED_MAX,
+    NUMBERS_MAX,
     Kind,
     Parameter,
     Values,
@@ -130,8 +130,8 @@ def toeplitz(
         separation: How far apart these steps are, at least.
 
     Returns:
-        The square, with coefficients rounded up; for coefficients that fall or turn
-        negative and rise, only a bound.
+        The square, with coefficients rounded up; if they are negative or rise, only a
+        bound.
 
     Examples:
         >>> half = Fraction(1), Fraction(1, 2)
@@ -149,10 +149,10 @@ def toeplitz(
 
 
 def _largest(column: list[int], participations: int, separation: int) -> int:
-    """Return the sum over the pairs of steps 0, separation, 2 separation, …
+    """Return the largest sum over pairs of steps, for a column that falls.
 
-    That is the squared norm of the sum of these columns. Each is the first one, moved
-    down, so the sum is that of all of them less that of those after the last one.
+    That is the squared norm of the sum of the columns of 0, b, 2b, ...: each is the
+    first one, moved down. Those after the last participation are taken off again.
     """
     steps = len(column)
     count = participations_within(steps, participations, separation)
@@ -167,12 +167,12 @@ def _largest(column: list[int], participations: int, separation: int) -> int:
 
 
 def _require_few(steps: int) -> None:
-    if not 1 <= steps <= LISTED_MAX:
+    if not 1 <= steps <= NUMBERS_MAX:
         raise InputError(
             Problem(
                 Code.OUT_OF_RANGE,
                 f"steps is {steps}",
-                help=f"a factorization has from 1 to {LISTED_MAX} steps; describe a"
+                help=f"a factorization has from 1 to {NUMBERS_MAX} steps; describe a"
                 " longer stream as several",
             )
         )
@@ -225,7 +225,7 @@ _PATTERN = ("steps", "participations", "separation")
 
 #: The parameters of a stream, and their common mistakes.
 STREAM = (
-    noise_size("sigma", "standard deviation of the noise in each coordinate of C x + z"),
+    noise_size("sigma", "standard deviation of each noise"),
     whole_number("steps", "number of steps of the stream", None),
     change("L2", "one step"),
     whole_number("participations", "number of steps that one change may touch", None),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import (
-    LISTED_MAX,
+    NUMBERS_MAX,
     WHOLE_MAX,
     Kind,
     Parameter,
@@ -250,7 +250,7 @@ def _parameter(parameter: Parameter) -> Schema:
     if parameter.listed:
         each: Schema = {"type": "number", "minimum": 0}
         several = listed(each, parameter.meaning, at_least=1)
-        return {**several, "maxItems": LISTED_MAX}
+        return {**several, "maxItems": NUMBERS_MAX}
     if parameter.whole:
         return whole(int(parameter.least), WHOLE_MAX, parameter.meaning)
     return (probability if parameter.most == 1 else positive)(parameter.meaning)
