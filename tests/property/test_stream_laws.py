@@ -102,6 +102,7 @@ def drawn(random: Random) -> Stream:
     return Stream(name, rows, most_steps, apart, change, sigma, curve.rho, falling)
 
 
+@pytest.mark.spec("REL-18")
 def test_no_price_is_below_any_change_and_falling_ones_are_exact() -> None:
     random = Random(f"streams {seed()}")
     slacks: dict[str, list[Real]] = {}
