@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from modicum.accounting.curves import Curve
 from modicum.accounting.mechanisms.kind import Kind, Values, description
 from modicum.accounting.mechanisms.matrix_factorization import (
-    RELATION,
     SLIPS,
     STREAM,
     participations_within,
@@ -108,7 +107,6 @@ KINDS = (
         "binary-tree",
         STREAM,
         _build,
-        relation=RELATION,
         norm="l2",
         measure="rho",
         slips=SLIPS,

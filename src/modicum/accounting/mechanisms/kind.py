@@ -260,6 +260,11 @@ class Kind(Struct, frozen=True):
         """Whether those who state the parameters choose the neighbors."""
         return self.relation in {OF_SENSITIVITY, OF_GUARANTEE}
 
+    @property
+    def amplified(self) -> bool:
+        """Whether a release amplifies it by a sample."""
+        return self.open_relation and not self.of_unit
+
 
 class Kinds(Mapping[str, Kind]):
     """Kinds by name, each imported from its module on first use.

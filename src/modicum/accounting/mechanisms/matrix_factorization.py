@@ -112,7 +112,7 @@ def square_root(*, steps: int, participations: int, separation: int) -> Fraction
     return Fraction(_largest(column, participations, separation), _ONE**2)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def toeplitz(
     coefficients: tuple[Fraction, ...],
     *,
@@ -239,16 +239,16 @@ STREAM = (
         open_below=False,
     ),
 )
+_TARGETS = ("eps", "epsilon", "delta")
+_SLIPS = dict.fromkeys((*_TARGETS, "scale", "std", "stddev"), "its noise is `sigma`")
 SLIPS = {
-    **dict.fromkeys(("scale", "std", "stddev"), "its noise is `sigma`"),
+    **_SLIPS,
     **dict.fromkeys(
-        ("eps", "epsilon", "delta"),
+        _TARGETS,
         "its noise is `sigma`, which  modicum account mechanism … --for eps=…,delta=…"
         "  finds",
     ),
 }
-#: Not open: a sample of rows that come later may depend on what was published.
-RELATION = "that of the sensitivity, in all steps together"
 
 
 def _square_root(values: Values) -> Curve:
@@ -272,7 +272,6 @@ KINDS = (
         "square-root-factorization",
         STREAM,
         _square_root,
-        relation=RELATION,
         norm="l2",
         measure="rho",
         slips=SLIPS,
@@ -281,10 +280,9 @@ KINDS = (
         "matrix-factorization",
         (*STREAM, Parameter("coefficients", "first column of C", listed=True)),
         lambda values: _of_list((values["coefficients"],), values),
-        relation=RELATION,
         norm="l2",
         measure="rho",
-        slips=SLIPS,
+        slips=_SLIPS,
         of_list=_of_list,
     ),
 )

@@ -220,7 +220,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
             {kind.norm: positive("its size"), **more}, [kind.norm, *needed_too]
         )
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
-    if kind.samples or (kind.norm is not None and kind.open_relation):
+    if kind.samples or (kind.norm is not None and kind.amplified):
         properties["sampling"] = sampling(units)
     found = "" if {"eps", "delta"} & _labels(vocabulary).keys() else kind.target
     if found:
