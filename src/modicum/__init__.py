@@ -14,6 +14,9 @@ from importlib import import_module
 # Not from `typing`: it takes longer than the rest of this.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from modicum.accounting.mechanisms.binary_tree import (
+        describe_binary_tree as binary_tree,
+    )
     from modicum.accounting.mechanisms.declared import describe_declared as declared
     from modicum.accounting.mechanisms.dp_sgd import describe_dp_sgd as dp_sgd
     from modicum.accounting.mechanisms.exponential import (
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     )
     from modicum.accounting.mechanisms.gaussian import describe_gaussian as gaussian
     from modicum.accounting.mechanisms.laplace import describe_laplace as laplace
+    from modicum.accounting.mechanisms.matrix_factorization import (
+        describe_matrix_factorization as matrix_factorization,
+    )
     from modicum.accounting.mechanisms.pate_gnmax import (
         describe_pate_gnmax as pate_gnmax,
     )
@@ -127,11 +133,13 @@ _PUBLIC = {
     **{
         name: (f"modicum.accounting.mechanisms.{name}", f"describe_{name}")
         for name in (
+            "binary_tree",
             "declared",
             "dp_sgd",
             "exponential",
             "gaussian",
             "laplace",
+            "matrix_factorization",
             "pate_gnmax",
             "randomized_response",
             "report_noisy_max",
@@ -177,6 +185,7 @@ __all__ = [
     "Version",
     "Workspace",
     "approx_dp",
+    "binary_tree",
     "connect",
     "contract_risk",
     "count",
@@ -197,6 +206,7 @@ __all__ = [
     "load_policy",
     "load_query",
     "load_release",
+    "matrix_factorization",
     "open",
     "open_decider",
     "open_escrow",

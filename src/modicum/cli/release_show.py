@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from modicum.ledger.log.recorded_release import RecordedMechanism
     from modicum.release import Vocabulary
 
+#: Maximum number of coefficients that are shown.
+_SHOWN_MAX = 8
+
 
 def show(
     release: ReleaseId, ledger: Ledger = DEFAULT_LEDGER, as_json: Json = False
@@ -108,6 +111,14 @@ def _mechanism(mechanism: RecordedMechanism, vocabulary: Vocabulary) -> Iterator
         if values:
             text = ", ".join(f"{name} {value}" for name, value in values.items())
             yield f"  {text}" if key == "parameters" else f"  {_words(key)} {text}"
+    for unit, taken in (described.get("participation") or {}).items():
+        text = ", ".join(f"{name} {value}" for name, value in taken.items())
+        yield f"  {text} per {unit}"
+    coefficients = described.get("coefficients") or ()
+    if coefficients:
+        shown = ", ".join(coefficients[:_SHOWN_MAX])
+        more = ", …" if coefficients[_SHOWN_MAX:] else ""
+        yield f"  coefficients {shown}{more}"
     for unit, cost in (described.get("cost") or {}).items():
         text = json.dumps(cost, ensure_ascii=False)
         yield f"  declared cost per {unit}: {text}"

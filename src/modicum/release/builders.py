@@ -102,9 +102,22 @@ def l1(sensitivity: Number) -> dict[str, object]:
     return {"l1": sensitivity}
 
 
-def l2(sensitivity: Number) -> dict[str, object]:
-    """State a sensitivity in the L2 norm, in units of the answer."""
-    return {"l2": sensitivity}
+def l2(
+    sensitivity: Number,
+    *,
+    participations: int | None = None,
+    separation: int | None = None,
+) -> dict[str, object]:
+    """State a sensitivity in the L2 norm, in units of the answer.
+
+    Args:
+        sensitivity: The largest change; in a stream, of one step.
+        participations: In how many steps of a stream one change may take part.
+        separation: How far apart these steps are at least.
+    """
+    pattern = {"participations": participations, "separation": separation}
+    given = {key: value for key, value in pattern.items() if value is not None}
+    return {"l2": sensitivity, **given}
 
 
 def linf(sensitivity: Number) -> dict[str, object]:

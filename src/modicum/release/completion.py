@@ -198,7 +198,7 @@ def _wanted(mechanism: Mechanism, unit: str) -> str:
     kind = RELEASE_KINDS[mechanism.kind]
     parameters = " and ".join(f"`{name}`" for name in kind.needed)
     if kind.norm is not None:
-        return f"{parameters} and `sensitivity: {{{unit}: {{{kind.norm}: …}}}}`"
+        return f"{parameters} and `sensitivity: {{{unit}: {kind.amount}}}`"
     if kind.samples:
         return f"{parameters} and `sampling: {{unit: {unit}, rate: …}}`"
     if kind.local:
@@ -208,9 +208,9 @@ def _wanted(mechanism: Mechanism, unit: str) -> str:
 
 def _wanted_too(mechanism: Mechanism, unit: str) -> str:
     """Return how to give a unit a loss, as other units of the mechanism have one."""
-    norm = RELEASE_KINDS[mechanism.kind].norm
-    if mechanism.sensitivity and norm is not None:
-        wanted = f"`sensitivity: {{{unit}: {{{norm}: …}}}}` too"
+    kind = RELEASE_KINDS[mechanism.kind]
+    if mechanism.sensitivity and kind.norm is not None:
+        wanted = f"`sensitivity: {{{unit}: {kind.amount}}}` too"
         if mechanism.contribution_bound:  # As every query is described.
             wanted += f" (in a query, `bounds: {{{unit}: …}}`)"
         return wanted

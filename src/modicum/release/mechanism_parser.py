@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
 from modicum.accounting.mechanisms import RELEASE_KINDS
-from modicum.accounting.mechanisms.kind import Kind
+from modicum.accounting.mechanisms.kind import Kind, read_listed
 from modicum.accounting.number_of_runs import Runs
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
@@ -236,7 +236,9 @@ def _read_numbers(
     read: dict[str, Any] = {
         "parameters": parameters,
         "parameter_mark": None,
+        "coefficients": (),
         "sensitivity": {},
+        "participation": {},
         "contribution_bound": {},
         "public_frame": False,
     }
@@ -244,11 +246,18 @@ def _read_numbers(
         value = fields.take_optional(key)
         if value is not None:
             with found.guard():
-                parameters[key] = parameter.read(value, f"`{key}`")
+                if parameter.listed:
+                    read["coefficients"] = read_listed(value, f"`{key}`")
+                else:
+                    parameters[key] = parameter.read(value, f"`{key}`")
             read["parameter_mark"] = read["parameter_mark"] or value.mark
     if kind.norm is not None:
         with found.guard():
-            read["sensitivity"] = _sensitivity(fields, kind.norm, vocabulary)
+            moves = _sensitivity(fields, kind, kind.norm, vocabulary)
+            read["sensitivity"] = {
+                unit: one.pop(kind.norm) for unit, one in moves.items()
+            }
+            read["participation"] = {unit: one for unit, one in moves.items() if one}
     with found.guard():
         read["contribution_bound"] = _by_unit(
             fields, "contribution_bound", vocabulary, _bound, "…"
@@ -417,16 +426,26 @@ def _units_of(
 
 
 def _sensitivity(
-    fields: Fields, norm: str, vocabulary: Vocabulary
-) -> dict[str, Fraction]:
-    def in_norm(node: Node) -> Fraction:
+    fields: Fields, kind: Kind, norm: str, vocabulary: Vocabulary
+) -> dict[str, dict[str, Fraction]]:
+    def read(node: Node) -> dict[str, Fraction]:
         shown = flow_text(node) if isinstance(node, Scalar) else "…"
-        inner = Fields(node, "a sensitivity", help=f"write  {{{norm}: {shown}}}")
-        value = positive(inner.take(norm), f"the {norm} sensitivity")
+        remedy = f"write  {kind.amount.replace('…', shown, 1)}"
+        inner = Fields(node, "a sensitivity", help=remedy)
+        values = {norm: positive(inner.take(norm), f"the {norm} sensitivity")}
+        for key, parameter in kind.of_unit.items():
+            optional = parameter.default is not None
+            given = (
+                inner.take_optional(key)
+                if optional
+                else inner.take(key, help=f"`{key}` is the {parameter.meaning}")
+            )
+            if given is not None:
+                values[key] = parameter.read(given, f"`{key}`")
         inner.finish()
-        return value
+        return values
 
-    return _by_unit(fields, "sensitivity", vocabulary, in_norm, f"{{{norm}: …}}")
+    return _by_unit(fields, "sensitivity", vocabulary, read, kind.amount)
 
 
 def _bound(node: Node) -> int:

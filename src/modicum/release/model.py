@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -48,6 +48,8 @@ class Mechanism:
         sampling: The secret sample of that which it runs on; None for all of it.
         selection: How often it runs, if the best output is published; None for once.
             All else describes one run.
+        coefficients: The listed parameter, if it has one.
+        participation: By unit, in which steps of a stream a change may take part.
         mark: Its position.
         cost_mark: The position of its costs.
         parameter_mark: The position of its first parameter.
@@ -69,6 +71,8 @@ class Mechanism:
     part: Part = EVERYTHING
     sampling: Sampling | None = None
     selection: Runs | None = None
+    coefficients: tuple[Fraction, ...] = ()
+    participation: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
     mark: Mark | None = None
     cost_mark: Mark | None = None
     parameter_mark: Mark | None = None
@@ -84,6 +88,12 @@ class Mechanism:
         vars(self).update(
             elsewhere=elsewhere, pieces=pieces, plain=plain, encoded=encoded
         )
+
+    @property
+    def given(self) -> Set[str]:
+        """The names of the parameters that it states."""
+        names = self.parameters.keys()
+        return names | {"coefficients"} if self.coefficients else names
 
     def over(self, part: Part) -> Mechanism:
         """Return the same mechanism over another part of the data.
@@ -192,6 +202,12 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
         plain["sampling"] = sampling_to_plain(mechanism.sampling)
     if mechanism.selection is not None:
         plain["selection"] = selection_to_plain(mechanism.selection)
+    if mechanism.coefficients:
+        plain["coefficients"] = [number_text(one) for one in mechanism.coefficients]
+    if mechanism.participation:
+        plain["participation"] = {
+            unit: _numbers(one) for unit, one in mechanism.participation.items()
+        }
     return plain
 
 

@@ -127,14 +127,16 @@ def _refuse_kind(mechanism: Mechanism, sampling: Sampling) -> None:
             " `modicum account subsample` shows that",
             mark=sampling.mark,
         )
-    if not kind.open_relation and not kind.samples:
+    if not kind.amplified and not kind.samples:
         raise wrong(
             mechanism,
             Code.NOT_SUPPORTED,
             f"`{mechanism.kind}` is not amplified by `sampling`",
             notes=(
-                f"its loss is proven for {kind.relation}: not for an instance that a"
-                " sample leaves out",
+                "it is a stream, whose price knows no samples"
+                if kind.of_unit
+                else f"its loss is proven for {kind.relation}: not for an instance that"
+                " a sample leaves out",
             ),
             help="leave `sampling` out, and declare in `cost` what it costs on its"
             " sample",

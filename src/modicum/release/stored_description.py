@@ -9,13 +9,14 @@ data; so equal ones are priced once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from modicum.accounting import Loss
 from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import Kind as MechanismKind
 from modicum.core.canonical import Plain, encode
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import Code, InputError, Problem
@@ -43,10 +44,9 @@ _PRICED_FROM = (
     "cost",
 )
 _FIELDS = frozenset({*_PRICED_FROM, "name", "attributes", "labels"})
-#: More of these, each present only if there is such.
-_SAMPLING = "sampling"
-_SELECTION = "selection"
-_OPTIONAL = (_SAMPLING, _SELECTION)
+#: More of these, each present only if the mechanism has it.
+_OPTIONAL = ("sampling", "selection", "coefficients", "participation")
+_SAMPLING, _SELECTION, _COEFFICIENTS, _PARTICIPATION = _OPTIONAL
 _PART = frozenset({"where", "periods", "groups"})
 #: The measures in which a cost is written down.
 _MEASURES = frozenset({"eps", "delta", "rho", "mu", "rdp", "unlimited"})
@@ -116,7 +116,7 @@ class PriceList:
         if unfamiliar:
             return UnknownDescription(unfamiliar)
         static = self._vocabulary.population.static.intersection(attributes)
-        written = encode([described[name] for name in _priced_from(described)])
+        written = encode({name: described[name] for name in _priced_from(described)})
         key = written, bool(static), self._within(part)
         known = self._known.get(key)
         if known is not None:
@@ -188,28 +188,34 @@ def _unfamiliar(described: Mapping[str, Plain]) -> str:
         raise _malformed("`kind` is not text")
     if kind not in RELEASE_KINDS:
         return f"mechanisms of the kind `{kind[:60]}` are not priced by this version"
-    known = RELEASE_KINDS[kind].described
-    more = _mapping(described["parameters"], "parameters").keys() - known.keys()
-    if more:
-        return f"its parameter `{min(more)[:60]}` is unknown to this version"
-    sampling = described.get(_SAMPLING, {})
-    more = _mapping(sampling, "sampling").keys() - {"unit", "rate"}
-    if more:
-        return f"its sampling by `{min(more)[:60]}` is unknown to this version"
     selection = _mapping(described.get(_SELECTION, {}), _SELECTION)
     law = {str(selection.get("distribution"))} if selection else set[str]()
     more = law.difference(DISTRIBUTIONS) or selection.keys() - KEYS
     if more:
         return f"its selection by `{min(more)[:60]}` is unknown to this version"
-    for cost in _mapping(described["cost"], "cost").values():
-        more = _mapping(cost, "a cost").keys() - _MEASURES
+    for what, keys, known in _named(described, RELEASE_KINDS[kind]):
+        more = keys.keys() - {*known}
         if more:
-            return f"its cost in `{min(more)[:60]}` is unknown to this version"
+            return f"its {what} `{min(more)[:60]}` is unknown to this version"
     return ""
 
 
+def _named(
+    described: Mapping[str, Plain], kind: MechanismKind
+) -> Iterator[tuple[str, Mapping[str, Plain], Collection[str]]]:
+    """Yield the mappings of a description whose keys must be known, and those keys."""
+    yield "parameter", _mapping(described["parameters"], "parameters"), kind.described
+    sampling = _mapping(described.get(_SAMPLING, {}), _SAMPLING)
+    yield "sampling by", sampling, ("unit", "rate")
+    takes_part = _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION)
+    for one in takes_part.values():
+        yield "participation by", _mapping(one, _PARTICIPATION), kind.of_unit
+    for one in _mapping(described["cost"], "cost").values():
+        yield "cost in", _mapping(one, "a cost"), _MEASURES
+
+
 def _priced_from(described: Mapping[str, Plain]) -> tuple[str, ...]:
-    """Return the fields that a price depends on; the optional ones are last."""
+    """Return the fields that a price depends on; those not always present are last."""
     return (*_PRICED_FROM, *(name for name in _OPTIONAL if name in described))
 
 
@@ -223,7 +229,7 @@ def _read_back(
     node = _asked(described, attributes)
     mechanism = parse_mechanism(node, 1, MechanismDefaults(), vocabulary)
     for name in _priced_from(described):  # Nothing was read differently.
-        if mechanism.plain[name] != described[name]:
+        if mechanism.plain.get(name) != described[name]:
             raise _malformed(f"`{name}` is not in canonical form")
     return mechanism
 
@@ -232,9 +238,14 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     """Return a description as in a release."""
     kind = str(described["kind"])
     norm = RELEASE_KINDS[kind].norm or "l1"  # Without a sensitivity, none may be given.
+    more = _mapping(described.get(_PARTICIPATION, {}), _PARTICIPATION)
+    moves: dict[str, Plain] = {
+        unit: {norm: value, **_mapping(more.get(unit, {}), _PARTICIPATION)}
+        for unit, value in _mapping(described["sensitivity"], "sensitivity").items()
+    }
 
-    def in_norm(value: Plain) -> Node:
-        return _entries({norm: value}, norm, _number)
+    def amounts(value: Plain) -> Node:
+        return _entries(value, norm, _number)
 
     nodes: dict[str, Node] = {
         "mechanism": _word(kind),
@@ -242,13 +253,15 @@ def _asked(described: Mapping[str, Plain], attributes: list[str]) -> Entries:
     }
     for name, value in _mapping(described["parameters"], "parameters").items():
         nodes[name] = _number(value)
-    for name, read in (
-        ("sensitivity", in_norm),
-        ("contribution_bound", _count),
-        ("cost", _cost),
+    if _COEFFICIENTS in described:
+        nodes[_COEFFICIENTS] = _list(described[_COEFFICIENTS])
+    for name, plain, read in (
+        ("sensitivity", moves, amounts),
+        ("contribution_bound", described["contribution_bound"], _count),
+        ("cost", described["cost"], _cost),
     ):
-        if described[name] != {}:
-            nodes[name] = _entries(described[name], name, read)
+        if plain != {}:
+            nodes[name] = _entries(plain, name, read)
     framed = described["public_frame"]
     if not isinstance(framed, bool):
         raise _malformed("`public_frame` is neither true nor false")
@@ -284,6 +297,12 @@ def _selection(plain: Plain) -> Node:
         return Scalar(Kind.NUMBER, spelled, quoted=False, mark=None)
 
     return _entries(plain, _SELECTION, value)
+
+
+def _list(plain: Plain) -> Node:
+    if not isinstance(plain, list | tuple):
+        raise _malformed("`coefficients` is not a list")
+    return Items(tuple(map(_number, plain)), None)
 
 
 def _cost(plain: Plain) -> Node:

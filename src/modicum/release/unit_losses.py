@@ -120,14 +120,14 @@ def refuse_halves(mechanism: Mechanism) -> None:
         InputError: If there are any.
     """
     kind = RELEASE_KINDS[mechanism.kind]
-    given = [name for name in kind.described if name in mechanism.parameters]
+    given = [name for name in kind.described if name in mechanism.given]
     if kind.norm is not None and given and not mechanism.sensitivity:
         raise wrong(
             mechanism,
             Code.MISSING_KEY,
             f"`{given[0]}` has no effect without `sensitivity`",
             notes=kind.assumes,
-            help=f"give `sensitivity: {{UNIT: {{{kind.norm}: …}}}}` for each unit, or"
+            help=f"give `sensitivity: {{UNIT: {kind.amount}}}` for each unit, or"
             f" leave `{given[0]}` out and declare a `cost`",
         )
     if kind.samples and given and mechanism.sampling is None:
@@ -143,7 +143,7 @@ def refuse_halves(mechanism: Mechanism) -> None:
         given.append("contribution_bound")
     if mechanism.public_frame:
         given.append("public_frame")
-    lacking = [name for name in kind.needed if name not in mechanism.parameters]
+    lacking = [name for name in kind.needed if name not in mechanism.given]
     if given and lacking:
         raise wrong(
             mechanism,
@@ -156,7 +156,7 @@ def refuse_halves(mechanism: Mechanism) -> None:
 def _computed(mechanism: Mechanism, unit: str, relation: Relation) -> Curve | None:
     """Return the curve that the parameters imply, or None if they are not given."""
     kind = RELEASE_KINDS[mechanism.kind]
-    if not kind.parameters or not mechanism.parameters.keys() >= {*kind.needed}:
+    if not kind.parameters or not mechanism.given >= {*kind.needed}:
         return None
     values = {**kind.defaults, **mechanism.parameters}
     if kind.samples:
@@ -166,9 +166,12 @@ def _computed(mechanism: Mechanism, unit: str, relation: Relation) -> Curve | No
     if unit not in mechanism.sensitivity:
         return None
     values["sensitivity"] = mechanism.sensitivity[unit]
+    values |= mechanism.participation.get(unit, {})
     if any(one.name == "sensitivity" and one.whole for one in kind.parameters):
         _refuse_broken(mechanism, unit, kind)
     with placed(mechanism.parameter_mark):
+        if kind.of_list is not None:
+            return kind.of_list(mechanism.coefficients, values)
         return kind.build(values)
 
 

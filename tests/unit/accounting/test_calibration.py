@@ -70,6 +70,12 @@ OPEN: dict[str, dict[str, Fraction]] = {
     "sparse-vector": {"eps-threshold": Fraction(1, 20)},
     "sparse-vector-one-threshold": {"eps-threshold": Fraction(1, 20)},
     "pate-gnmax": {},
+    "binary-tree": {"steps": Fraction(92), "participations": Fraction(30)},
+    "square-root-factorization": {
+        "steps": Fraction(92),
+        "participations": Fraction(30),
+        "separation": Fraction(2),
+    },
     "pure": {},
     "zcdp": {},
     "gdp": {},

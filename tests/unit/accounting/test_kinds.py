@@ -65,7 +65,7 @@ def test_a_release_can_price_it(kind: Kind) -> None:
         assert parameter.most in {None, 1}
     more = {
         name: parameter.default or Fraction(100 if parameter.whole else "0.9")
-        for name, parameter in kind.described.items()
+        for name, parameter in {**kind.described, **kind.of_unit}.items()
     }
     if kind.samples:
         more["sampling-rate"] = Fraction(1, 100)

@@ -227,6 +227,18 @@ KINDS: dict[str, tuple[Written, Batch | None]] = {
         | {"cost": {"user": {"eps": 0.2}, "visit": {"eps": 0.2}}},
         None,
     ),
+    "the best of several runs": (
+        written("laplace", "l1", scale=10)
+        | {"selection": {"distribution": "geometric", "gamma": 0.5}},
+        None,
+    ),
+    "sampled and the best of several runs": (
+        written("gaussian", "l2", sigma=10)
+        | {"selection": {"distribution": "geometric", "gamma": 0.5}}
+        | {"sampling": {"unit": "user", "rate": 0.1}},
+        None,
+    ),
+    "a stream": (written("binary-tree", "l2", sigma=10, steps=30), None),
     "sampled by another unit": (
         written("laplace", "l1", scale=10)
         | {"sampling": {"unit": "visit", "rate": 0.1}},

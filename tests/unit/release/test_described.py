@@ -112,6 +112,14 @@ def mechanisms(draw: st.DrawFn, units: tuple[str, ...]) -> Written:
     if norm is not None and draw(st.booleans()):
         one["scale" if norm == "l1" else "sigma"] = draw(few | plain)
         one["sensitivity"] = {unit: {norm: draw(plain)} for unit in stated}
+        if KINDS[kind].of_unit:
+            one["steps"] = draw(plain)
+            for moves in one["sensitivity"].values():
+                moves["participations"] = draw(plain)
+                if draw(st.booleans()):
+                    moves["separation"] = draw(plain)
+        if "coefficients" in KINDS[kind].described:
+            one["coefficients"] = draw(st.lists(few | plain, min_size=1, max_size=4))
     elif kind == "randomized-response":
         one |= {"truth": draw(st.sampled_from([0.5, 0.75])), "public_frame": True}
         one["contribution_bound"] = {unit: draw(plain) for unit in stated}

@@ -13,7 +13,15 @@ from modicum.accounting.privacy_loss.pairs import Batch
 from modicum.core.document import Node
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
-from modicum.core.reader import count, placed, positive, probability
+from modicum.core.reader import (
+    count,
+    fail,
+    items,
+    number,
+    placed,
+    positive,
+    probability,
+)
 
 #: Parameters by name.
 Values = Mapping[str, Fraction]
@@ -23,6 +31,10 @@ OF_SENSITIVITY = "that of the sensitivity"
 OF_GUARANTEE = "that of the guarantee"
 #: Larger whole parameters are refused in a release.
 WHOLE_MAX = 10**6
+#: Longer lists of numbers are refused.
+NUMBERS_MAX = 10**4
+#: Parameters that a release gives by unit, beside the sensitivity.
+OF_UNIT = ("participations", "separation")
 
 
 class Parameter(Struct, frozen=True):
@@ -38,6 +50,7 @@ class Parameter(Struct, frozen=True):
         whole: Whether it is an integer.
         open_below: Whether `least` itself is excluded.
         least_by: A larger `least` that follows from the other parameters, if it does.
+        listed: Whether it is a list of numbers of at least 0, the first above 0.
     """
 
     name: str
@@ -49,6 +62,7 @@ class Parameter(Struct, frozen=True):
     whole: bool = False
     open_below: bool = True
     least_by: Callable[[Values], Fraction] | None = None
+    listed: bool = False
 
     @property
     def of_noise(self) -> bool:
@@ -89,6 +103,26 @@ class Parameter(Struct, frozen=True):
         with placed(node):
             self.check(value)
         return value
+
+
+def read_listed(node: Node, what: str) -> tuple[Fraction, ...]:
+    """Return the numbers of a list: at least 0, the first above 0.
+
+    Raises:
+        InputError: If it is something else, or too long.
+    """
+    listed = items(node, what)
+    values = tuple(number(one, f"a number of {what}") for one in listed)
+    if not values or values[0] <= 0 or min(values) < 0 or len(values) > NUMBERS_MAX:
+        raise fail(
+            Code.OUT_OF_RANGE,
+            f"{what} must be at most {NUMBERS_MAX} numbers of at least 0, the first"
+            " above 0",
+            node,
+            help="write the absolute value of a negative one, and leave zeros at the"
+            " end out",
+        )
+    return values
 
 
 def noise_size(name: str, meaning: str) -> Parameter:
@@ -160,7 +194,7 @@ class Kind(Struct, frozen=True):
     Attributes:
         name: As it is typed.
         parameters: All of them, the one to calibrate first by habit in front.
-        build: From all parameters to the curve.
+        build: From all parameters to the curve; a listed one has one number there.
         relation: The neighboring relation under which the curve holds.
         norm: The norm of its sensitivity, or None if it has no sensitivity.
         measure: The measure in which a cost may be declared beside parameters.
@@ -177,6 +211,7 @@ class Kind(Struct, frozen=True):
             say more than its curve.
         pairs_on_sample: From all parameters and a rate to such pairs on a Poisson
             sample.
+        of_list: From a listed parameter and all others to the curve.
     """
 
     name: str
@@ -194,12 +229,25 @@ class Kind(Struct, frozen=True):
     noise: Noise | None = None
     pairs: Callable[[Values], Batch | None] | None = None
     pairs_on_sample: Callable[[Values, Fraction], Batch | None] | None = None
+    of_list: Callable[[tuple[Fraction, ...], Values], Curve] | None = None
 
     @property
     def described(self) -> Mapping[str, Parameter]:
         """The parameters that a release gives under their own names."""
         others = {"sensitivity", "sampling-rate", self.repeats if self.local else ""}
+        others.update(OF_UNIT)
         return {p.name: p for p in self.parameters if p.name not in others}
+
+    @property
+    def of_unit(self) -> Mapping[str, Parameter]:
+        """The parameters that a release gives by unit, beside the sensitivity."""
+        return {p.name: p for p in self.parameters if p.name in OF_UNIT}
+
+    @property
+    def amount(self) -> str:
+        """An example of what is given by unit."""
+        keys = (p.name for p in self.of_unit.values() if p.default is None)
+        return f"{{{', '.join(f'{key}: …' for key in (self.norm, *keys))}}}"
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -225,6 +273,11 @@ class Kind(Struct, frozen=True):
     def open_relation(self) -> bool:
         """Whether those who state the parameters choose the neighbors."""
         return self.relation in {OF_SENSITIVITY, OF_GUARANTEE}
+
+    @property
+    def amplified(self) -> bool:
+        """Whether a release amplifies it by a sample."""
+        return self.open_relation and not self.of_unit
 
 
 class Kinds(Mapping[str, Kind]):

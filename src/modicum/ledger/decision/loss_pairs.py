@@ -17,6 +17,16 @@ from modicum.ledger.decision.charges import charged
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Vocabulary
 
+#: The keys of descriptions for which a pair is that of the parameters; a `selection`, for
+#: instance, makes the loss larger.
+_OF_ONE_RUN = frozenset(
+    {
+        *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
+        *("contribution_bound", "public_frame", "cost", "sampling"),
+        *("where", "periods", "groups"),
+    }
+)
+
 
 def batch_of(
     mechanisms: Iterable[RecordedMechanism], unit: str, vocabulary: Vocabulary
@@ -44,8 +54,10 @@ def _stated(one: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Batch 
     recorded = one.neighbors.get(unit, "add-remove")
     if one.derived is None or unit in one.derived or unit not in one.losses:
         return None
-    # A cost that is declared may cover more than the parameters do.
     described, kind_name = one.description, str(one.description.get("kind"))
+    if described.keys() - _OF_ONE_RUN:
+        return None
+    # A cost that is declared may cover more than the parameters do.
     if recorded != vocabulary.relation(unit) or unit in _map(described, "cost"):
         return None
     kind = RELEASE_KINDS.get(kind_name)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modicum.accounting.mechanisms import RELEASE_KINDS
-from modicum.accounting.mechanisms.kind import WHOLE_MAX, Kind, Parameter
+from modicum.accounting.mechanisms.kind import (
+    NUMBERS_MAX,
+    WHOLE_MAX,
+    Kind,
+    Parameter,
+)
 from modicum.policy.json_schema.parts import (
     DIALECT,
     Schema,
@@ -233,9 +238,13 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     for key in own:
         properties[key] = _parameter(kind.described[key])
     if kind.norm is not None:
-        size = closed({kind.norm: positive("its size")}, [kind.norm])
+        more = {key: _parameter(one) for key, one in kind.of_unit.items()}
+        needed_too = [key for key, one in kind.of_unit.items() if one.default is None]
+        size = closed(
+            {kind.norm: positive("its size"), **more}, [kind.norm, *needed_too]
+        )
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
-    if kind.samples or (kind.norm is not None and kind.open_relation):
+    if kind.samples or (kind.norm is not None and kind.amplified):
         properties["sampling"] = sampling(units)
     if not kind.local and "selection" not in labels:
         properties["selection"] = selection()
@@ -261,6 +270,10 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
 
 
 def _parameter(parameter: Parameter) -> Schema:
+    if parameter.listed:
+        each: Schema = {"type": "number", "minimum": 0}
+        several = listed(each, parameter.meaning, at_least=1)
+        return {**several, "maxItems": NUMBERS_MAX}
     if parameter.whole:
         return whole(int(parameter.least), WHOLE_MAX, parameter.meaning)
     return (probability if parameter.most == 1 else positive)(parameter.meaning)

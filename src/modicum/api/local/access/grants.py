@@ -40,12 +40,15 @@ from modicum.release.sampling import (
 #: The statuses in which a release may read rows, or soon may.
 READING = (ReleaseStatus.RESERVED, ReleaseStatus.STARTED)
 
+#: The keys that an obligation states if the description has them.
+_OPTIONAL_OBLIGATIONS = ("selection", "coefficients", "participation")
 #: The keys of a description that are known. The effect of any other key is unknown.
 _KNOWN_KEYS = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
         *("contribution_bound", "public_frame", "cost"),
-        *("where", "periods", "groups", "sampling", "selection"),
+        *("where", "periods", "groups", "sampling"),
+        *_OPTIONAL_OBLIGATIONS,
     }
 )
 
@@ -341,11 +344,13 @@ def _sampling(grant: Grant) -> dict[str, Plain] | None:
 
 def _obligations(grant: Grant) -> dict[str, Plain]:
     stated = grant.mechanism.description
-    keys = ["kind", "parameters", "sensitivity", "public_frame", "cost"]
-    if "selection" in stated:
-        keys.append("selection")
+    keys = ("kind", "parameters", "sensitivity", "public_frame", "cost")
+    more = _OPTIONAL_OBLIGATIONS
     return {
-        "mechanism": {key: stated.get(key) for key in keys},
+        "mechanism": {
+            **{key: stated.get(key) for key in keys},
+            **{key: stated[key] for key in more if key in stated},
+        },
         "digest": grant.digest,
         "contribution_bound": {
             unit: {"column": bound.column, "most": bound.most}
