@@ -17,8 +17,8 @@ from modicum.ledger.decision.charges import charged
 from modicum.ledger.log.recorded_release import RecordedMechanism
 from modicum.release import Vocabulary
 
-#: The keys of descriptions for which a pair is that of the parameters; a `selection`, for
-#: instance, makes the loss larger.
+#: The keys of descriptions whose parameters give a pair. A `selection`, for instance,
+#: makes the loss larger than they say.
 _OF_ONE_RUN = frozenset(
     {
         *("name", "kind", "attributes", "labels", "parameters", "sensitivity"),
