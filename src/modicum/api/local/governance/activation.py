@@ -26,6 +26,7 @@ from modicum.core.reader import nearest
 from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.state.past_filters import filter_change
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
@@ -47,11 +48,12 @@ class ActivationPreview:
             or that history did not exceed before.
         accepted: Those of them that are accepted, in the successor's order; after them
             `attribute:NAME` of dropped attributes that none of the new ones is,
-            `unit:NAME` of redefined units, and `departed:SCOPE` of rules that past
-            releases leave.
+            `unit:NAME` of redefined units, `departed:SCOPE` of rules that past
+            releases leave, and `filter:NAME` of a further filter.
         approval_states: The state of the approval that the active policy requires.
-        problems: Other obstacles: redefined units, dropped attributes and departed
-            releases that are not accepted, and new names that look like old ones.
+        problems: Other obstacles: redefined units, dropped attributes, departed
+            releases and a further filter that are not accepted, and new names that
+            look like old ones.
     """
 
     replaced: CompiledPolicy
@@ -113,12 +115,13 @@ def preview_activation(
     def counted() -> Iterator[RecordedRelease]:
         return (one.release for one in history(successor) if one.counts)
 
-    redefined = redefined_units(
-        state.policies, state.releases.counted_seqs(now), successor, counted()
-    )
+    seqs = state.releases.counted_seqs(now)
+    redefined = redefined_units(state.policies, seqs, successor, counted())
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
 
     departed = departed_between(history, replaced, successor)
+    changed = filter_change(state.policies, seqs, successor)
+    refiltered = [changed] if changed else []
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
@@ -141,7 +144,7 @@ def preview_activation(
                 [
                     *dropped,
                     *(one.name for one in redefined),
-                    *(one.name for one in departed),
+                    *(one.name for one in (*departed, *refiltered)),
                 ],
                 accept,
             )
@@ -155,7 +158,11 @@ def preview_activation(
                 successor,
             ),
             *(problem for name, problem in dropped.items() if name not in accept),
-            *(one.problem for one in departed if one.name not in accept),
+            *(
+                one.problem
+                for one in (*departed, *refiltered)
+                if one.name not in accept
+            ),
             *confusable_between(replaced.policy, successor.policy),
         ),
     )

@@ -31,6 +31,7 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.state.past_filters import filter_change
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
     new_attributes,
@@ -95,8 +96,8 @@ class WhatIf:
         conflicts: The rules that the history, as it did happen, exceeds.
         assumptions: The assumptions about old releases.
         remarks: Further notes for the reader.
-        problems: Redefined units, dropped attributes that may be renamed ones, and
-            rules that past releases leave.
+        problems: Redefined units, dropped attributes that may be renamed ones, rules
+            that past releases leave, and a further filter.
     """
 
     replayed: tuple[Replayed, ...]
@@ -147,6 +148,8 @@ def what_if(
         problems += dropped.values()
         left = departed_between(history.reserved, replaced, compiled)
         problems += (one.problem for one in left)
+        changed = filter_change(policies, counted, compiled)
+        problems += [changed.problem] if changed else []
     return WhatIf(
         tuple(replayed),
         replay.closest(),
