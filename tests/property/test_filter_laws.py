@@ -297,8 +297,21 @@ def greedy(answers: tuple[int, ...], allowed: list[Mechanism]) -> Mechanism:
     return rank[-1] if answers.count(0) >= answers.count(1) else rank[0]
 
 
+@dataclass(frozen=True)
+class Changing:
+    """A filter that may be replaced by another one before each further mechanism."""
+
+    filters: tuple[Filter, ...]
+
+    def admits(self, total: Total) -> bool:
+        return any(one.admits(total) for one in self.filters)
+
+
 def excess(
-    limits: Filter, mechanisms: list[Mechanism], adversary: Adversary, eps: Fraction
+    limits: Filter | Changing,
+    mechanisms: list[Mechanism],
+    adversary: Adversary,
+    eps: Fraction,
 ) -> tuple[Real, int]:
     """Return the exact delta at eps of the filtered process, and its longest run."""
     grown = MP.exp(real(eps))
@@ -365,6 +378,67 @@ def test_leaks_are_paid_from_the_same_delta(
     delta = Fraction(1, 10)
     limits = filter_for(ApproxBudget(eps, delta), name)
     found, _ = excess(limits, [leaky(truth, leak), answer(truth)], adversary, eps)
+    assert found <= real(delta)
+
+
+@pytest.mark.spec("POL-23")
+@quick(25)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(FILTERS)),
+            st.sampled_from([Fraction(1, 4), Fraction(1, 20), Fraction(1, 100)]),
+        ),
+        min_size=2,
+        max_size=3,
+        unique_by=lambda one: one[0],
+    ),
+    st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3)]),
+    st.integers(0, 40).map(lambda n: Fraction(n, 1000)),
+    truths,
+    truths,
+    adversaries,
+)
+def test_who_changes_filters_gets_no_more_than_their_deltas_together(
+    chosen: list[tuple[str, Fraction]],
+    eps: Fraction,
+    leak: Fraction,
+    first: Fraction,
+    second: Fraction,
+    adversary: Adversary,
+) -> None:
+    try:
+        filters = [filter_for(ApproxBudget(eps, delta), name) for name, delta in chosen]
+    except InputError:
+        assume(False)
+    mechanisms = [answer(first), leaky(second, leak) if leak else answer(second)]
+    found, _ = excess(Changing(tuple(filters)), mechanisms, adversary, eps)
+    assert found <= real(sum((delta for _, delta in chosen), Fraction(0)))
+
+
+@pytest.mark.spec("POL-23")
+@quick(25)
+@given(
+    st.sampled_from(["combined-v1", "combined-v2", "zcdp-v1", "basic-v1"]),
+    st.sampled_from([Fraction(1, 2), Fraction(1)]),
+    st.sampled_from([Fraction(1, 4), Fraction(1, 20)]),
+    st.integers(1, 40).map(lambda n: Fraction(n, 1000)),
+    truths,
+    adversaries,
+)
+def test_a_limit_that_is_raised_after_answers_is_the_new_limit(
+    name: str,
+    eps: Fraction,
+    delta: Fraction,
+    leak: Fraction,
+    truth: Fraction,
+    adversary: Adversary,
+) -> None:
+    """However it came there, what was released lies within the largest limit."""
+    steps = ((eps / 2, delta), (eps, delta / 2), (eps, delta), (2 * eps, delta))
+    raised = [filter_for(ApproxBudget(*one), name) for one in steps]
+    mechanisms = [leaky(truth, leak), answer(truth)]
+    found, _ = excess(Changing(tuple(raised)), mechanisms, adversary, 2 * eps)
     assert found <= real(delta)
 
 
