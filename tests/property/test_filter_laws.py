@@ -382,7 +382,7 @@ def test_leaks_are_paid_from_the_same_delta(
 
 
 @pytest.mark.spec("POL-23")
-@quick(25)
+@quick(12)
 @given(
     st.lists(
         st.tuples(
@@ -417,7 +417,7 @@ def test_who_changes_filters_gets_no_more_than_their_deltas_together(
 
 
 @pytest.mark.spec("POL-23")
-@quick(25)
+@quick(12)
 @given(
     st.sampled_from(["combined-v1", "combined-v2", "zcdp-v1", "basic-v1"]),
     st.sampled_from([Fraction(1, 2), Fraction(1)]),
