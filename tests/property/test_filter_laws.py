@@ -417,6 +417,25 @@ def test_who_changes_filters_gets_no_more_than_their_deltas_together(
 
 
 @pytest.mark.spec("POL-23")
+def test_two_filters_fail_more_often_than_one() -> None:
+    """Else one delta would do for both."""
+    eps, delta = Fraction(1), Fraction(1, 100)
+    weak, leak = answer(Fraction(54, 100)), leaky(Fraction(1, 2), delta)
+    names = ("zcdp-v1", "basic-v1")
+    each = [filter_for(ApproxBudget(eps, delta), name) for name in names]
+
+    def choose(answers: tuple[int, ...], allowed: list[Mechanism]) -> Mechanism:
+        """Run up rho while all answers agree, else let the whole delta leak."""
+        wanted = leak if any(answers[:6]) else weak
+        return wanted if wanted in allowed else allowed[0]
+
+    for one in each:
+        assert excess(one, [weak, leak], choose, eps)[0] <= real(delta)
+    found, _ = excess(Changing(tuple(each)), [weak, leak], choose, eps)
+    assert real(delta * 11 / 10) < found <= real(2 * delta)
+
+
+@pytest.mark.spec("POL-23")
 @quick(12)
 @given(
     st.sampled_from(["combined-v1", "combined-v2", "zcdp-v1", "basic-v1"]),
