@@ -95,8 +95,8 @@ def stated(folder: Path) -> Statement:
 def line(folder: Path, rule: str) -> Mapping[str, Any]:
     rules = stated(folder).to_dict()["rules"]
     assert isinstance(rules, list)
-    (found,) = [one for one in rules if one["rule"] == rule]
-    return found
+    found: dict[str, Mapping[str, Any]] = {one["rule"]: one for one in rules}
+    return found[rule]
 
 
 @pytest.mark.spec("POL-22")

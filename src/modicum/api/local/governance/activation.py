@@ -11,8 +11,7 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import (
     Conflict,
     conflicts,
-    departed_between,
-    redefinition_problems,
+    questions,
 )
 from modicum.api.local.governance.approval_cases import (
     active_policy,
@@ -23,11 +22,8 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.api.local.history import RekeyedHistory
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
-from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
-from modicum.ledger.state.past_filters import filter_change
-from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 from modicum.policy.lint.confusable_names import confusable_between
@@ -112,16 +108,8 @@ def preview_activation(
     def history(compiled: CompiledPolicy) -> RekeyedHistory:
         return RekeyedHistory(state, read, now, compiled)
 
-    def counted() -> Iterator[RecordedRelease]:
-        return (one.release for one in history(successor) if one.counts)
-
     seqs = state.releases.counted_seqs(now)
-    redefined = redefined_units(state.policies, seqs, successor, counted())
-    dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
-
-    departed = departed_between(history, replaced, successor)
-    changed = filter_change(state.policies, seqs, successor)
-    refiltered = [changed] if changed else []
+    asked = questions(state.policies, seqs, history, replaced, successor, accept)
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
@@ -137,34 +125,9 @@ def preview_activation(
         successor,
         found,
         frozenset(made),
-        tuple(
-            _accepted(
-                found,
-                made,
-                [
-                    *dropped,
-                    *(one.name for one in redefined),
-                    *(one.name for one in (*departed, *refiltered)),
-                ],
-                accept,
-            )
-        ),
+        tuple(_accepted(found, made, asked.names, accept)),
         policy_approvals(successor.policy.digest, replaced.policy, state, actor),
-        (
-            *redefinition_problems(
-                [one for one in redefined if one.name not in accept],
-                history,
-                replaced,
-                successor,
-            ),
-            *(problem for name, problem in dropped.items() if name not in accept),
-            *(
-                one.problem
-                for one in (*departed, *refiltered)
-                if one.name not in accept
-            ),
-            *confusable_between(replaced.policy, successor.policy),
-        ),
+        (*asked.problems, *confusable_between(replaced.policy, successor.policy)),
     )
 
 
@@ -180,14 +143,14 @@ def may_deny_more(found: Differences) -> frozenset[str]:
 def _accepted(
     found: Sequence[Conflict],
     made: set[str],
-    dropped: Collection[str],
+    asked: Collection[str],
     accept: Sequence[str],
 ) -> Iterator[str]:
-    """Yield the accepted items, by id, scope, attribute or unit."""
+    """Yield the accepted items: rules by id, questions by name."""
     names = {
         *(one.rule.id for one in found),
         *(one.rule.scope for one in found),
-        *dropped,
+        *asked,
     }
     for given in accept:
         if given not in names:
@@ -202,7 +165,7 @@ def _accepted(
     for one in found:
         if one.rule.id in made and {one.rule.id, one.rule.scope} & {*accept}:
             yield one.rule.id
-    yield from (one for one in dropped if one in accept)
+    yield from (one for one in asked if one in accept)
 
 
 def refuse_unready(preview: ActivationPreview) -> None:
