@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ from modicum.accounting import (
     filter_for,
 )
 from modicum.accounting.budgets import RenyiBudget
+from modicum.accounting.conversions.profiles import gaussian_mu2_cap
 from modicum.accounting.filters.advanced_composition import AdvancedCompositionFilter
 from modicum.accounting.filters.budget import Filter, Shares, figure, limit
 from modicum.accounting.filters.prototype import (
@@ -297,8 +300,21 @@ def greedy(answers: tuple[int, ...], allowed: list[Mechanism]) -> Mechanism:
     return rank[-1] if answers.count(0) >= answers.count(1) else rank[0]
 
 
+@dataclass(frozen=True)
+class Changing:
+    """A filter that may be replaced by another one before each further mechanism."""
+
+    filters: tuple[Filter, ...]
+
+    def admits(self, total: Total) -> bool:
+        return any(one.admits(total) for one in self.filters)
+
+
 def excess(
-    limits: Filter, mechanisms: list[Mechanism], adversary: Adversary, eps: Fraction
+    limits: Filter | Changing,
+    mechanisms: list[Mechanism],
+    adversary: Adversary,
+    eps: Fraction,
 ) -> tuple[Real, int]:
     """Return the exact delta at eps of the filtered process, and its longest run."""
     grown = MP.exp(real(eps))
@@ -368,6 +384,87 @@ def test_leaks_are_paid_from_the_same_delta(
     assert found <= real(delta)
 
 
+@pytest.mark.spec("POL-23")
+@quick(12)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(FILTERS)),
+            st.sampled_from([Fraction(1, 4), Fraction(1, 20), Fraction(1, 100)]),
+        ),
+        min_size=2,
+        max_size=3,
+        unique_by=lambda one: one[0],
+    ),
+    st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3)]),
+    st.integers(0, 40).map(lambda n: Fraction(n, 1000)),
+    truths,
+    truths,
+    adversaries,
+)
+def test_who_changes_filters_gets_no_more_than_their_deltas_together(
+    chosen: list[tuple[str, Fraction]],
+    eps: Fraction,
+    leak: Fraction,
+    first: Fraction,
+    second: Fraction,
+    adversary: Adversary,
+) -> None:
+    try:
+        filters = [filter_for(ApproxBudget(eps, delta), name) for name, delta in chosen]
+    except InputError:
+        assume(False)
+    mechanisms = [answer(first), leaky(second, leak) if leak else answer(second)]
+    found, _ = excess(Changing(tuple(filters)), mechanisms, adversary, eps)
+    assert found <= real(sum((delta for _, delta in chosen), Fraction(0)))
+
+
+@pytest.mark.spec("POL-23")
+def test_two_filters_fail_more_often_than_one() -> None:
+    """Else one delta would do for both."""
+    eps, delta = Fraction(1), Fraction(1, 100)
+    almost = delta - Fraction(1, 10**9)  # Sums of reals are rounded.
+    weak, leak = answer(Fraction(54, 100)), leaky(Fraction(1, 2), almost)
+    names = ("zcdp-v1", "basic-v1")
+    each = [filter_for(ApproxBudget(eps, delta), name) for name in names]
+
+    def choose(answers: tuple[int, ...], allowed: list[Mechanism]) -> Mechanism:
+        """Run up rho while all answers agree, else let the whole delta leak."""
+        wanted = leak if any(answers[:6]) else weak
+        return wanted if wanted in allowed else allowed[0]
+
+    for one in each:
+        assert excess(one, [weak, leak], choose, eps)[0] <= real(delta)
+    found, _ = excess(Changing(tuple(each)), [weak, leak], choose, eps)
+    assert real(delta * 11 / 10) < found <= real(2 * delta)
+
+
+@pytest.mark.spec("POL-23")
+@quick(12)
+@given(
+    st.sampled_from(["combined-v1", "combined-v2", "zcdp-v1", "basic-v1"]),
+    st.sampled_from([Fraction(1, 2), Fraction(1)]),
+    st.sampled_from([Fraction(1, 4), Fraction(1, 20)]),
+    st.integers(1, 40).map(lambda n: Fraction(n, 1000)),
+    truths,
+    adversaries,
+)
+def test_a_limit_that_is_raised_after_answers_is_the_new_limit(
+    name: str,
+    eps: Fraction,
+    delta: Fraction,
+    leak: Fraction,
+    truth: Fraction,
+    adversary: Adversary,
+) -> None:
+    """However it came there, what was released lies within the largest limit."""
+    steps = ((eps / 2, delta), (eps, delta / 2), (eps, delta), (2 * eps, delta))
+    raised = [filter_for(ApproxBudget(*one), name) for one in steps]
+    mechanisms = [leaky(truth, leak), answer(truth)]
+    found, _ = excess(Changing(tuple(raised)), mechanisms, adversary, 2 * eps)
+    assert found <= real(delta)
+
+
 def test_an_adversary_can_go_beyond_pure_eps_and_uses_some_delta() -> None:
     """Else the two tests above would say nothing about the shares of delta."""
     eps, delta = Fraction(1), Fraction(1, 4)
@@ -394,3 +491,81 @@ def test_the_enumeration_notices_a_filter_that_admits_too_much(broken: Filter) -
         for adversary in (greedy, scattered(1), scattered(2))
     )
     assert found > real(Fraction(1, 20))
+
+
+# --- the Gaussian coordinate, against Gaussian noise that is told in bins ----------
+
+
+def binned(mu: Fraction, edges: tuple[Fraction, ...]) -> Mechanism:
+    """Gaussian noise of which only the bin is told: processed, so it is mu-GDP too."""
+    half = real(mu) / 2
+    cuts = [MP.mpf("-inf"), *map(real, edges), MP.mpf("inf")]
+
+    def within(shift: Real) -> list[Fraction]:
+        below = [MP.ncdf(cut - shift) for cut in cuts]
+        return [Fraction(MP.nstr(high - low, 40)) for low, high in pairwise(below)]
+
+    pairs = list(zip(within(-half), within(half), strict=True))
+    # The first outcome speaks for the one table, the second for the other.
+    pairs.insert(1, pairs.pop())
+    return Mechanism(tuple(pairs), prices.declared_gdp(mu=mu))
+
+
+#: The probabilities of bins are rounded to 40 digits.
+ROUNDED = MP.mpf("1e-30")
+
+
+def brief_root(mu2: int, steps: int) -> Fraction:
+    """Return a mu of which this many fit into units of mu squared, in six digits."""
+    mu = Fraction(isqrt(mu2 // steps), 10**6)
+    assert steps * mu * mu * 10**12 <= mu2
+    return mu
+
+
+def greedy_noise(answers: tuple[int, ...], allowed: list[Mechanism]) -> Mechanism:
+    """As `greedy`, by the loss that Gaussian noise has."""
+    rank = sorted(allowed, key=lambda one: one.loss.coordinates[MU2])
+    return rank[-1] if answers.count(0) >= answers.count(1) else rank[0]
+
+
+gaussian_limits = st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)])
+
+
+@quick(12)
+@given(
+    gaussian_limits,
+    st.sampled_from([Fraction(1, 4), Fraction(1, 20), Fraction(1, 100)]),
+    st.integers(3, 9),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.one_of(st.just(greedy_noise), st.integers(0, 10**6).map(scattered)),
+)
+def test_no_adversary_gets_more_than_the_delta_of_the_gaussian_coordinate(
+    eps: Fraction,
+    delta: Fraction,
+    steps: int,
+    ratio: int,
+    edge: int,
+    adversary: Adversary,
+) -> None:
+    cap = gaussian_mu2_cap(eps, delta)
+    strong = brief_root(cap, steps)
+    edges = (Fraction(-edge, 2), Fraction(edge, 2)) if edge else (Fraction(0),)
+    mechanisms = [binned(strong, edges), binned(strong / (ratio + 1), edges)]
+    alone = Filter(((MU2, cap),), 0)
+    assert excess(alone, mechanisms, adversary, eps)[0] <= real(delta) + ROUNDED
+    named = filter_for(ApproxBudget(eps, delta), "combined-v2")
+    assert excess(named, mechanisms, adversary, eps)[0] <= real(delta) + ROUNDED
+
+
+def test_gaussian_noise_uses_most_of_the_delta_and_no_more() -> None:
+    """Else the test above would say nothing; and a cap that is larger is noticed."""
+    eps, delta = Fraction(1), Fraction(1, 20)
+    cap = gaussian_mu2_cap(eps, delta)
+    edges = tuple(Fraction(n, 2) for n in (-3, -1, 1, 3))
+    one = binned(brief_root(cap, 5), edges)
+    found, longest = excess(Filter(((MU2, cap),), 0), [one], greedy_noise, eps)
+    assert longest == 5
+    assert real(delta * 8 / 10) < found <= real(delta) + ROUNDED
+    wider = Filter(((MU2, cap * 3 // 2),), 0)
+    assert excess(wider, [one], greedy_noise, eps)[0] > real(delta)

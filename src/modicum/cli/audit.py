@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from modicum.reports.sources import Source
     from modicum.reports.statement import Statement
 
+#: Maximum number of changed limits printed; the page has them all.
+_LIMITS_SHOWN = 20
+
 app = typer.Typer(
     help="Export a ledger for an auditor, verify it offline, and report on it.",
     no_args_is_help=True,
@@ -151,6 +154,7 @@ def report(
             f" {len(statement.story.releases)} releases,"
             f" {over} of {len(statement.rules)} rules over their limit"
         )
+        _print_limits(statement)
         _print_bits(statement)
 
 
@@ -204,6 +208,15 @@ def _stated(
     trust = load_trust(public_keys or (), claims or ())
     with counting("verifying", quiet=quiet) as on_entry:
         return report_on(source, trust, on_entry)
+
+
+def _print_limits(statement: Statement) -> None:
+    """Print the limits that changed after releases, the first of them if many did."""
+    changed = [one for one in statement.rules if one.changes]
+    for one in changed[:_LIMITS_SHOWN]:
+        print(printable(f"  limit of {one.id}: {one.changes}"))
+    if len(changed) > _LIMITS_SHOWN:
+        print(f"  and {len(changed) - _LIMITS_SHOWN} more limits that changed")
 
 
 def _print_bits(statement: Statement) -> None:

@@ -169,6 +169,7 @@ def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
     Before them, other obstacles; after them, removed attributes and redefined units.
     """
     from modicum.ledger.decision.departures import DEPARTED
+    from modicum.ledger.state.past_filters import FILTER
     from modicum.ledger.state.past_vocabulary import ATTRIBUTE, UNIT
 
     for problem in preview.problems:
@@ -186,6 +187,8 @@ def conflict_lines(preview: ActivationPreview) -> Iterator[str]:
             yield f"  accepted  {name} is redefined"
         elif name.startswith(DEPARTED):
             yield f"  accepted  {name} is left by past releases"
+        elif name.startswith(FILTER):
+            yield f"  accepted  {name} is a further filter"
 
 
 def _state(preview: ActivationPreview, rule: str) -> str:
@@ -212,7 +215,8 @@ def activate(
             " so: it denies matching releases, in the cells over the limit. Or"
             " `attribute:NAME`: the attribute is removed, and is none of the new ones."
             " Or `unit:NAME`: the unit is redefined, and charged as shown. Or"
-            " `departed:SCOPE`: past releases leave the rules of that scope.",
+            " `departed:SCOPE`: past releases leave the rules of that scope. Or"
+            " `filter:NAME`: limits hold with the deltas of all filters together.",
             metavar="NAME",
         ),
     ] = None,
@@ -235,8 +239,9 @@ def activate(
 
     Exits with code 4 if past releases exceed a rule that is new or tighter, or one that
     they did not exceed before; if a privacy unit with recorded losses is redefined; if
-    an attribute that past releases read is removed where others are new; and if past
-    releases leave a rule because labels or settings change; unless each is accepted.
+    an attribute that past releases read is removed where others are new; if past
+    releases leave a rule because labels or settings change; and if the filter changes
+    after releases; unless each is accepted.
     Exits with code 5 if approval is needed.
     """
     from modicum.api.local.governance.activation import refuse_unready

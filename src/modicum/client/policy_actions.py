@@ -262,8 +262,9 @@ class RemotePolicyGovernance(RemoteGovernanceBase):
             reason: Why, for the record; 1 to 2000 characters.
             accept: Rules that history exceeds and that may stay exceeded: their ids,
                 or their scopes. And `attribute:NAME` of attributes that are gone, and
-                are none of the new ones; `unit:NAME` of redefined units; and
-                `departed:SCOPE` of rules that past releases leave.
+                are none of the new ones; `unit:NAME` of redefined units;
+                `departed:SCOPE` of rules that past releases leave; and `filter:NAME`
+                of a further filter.
             replaces: The digest of the policy that the caller believes to be active;
                 None for whichever is.
 

@@ -199,6 +199,13 @@ class RuleSet(Sequence[Rule]):
             return None
         return base * len(self.contexts) + context
 
+    def limit(self, rule_id: str) -> Budget | None:
+        """Return the limit of the rule with an id, or None."""
+        number = self.number(rule_id)
+        if number is None:
+            return None
+        return self.budget(*divmod(number, len(self.contexts)))
+
     def matching(self, facts: Sequence[Facts]) -> Iterator[tuple[Rule, Places]]:
         """Yield each rule that any mechanism matches, and which ones.
 

@@ -14,7 +14,9 @@ PROMISES = (
     " limit, two tables that differ in that instance lead to about equally likely"
     " results of those mechanisms, within the budget, with all other releases fixed.",
     "This holds for adaptively chosen releases: teams may see earlier results before"
-    " they request the next release.",
+    " they request the next release. If a limit or the filter changed after releases,"
+    " the promise is the largest limit, with the delta of all filters together; the"
+    " table of rules shows both.",
     "A rule about all releases is differential privacy towards anyone who sees all of"
     " them. A rule about an attribute or a category bounds what the mechanisms that"
     " read it reveal about the whole instance; it is not differential privacy of the"

@@ -11,7 +11,8 @@ from modicum.api.local import Workspace
 from modicum.api.ports.storage import EventStore
 from modicum.ledger import Record, RuleLoss
 from modicum.ledger.proof.claims import Signed
-from modicum.reports.statement import Statement, statement_of
+from modicum.ledger.state.past_filters import eras
+from modicum.reports.statement import RuleHistory, Statement, statement_of
 from modicum.reports.timeline import Timeline
 from modicum.storage.proofs.bundles import bundle_store, open_bundle
 from modicum.storage.proofs.ledger_log import open_log, stored_checkpoints
@@ -81,8 +82,10 @@ def report_on(
     workspace = Workspace(store, clock, actor="auditor")
     policy = workspace.policy()
     accepted = list(_accepted(source, story))
-    standings = workspace.standings()
-    return statement_of(source.name, verified, story, policy, standings, accepted)
+    state = workspace.state()
+    past = eras(state.policies, state.releases.counted_seqs(at))
+    rules = RuleHistory(workspace.standings(), accepted, past)
+    return statement_of(source.name, verified, story, policy, rules)
 
 
 def _accepted(source: Source, story: Timeline) -> Iterator[RuleLoss]:

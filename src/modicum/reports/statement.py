@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
-from modicum.accounting.budgets import budget_text
+from modicum.accounting.budgets import ApproxBudget, budget_text
 from modicum.api.local.explanation.denial_text import amount_text, ordered
-from modicum.core.rationals import brief
+from modicum.core.rationals import brief, number_spelled
 from modicum.ledger import RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts, filled
+from modicum.ledger.state.past_filters import Era, promised_delta
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
 from modicum.reports.approval_cases import case_to_dict, vote_to_dict
@@ -45,6 +47,27 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class PastLimit:
+    """A limit that a rule had since the first release that counts.
+
+    Attributes:
+        seq: The entry that activated it.
+        budget: The limit, as a policy writes it; empty if there was no such rule.
+        filter: The filter of its delta; empty if it has none.
+    """
+
+    seq: int
+    budget: str
+    filter: str
+
+    @property
+    def text(self) -> str:
+        """The limit and its filter, as text."""
+        filtered = f" by {self.filter}" if self.filter else ""
+        return f"{self.budget or 'no limit'}{filtered}"
+
+
+@dataclass(frozen=True, slots=True)
 class RuleLine:
     """The status of one rule.
 
@@ -64,6 +87,9 @@ class RuleLine:
         cell: The part of the data with the highest charge, as text; empty if the rule
             has one sum for all.
         denying: How many such parts are over the limit.
+        limits: Its limits since the first release that counts, oldest first; one if it
+            never changed.
+        delta: The delta that all filters of these promise together; None without one.
     """
 
     id: str
@@ -79,6 +105,19 @@ class RuleLine:
     accepted: Accepted | None
     cell: str = ""
     denying: int = 0
+    limits: tuple[PastLimit, ...] = ()
+    delta: Fraction | None = None
+
+    @property
+    def changes(self) -> str:
+        """How its limit changed, as text; empty if it did not."""
+        if len(self.limits) < 2:
+            return ""
+        steps = [self.limits[0].text]
+        steps += (f"since entry {one.seq} {one.text}" for one in self.limits[1:])
+        if self.delta is not None:
+            steps.append(f"delta {number_spelled(self.delta)} in all")
+        return ", ".join(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +176,33 @@ class Statement:
         }
 
 
+class RuleHistory(NamedTuple):
+    """The rules over history, now and before.
+
+    Attributes:
+        standings: The status of every rule.
+        accepted: The same of accepted rules, at the time of their acceptance.
+        past: The policies since the first release that counts, oldest first.
+    """
+
+    standings: Iterable[RuleLoss]
+    accepted: Iterable[RuleLoss]
+    past: Sequence[Era]
+
+
 def statement_of(
     source: str,
     verified: Verified,
     story: Timeline,
     policy: CompiledPolicy,
-    standings: Iterable[RuleLoss],
-    accepted: Iterable[RuleLoss] = (),
+    rules: RuleHistory,
 ) -> Statement:
     """Return the statement about a log."""
     seq = story.activations[-1][0].seq if story.activations else 0
-    then = {loss.rule.id: _accepted(loss, seq) for loss in accepted}
-    lines = [_line(loss, then.get(loss.rule.id)) for loss in standings]
+    then = {loss.rule.id: _accepted(loss, seq) for loss in rules.accepted}
+    lines = [
+        _line(loss, then.get(loss.rule.id), rules.past) for loss in rules.standings
+    ]
     lines.sort(key=lambda line: (-line.share, line.id))
     return Statement(source, verified, story, policy, tuple(lines))
 
@@ -160,7 +214,7 @@ def _accepted(loss: RuleLoss, seq: int) -> Accepted:
     return Accepted(seq, _scale(loss, found.measure), spent, number, loss.cells_denying)
 
 
-def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
+def _line(loss: RuleLoss, accepted: Accepted | None, past: Sequence[Era]) -> RuleLine:
     found, share = amounts(loss), filled(loss)
     return RuleLine(
         id=loss.rule.id,
@@ -176,7 +230,28 @@ def _line(loss: RuleLoss, accepted: Accepted | None) -> RuleLine:
         accepted=accepted,
         cell=loss.cell,
         denying=loss.cells_denying,
+        limits=tuple(_limits(loss.rule.id, past)),
+        delta=_promised(loss, past),
     )
+
+
+def _limits(rule: str, past: Sequence[Era]) -> Iterator[PastLimit]:
+    """Yield the limits of a rule, each where it differs from the one before."""
+    last: tuple[str, str] | None = None
+    for era in past:
+        budget = era.compiled.rules.limit(rule)
+        shown = budget_text(budget) if budget else ""
+        now = shown, era.filter if isinstance(budget, ApproxBudget) else ""
+        if now != last:
+            yield PastLimit(era.seq, *now)
+        last = now
+
+
+def _promised(loss: RuleLoss, past: Sequence[Era]) -> Fraction | None:
+    limit = loss.rule.budget
+    if not isinstance(limit, ApproxBudget):
+        return None
+    return promised_delta(loss.rule.id, limit, past)
 
 
 def _scale(loss: RuleLoss, measure: str) -> str:
@@ -224,6 +299,15 @@ def _rule(rule: RuleLine) -> dict[str, object]:
         "accepted_at": _accepted_to_dict(rule.accepted),
         "cell": rule.cell or None,
         "cells_denying": rule.denying,
+        "limits": [
+            {
+                "entry": one.seq,
+                "budget": one.budget or None,
+                "filter": one.filter or None,
+            }
+            for one in rule.limits
+        ],
+        "delta": None if rule.delta is None else number_spelled(rule.delta),
     }
 
 

@@ -153,7 +153,7 @@ def _rule_cells(rule: RuleLine) -> Sequence[Child]:
         rule.id,
         rule.unit,
         f"{rule.spent} {rule.scale}{cell}",
-        rule.limit,
+        f"{rule.limit}; {rule.changes}" if rule.changes else rule.limit,
         drawn,
         state,
         element("code", rule.about),

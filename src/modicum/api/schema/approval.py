@@ -310,7 +310,8 @@ class ActivationInput(Reason, frozen=True, kw_only=True):
     Attributes:
         accept: Rules that history exceeds and that may stay exceeded: their ids, or
             their scopes; `attribute:NAME` of attributes that are gone; `unit:NAME` of
-            redefined units; and `departed:SCOPE` of rules that past releases leave.
+            redefined units; `departed:SCOPE` of rules that past releases leave; and
+            `filter:NAME` of a further filter.
     """
 
     accept: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
@@ -408,10 +409,11 @@ class Activation(Shape, frozen=True, kw_only=True):
         ledger: The ledger after it; None if nothing changed.
         conflicts: The rules of the policy that history exceeds.
         accepted: The accepted items: rules, `attribute:NAME` for removed attributes,
-            `unit:NAME` for redefined units, and `departed:SCOPE` for rules that past
-            releases leave.
+            `unit:NAME` for redefined units, `departed:SCOPE` for rules that past
+            releases leave, and `filter:NAME` for a further filter.
         problems: Other obstacles that are not accepted: redefined units with recorded
-            losses, dropped attributes, and rules that past releases leave.
+            losses, dropped attributes, rules that past releases leave, and a further
+            filter.
         approvals: The approvals that are needed.
     """
 

@@ -108,7 +108,8 @@ class PolicyActivated(PolicyText, EventBody, frozen=True):
             order; releases that match them stay denied. After them, since version 5,
             `attribute:NAME` of removed attributes that releases read: none of them is
             one of the new attributes. After these, since version 6, `unit:NAME` of
-            redefined units, and `departed:SCOPE` of rules that past releases leave.
+            redefined units, `departed:SCOPE` of rules that past releases leave, and
+            `filter:NAME` of a filter that the policies before did not have.
     """
 
     reason: str = ""

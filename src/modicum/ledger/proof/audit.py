@@ -34,6 +34,7 @@ from modicum.ledger.proof.consistency import (
 )
 from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss_changes
+from modicum.ledger.state.past_filters import filter_change
 from modicum.ledger.state.past_vocabulary import (
     Redefined,
     dropped_attributes,
@@ -404,6 +405,8 @@ class _Replay:
                 compiled,
             )
             gone += tuple(one.name for one in left)
+            changed = filter_change(earlier, counted, compiled)
+            gone += (changed.name,) if changed else ()
         self._check_accepted(body.accepted, gone, before, seq)
 
     @property
@@ -424,8 +427,8 @@ class _Replay:
     ) -> None:
         """Check that a policy accepts rules that history exceeds, and all new ones.
 
-        And all attributes that are gone, if others are new, all redefined units, and
-        all rules that past releases leave.
+        And all attributes that are gone, if others are new, all redefined units, all
+        rules that past releases leave, and a filter that is new.
         """
         now = _exceeded(self._followed) if self.state.releases else []
         known = set(_exceeded(before)) if now else set()

@@ -6,8 +6,9 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -30,7 +31,13 @@ from modicum.ledger.decision.amounts import amounts
 from modicum.ledger.decision.balances import ReservedRelease, facts_of
 from modicum.ledger.decision.decide import verdict_over_history
 from modicum.ledger.decision.departures import Departure, departures
-from modicum.ledger.state.past_vocabulary import Redefined
+from modicum.ledger.state.past_filters import FilterChange, filter_change
+from modicum.ledger.state.past_vocabulary import (
+    Redefined,
+    dropped_attributes,
+    redefined_units,
+)
+from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_profile import budget_place
 
@@ -155,7 +162,7 @@ def charged_rules(
         yield verdict_over_history(balances, rules[identifier], Total())
 
 
-def redefinition_problems(
+def _redefinition_problems(
     redefined: Sequence[Redefined],
     history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
     replaced: CompiledPolicy,
@@ -185,18 +192,61 @@ def redefinition_problems(
         yield one.problem(effect=effect)
 
 
-def departed_between(
+class Questions(NamedTuple):
+    """What a change of the policy does to the meaning of past releases.
+
+    Attributes:
+        names: The names by which each is accepted, in the order of the log.
+        problems: Those that are not accepted.
+    """
+
+    names: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def questions(
+    policies: Sequence[ActivePolicy],
+    counted: Sequence[int],
     history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
     replaced: CompiledPolicy,
     successor: CompiledPolicy,
-) -> tuple[Departure, ...]:
-    """Return the rules that past releases leave as a policy replaces another."""
+    accept: Collection[str] = (),
+) -> Questions:
+    """Return what must be accepted before a policy replaces the active one.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        counted: The entries of the releases that count as spent.
+        history: Returns all releases, re-keyed to a policy.
+        replaced: The last of these.
+        successor: The policy that is to hold.
+        accept: The names that are accepted.
+    """
+    redefined = redefined_units(
+        policies, counted, successor, _Counted(history(successor))
+    )
+    dropped = dropped_attributes(
+        policies, _Counted(history(successor)), successor.policy.vocabulary
+    )
     pairs = (
         (then.release, one.release)
         for then, one in zip(history(replaced), history(successor), strict=True)
         if one.counts
     )
-    return departures(pairs, replaced, successor)
+    changed = filter_change(policies, counted, successor)
+    others: list[Departure | FilterChange] = [
+        *departures(pairs, replaced, successor),
+        *([changed] if changed else []),
+    ]
+    left = [one for one in redefined if one.name not in accept]
+    return Questions(
+        (*dropped, *(one.name for one in (*redefined, *others))),
+        (
+            *_redefinition_problems(left, history, replaced, successor),
+            *(problem for name, problem in dropped.items() if name not in accept),
+            *(one.problem for one in others if one.name not in accept),
+        ),
+    )
 
 
 def _effect(before: RuleLoss | None, now: RuleLoss) -> str:

@@ -11,8 +11,7 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import (
     Conflict,
     conflicts,
-    departed_between,
-    redefinition_problems,
+    questions,
 )
 from modicum.api.local.governance.approval_cases import (
     active_policy,
@@ -23,10 +22,8 @@ from modicum.api.local.governance.approval_cases import (
 from modicum.api.local.history import RekeyedHistory
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
-from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
-from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 from modicum.policy.lint.confusable_names import confusable_between
@@ -47,11 +44,12 @@ class ActivationPreview:
             or that history did not exceed before.
         accepted: Those of them that are accepted, in the successor's order; after them
             `attribute:NAME` of dropped attributes that none of the new ones is,
-            `unit:NAME` of redefined units, and `departed:SCOPE` of rules that past
-            releases leave.
+            `unit:NAME` of redefined units, `departed:SCOPE` of rules that past
+            releases leave, and `filter:NAME` of a further filter.
         approval_states: The state of the approval that the active policy requires.
-        problems: Other obstacles: redefined units, dropped attributes and departed
-            releases that are not accepted, and new names that look like old ones.
+        problems: Other obstacles: redefined units, dropped attributes, departed
+            releases and a further filter that are not accepted, and new names that
+            look like old ones.
     """
 
     replaced: CompiledPolicy
@@ -110,15 +108,8 @@ def preview_activation(
     def history(compiled: CompiledPolicy) -> RekeyedHistory:
         return RekeyedHistory(state, read, now, compiled)
 
-    def counted() -> Iterator[RecordedRelease]:
-        return (one.release for one in history(successor) if one.counts)
-
-    redefined = redefined_units(
-        state.policies, state.releases.counted_seqs(now), successor, counted()
-    )
-    dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
-
-    departed = departed_between(history, replaced, successor)
+    seqs = state.releases.counted_seqs(now)
+    asked = questions(state.policies, seqs, history, replaced, successor, accept)
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
@@ -134,30 +125,9 @@ def preview_activation(
         successor,
         found,
         frozenset(made),
-        tuple(
-            _accepted(
-                found,
-                made,
-                [
-                    *dropped,
-                    *(one.name for one in redefined),
-                    *(one.name for one in departed),
-                ],
-                accept,
-            )
-        ),
+        tuple(_accepted(found, made, asked.names, accept)),
         policy_approvals(successor.policy.digest, replaced.policy, state, actor),
-        (
-            *redefinition_problems(
-                [one for one in redefined if one.name not in accept],
-                history,
-                replaced,
-                successor,
-            ),
-            *(problem for name, problem in dropped.items() if name not in accept),
-            *(one.problem for one in departed if one.name not in accept),
-            *confusable_between(replaced.policy, successor.policy),
-        ),
+        (*asked.problems, *confusable_between(replaced.policy, successor.policy)),
     )
 
 
@@ -173,14 +143,14 @@ def may_deny_more(found: Differences) -> frozenset[str]:
 def _accepted(
     found: Sequence[Conflict],
     made: set[str],
-    dropped: Collection[str],
+    asked: Collection[str],
     accept: Sequence[str],
 ) -> Iterator[str]:
-    """Yield the accepted items, by id, scope, attribute or unit."""
+    """Yield the accepted items: rules by id, questions by name."""
     names = {
         *(one.rule.id for one in found),
         *(one.rule.scope for one in found),
-        *dropped,
+        *asked,
     }
     for given in accept:
         if given not in names:
@@ -195,7 +165,7 @@ def _accepted(
     for one in found:
         if one.rule.id in made and {one.rule.id, one.rule.scope} & {*accept}:
             yield one.rule.id
-    yield from (one for one in dropped if one in accept)
+    yield from (one for one in asked if one in accept)
 
 
 def refuse_unready(preview: ActivationPreview) -> None:

@@ -14,8 +14,7 @@ from modicum.api.local.explanation.conflicts import (
     Conflict,
     charged_rules,
     conflicts,
-    departed_between,
-    redefinition_problems,
+    questions,
 )
 from modicum.api.local.policies.replay import (
     DENIED,
@@ -31,11 +30,7 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
-from modicum.ledger.state.past_vocabulary import (
-    dropped_attributes,
-    new_attributes,
-    redefined_units,
-)
+from modicum.ledger.state.past_vocabulary import new_attributes
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
@@ -95,8 +90,8 @@ class WhatIf:
         conflicts: The rules that the history, as it did happen, exceeds.
         assumptions: The assumptions about old releases.
         remarks: Further notes for the reader.
-        problems: Redefined units, dropped attributes that may be renamed ones, and
-            rules that past releases leave.
+        problems: Redefined units, dropped attributes that may be renamed ones, rules
+            that past releases leave, and a further filter.
     """
 
     replayed: tuple[Replayed, ...]
@@ -132,28 +127,18 @@ def what_if(
     given_up = (DENIED, *GIVEN_UP)
     counted = [one.seq for one in history.attempts if one.outcome not in given_up]
     policies = history.policies
-    redefined = redefined_units(policies, counted, compiled, history.counted)
-    dropped = dropped_attributes(
-        policies,
-        (one.release for one in history.reserved(compiled) if one.counts),
-        compiled.policy.vocabulary,
-    )
-    problems: list[Problem] = []
+    problems: tuple[Problem, ...] = ()
     if policies and policies[-1].text != compiled.policy.text:
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
-        problems += redefinition_problems(
-            redefined, history.reserved, replaced, compiled
-        )
-        problems += dropped.values()
-        left = departed_between(history.reserved, replaced, compiled)
-        problems += (one.problem for one in left)
+        asked = questions(policies, counted, history.reserved, replaced, compiled)
+        problems = asked.problems
     return WhatIf(
         tuple(replayed),
         replay.closest(),
         conflicts(history.reserved(compiled), compiled),
         tuple(_assumptions(history, compiled)),
         tuple(_remarks(history, compiled)),
-        tuple(problems),
+        problems,
     )
 
 
