@@ -192,6 +192,9 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
                 ],
             },
             "cost": measured("a cost", probability("delta; without it, pure DP")),
+            **part_properties(vocabulary),
+            "sampling": sampling(None if vocabulary is None else vocabulary.units),
+            "selection": selection(),
         },
     }
 
@@ -229,7 +232,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
             "uniqueItems": True,
         },
         **labels,
-        **part_properties(vocabulary),
+        **{key: ref(key) for key in part_properties(vocabulary)},
         "contribution_bound": _by_unit(bound, units, "enforced bounds, by unit"),
         "cost": _by_unit(ref("cost"), units, "its loss, by unit"),
     }
@@ -245,9 +248,9 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
         )
         properties["sensitivity"] = _by_unit(size, units, "sensitivities, by unit")
     if kind.samples or (kind.norm is not None and kind.amplified):
-        properties["sampling"] = sampling(units)
+        properties["sampling"] = ref("sampling")
     if not kind.local and "selection" not in labels:
-        properties["selection"] = selection()
+        properties["selection"] = ref("selection")
     found = "" if {"eps", "delta"} & labels.keys() else kind.target
     if found:
         properties["eps"] = positive(f"the eps for which {found} is computed")
