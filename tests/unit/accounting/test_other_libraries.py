@@ -250,9 +250,12 @@ def test_autodp_agrees_on_one_query_above_a_threshold_in_releases(
         eps_queries=eps,
         sensitivity={"user": mo.linf(size)},
     )
-    given_ = {"b": float(1 / (eps * size)), "k": 1e300, "c": 1}
-    theirs = [rdp_bank.RDP_svt_laplace(given_, int(order)) for order in INTEGERS]
-    assert_agree(stored(one), theirs)
+    e = eps * size
+    given_ = {"b": float(1 / e), "k": 1e300, "c": 1}
+    for order, ours in zip(INTEGERS, stored(one), strict=True):
+        if 2 * order * e < 700:  # Its sinh overflows.
+            theirs = rdp_bank.RDP_svt_laplace(given_, int(order))
+            assert_agree([ours], [theirs])
 
 
 @pytest.mark.soak
