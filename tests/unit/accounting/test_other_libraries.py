@@ -216,7 +216,7 @@ def assert_agree(ours: list[float], theirs: list[float]) -> None:
 def test_autodp_agrees_on_choices_in_releases(eps: Fraction, size: Fraction) -> None:
     e = float(eps * size)
     pure = [rdp_bank.RDP_pureDP({"eps": e}, int(order)) for order in INTEGERS]
-    moved = {"attributes": [], "eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    moved: Any = {"attributes": [], "eps": eps, "sensitivity": {"user": mo.linf(size)}}
     assert_agree(stored(mo.report_noisy_max(**moved)), pure)
     assert_agree(stored(mo.report_noisy_max(**moved, permute_and_flip=True)), pure)
     theirs = mechanism_zoo.ExponentialMechanism(e)
