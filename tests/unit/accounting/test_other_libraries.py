@@ -216,7 +216,7 @@ def assert_agree(ours: list[float], theirs: list[float]) -> None:
 def test_autodp_agrees_on_choices_in_releases(eps: Fraction, size: Fraction) -> None:
     e = float(eps * size)
     pure = [rdp_bank.RDP_pureDP({"eps": e}, int(order)) for order in INTEGERS]
-    moved = {"attributes": [], "eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    moved: Any = {"attributes": [], "eps": eps, "sensitivity": {"user": mo.linf(size)}}
     assert_agree(stored(mo.report_noisy_max(**moved)), pure)
     assert_agree(stored(mo.report_noisy_max(**moved, permute_and_flip=True)), pure)
     theirs = mechanism_zoo.ExponentialMechanism(e)
@@ -250,9 +250,12 @@ def test_autodp_agrees_on_one_query_above_a_threshold_in_releases(
         eps_queries=eps,
         sensitivity={"user": mo.linf(size)},
     )
-    given_ = {"b": float(1 / (eps * size)), "k": 1e300, "c": 1}
-    theirs = [rdp_bank.RDP_svt_laplace(given_, int(order)) for order in INTEGERS]
-    assert_agree(stored(one), theirs)
+    e = eps * size
+    given_ = {"b": float(1 / e), "k": 1e300, "c": 1}
+    for order, ours in zip(INTEGERS, stored(one), strict=True):
+        if 2 * order * e < 700:  # Its sinh overflows.
+            theirs = rdp_bank.RDP_svt_laplace(given_, int(order))
+            assert_agree([ours], [theirs])
 
 
 @pytest.mark.soak

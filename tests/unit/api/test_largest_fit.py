@@ -227,7 +227,7 @@ def test_noise_and_the_rate_of_a_sample_are_varied(*, above: bool) -> None:
     assert "sampling_rate" in {one.kind for one in options(tried)}
 
 
-CHOICES = {
+CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
     "exponential": ("linf", {"eps": 3}),
     "permute-and-flip": ("linf", {"eps": 3}),
     "report-noisy-max": ("linf", {"eps": 3}),
@@ -241,7 +241,7 @@ CHOICES = {
 def test_the_noise_of_choices_and_trainings_is_varied(kind: str) -> None:
     """More noise is less of an eps; the parameters of a mechanism keep their ratio."""
     norm, given_ = CHOICES[kind]
-    own = (
+    own: dict[str, Any] = (
         {"sensitivity": {unit: {norm: 1} for unit in ("user", "user-month")}}
         if norm
         else {"sampling": {"unit": "user-month", "rate": Decimal("0.9")}}

@@ -239,7 +239,9 @@ def test_what_looks_like_less_than_the_parser_needs_is_accepted(text: str) -> No
     policy = policy.replace(
         "labels:\n", "labels:\n  eps: {values: [low], default: low}\n"
     )
-    vocabulary = parse_policy(read_document(policy.encode(), "p.yaml")).vocabulary
+    vocabulary = parse_policy(
+        read_document(policy.encode(), "p.yaml"), policy
+    ).vocabulary
     node = read_document(text.encode(), "r.yaml")
     priced = price(parse_release(node, vocabulary), vocabulary)
     assert priced.mechanisms[0].losses

@@ -61,7 +61,7 @@ SIZES = [Fraction(1, 3), Fraction(1), Fraction(5, 2)]
 @pytest.mark.parametrize("size", SIZES)
 def test_choices_by_score_cover_every_change_of_scores(size: Fraction) -> None:
     eps = Fraction(4, 5)
-    given: dict[str, Any] = {"eps": eps, "sensitivity": {"user": mo.linf(size)}}
+    given: Any = {"eps": eps, "sensitivity": {"user": mo.linf(size)}}
     exponential = priced(mo.exponential(attributes=[], **given))
     flip = priced(mo.report_noisy_max(attributes=[], permute_and_flip=True, **given))
     for scores in product([0, 2], repeat=3):
@@ -161,9 +161,13 @@ def test_votes_need_the_number_of_teachers() -> None:
     assert found.code is Code.OUT_OF_RANGE
 
 
-CHOICE = mo.exponential(attributes=[], eps=1, sensitivity={"user": mo.linf(1)})
-VOTE = mo.pate_gnmax(attributes=[], sigma=40, sensitivity={"user": mo.teachers(1)})
-QUERIES = mo.sparse_vector(
+CHOICE: dict[str, Any] = mo.exponential(
+    attributes=[], eps=1, sensitivity={"user": mo.linf(1)}
+)
+VOTE: dict[str, Any] = mo.pate_gnmax(
+    attributes=[], sigma=40, sensitivity={"user": mo.teachers(1)}
+)
+QUERIES: dict[str, Any] = mo.sparse_vector(
     attributes=[], eps_threshold=1, eps_queries=1, sensitivity={"user": mo.linf(1)}
 )
 
@@ -203,10 +207,10 @@ def test_sensitivities_are_in_the_norm_of_their_kind() -> None:
 
 def test_the_number_of_teachers_multiplies_rho_by_its_square() -> None:
     """A unit that reaches more teachers is not less than so many single ones."""
-    for teachers in (1, 2, 10**6):
+    for teachers in (1, 2, 1000):
         moved = {"user": mo.teachers(teachers)}
         rho = priced(VOTE | {"sensitivity": moved}).losses["user"].coordinates[RHO]
-        assert rho == min(INFINITE, teachers**2 * LOSS_UNIT // 1600)
+        assert rho == teachers**2 * LOSS_UNIT // 1600
 
 
 @pytest.mark.parametrize("mechanism", [VOTE, TRAINING])
