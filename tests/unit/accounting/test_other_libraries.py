@@ -31,7 +31,7 @@ from modicum.accounting.amplification import (
     without_replacement,
 )
 from modicum.accounting.curves import Curve
-from modicum.accounting.grid import order_index
+from modicum.accounting.grid import ORDERS, order_index
 from modicum.accounting.losses import total_of
 from modicum.accounting.mechanisms import (
     declared_pure,
@@ -44,6 +44,8 @@ from modicum.accounting.mechanisms import (
     randomized_response,
 )
 from modicum.accounting.mechanisms.pate_data_dependent import pate_gnmax_data_dependent
+from modicum.accounting.number_of_runs import NegativeBinomial, Poisson, Runs
+from modicum.accounting.private_selection import selected
 from modicum.core.rationals import LOSS_UNIT
 
 with warnings.catch_warnings():
@@ -96,6 +98,32 @@ def test_dp_accounting_agrees_on_gaussian_steps_at_integer_orders(
     )
     for order, loss in zip(INTEGERS, curve_of(event, INTEGERS), strict=True):
         assert agree(ours.at(order), loss, 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("runs", "shape"),
+    [
+        (NegativeBinomial(Fraction(1), Fraction(1, 20)), 1.0),
+        (NegativeBinomial(Fraction(0), Fraction(1, 100)), 0.0),
+        (NegativeBinomial(Fraction(1, 2), Fraction(1, 1000)), 0.5),
+        (Poisson(Fraction(5)), float("inf")),
+    ],
+)
+@pytest.mark.parametrize("rho", [Fraction(1, 100), Fraction(1, 2)])
+def test_dp_accounting_finds_no_less_for_the_best_of_several_runs(
+    runs: Runs, shape: float, rho: Fraction
+) -> None:
+    """Theirs has a second order where ours has the profile; but none of no run."""
+    event = dp_accounting.dp_event.RepeatAndSelectDpEvent(
+        dp_accounting.GaussianDpEvent(float(1 / (2 * rho)) ** 0.5),
+        float(runs.mean),
+        shape,
+    )
+    orders = ORDERS[:-2]
+    ours = selected(gaussian(rho=rho), runs)
+    for order, theirs in zip(orders, curve_of(event, orders), strict=True):
+        none = np.log1p(float(runs.none) / float(runs.mean)) / float(order - 1)
+        assert float(ours.at(order)) <= (theirs + none) * (1 + 1e-6)
 
 
 def test_dp_accounting_finds_no_larger_epsilon_for_what_is_charged() -> None:
