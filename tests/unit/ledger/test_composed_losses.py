@@ -186,6 +186,7 @@ def test_it_is_computed_only_where_sums_deny_and_it_may_help(
     assert len(asked) == 1
 
 
+_ONCE_A_STREAM = {"l2": 1, "participations": 1}
 KINDS: dict[str, tuple[Written, Batch | None]] = {
     "laplace": (
         written("laplace", "l1", 3, scale=10),
@@ -238,7 +239,11 @@ KINDS: dict[str, tuple[Written, Batch | None]] = {
         | {"sampling": {"unit": "user", "rate": 0.1}},
         None,
     ),
-    "a stream": (written("binary-tree", "l2", sigma=10, steps=30), None),
+    "a stream": (
+        written("binary-tree", sigma=10, steps=30)
+        | {"sensitivity": dict.fromkeys(["user", "visit"], _ONCE_A_STREAM)},
+        None,
+    ),
     "sampled by another unit": (
         written("laplace", "l1", scale=10)
         | {"sampling": {"unit": "visit", "rate": 0.1}},
