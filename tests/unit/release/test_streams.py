@@ -369,7 +369,7 @@ def test_one_entry_for_a_quarter_is_charged_to_each_day_and_audited(
     reserved = [
         body
         for record in one.records()
-        if isinstance(body := event_of(record).body, ReleaseReserved)
+        if isinstance(body := event_of(record, record.seq).body, ReleaseReserved)
     ]
     assert len(reserved) == 1
     assert reserved[0].release == price_release(asked, compiled(POLICY))
@@ -397,7 +397,7 @@ def test_an_audit_finds_a_stream_that_is_described_as_dearer(
     """The losses stay, and what is described costs more than them."""
     one = workspace(tmp_path)
     assert one.submit(release("views", kind)).allowed
-    happened = [event_of(record).body for record in one.records()]
+    happened = [event_of(record, record.seq).body for record in one.records()]
     (place,) = [n for n, b in enumerate(happened) if isinstance(b, ReleaseReserved)]
     body = happened[place]
     assert isinstance(body, ReleaseReserved)
