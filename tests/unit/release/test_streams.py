@@ -163,7 +163,7 @@ def test_the_sensitivity_is_that_of_the_relation(relation: Relation) -> None:
 
 def test_a_list_with_the_square_root_s_numbers_costs_the_same() -> None:
     numbers = [Fraction(1), Fraction(1, 2), Fraction(3, 8), Fraction(5, 16)]
-    given = {"user": mo.l2(1, participations=3), "steps": 4}
+    given: dict[str, Any] = {"user": mo.l2(1, participations=3), "steps": 4}
     listed = stream("square-root-factorization", coefficients=numbers, **given)
     root = stream("square-root-factorization", **given)
     assert listed["mechanism"] == "matrix-factorization"
