@@ -163,7 +163,7 @@ def test_the_sensitivity_is_that_of_the_relation(relation: Relation) -> None:
 
 def test_a_list_with_the_square_root_s_numbers_costs_the_same() -> None:
     numbers = [Fraction(1), Fraction(1, 2), Fraction(3, 8), Fraction(5, 16)]
-    given = {"user": mo.l2(1, participations=3), "steps": 4}
+    given: dict[str, Any] = {"user": mo.l2(1, participations=3), "steps": 4}
     listed = stream("square-root-factorization", coefficients=numbers, **given)
     root = stream("square-root-factorization", **given)
     assert listed["mechanism"] == "matrix-factorization"
@@ -369,7 +369,7 @@ def test_one_entry_for_a_quarter_is_charged_to_each_day_and_audited(
     reserved = [
         body
         for record in one.records()
-        if isinstance(body := event_of(record).body, ReleaseReserved)
+        if isinstance(body := event_of(record, record.seq).body, ReleaseReserved)
     ]
     assert len(reserved) == 1
     assert reserved[0].release == price_release(asked, compiled(POLICY))
@@ -397,7 +397,7 @@ def test_an_audit_finds_a_stream_that_is_described_as_dearer(
     """The losses stay, and what is described costs more than them."""
     one = workspace(tmp_path)
     assert one.submit(release("views", kind)).allowed
-    happened = [event_of(record).body for record in one.records()]
+    happened = [event_of(record, record.seq).body for record in one.records()]
     (place,) = [n for n, b in enumerate(happened) if isinstance(b, ReleaseReserved)]
     body = happened[place]
     assert isinstance(body, ReleaseReserved)
