@@ -114,7 +114,7 @@ def selected(base: Curve, runs: Runs) -> Curve:
     mean = decimal_of(runs.mean)
     log = (mean + runs.none).ln() + _ERROR
     points: dict[Fraction, Amount] = {}
-    lowest = INFINITY
+    lowest: Amount = INFINITY
     for order in reversed(ORDERS):
         bound = plus(base.at(order), plus(surplus(order), log / to_decimal(order - 1)))
         lowest = least(lowest, bound)

@@ -249,11 +249,11 @@ def honest() -> RecordedRelease:
     return price_release(told, compiled(WIDE))
 
 
-def audited(selection: object) -> None:
+def audited(selection: Any) -> None:
     """Audit the losses of the honest release beside another selection."""
     release = honest()
     (one,) = release.mechanisms
-    described = {**one.description, "selection": selection}
+    described: dict[str, Any] = {**one.description, "selection": selection}
     if selection is None:
         del described["selection"]
     other = structs.replace(release, mechanisms=(replace(one, description=described),))
