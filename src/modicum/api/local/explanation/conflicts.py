@@ -29,7 +29,6 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts
 from modicum.ledger.decision.balances import ReservedRelease, facts_of
 from modicum.ledger.decision.decide import verdict_over_history
-from modicum.ledger.decision.departures import Departure, departures
 from modicum.ledger.state.past_vocabulary import Redefined
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_profile import budget_place
@@ -183,20 +182,6 @@ def redefinition_problems(
         if more > 0:
             effect[_EFFECTS_MAX:] = [f"and {more} more rules"]
         yield one.problem(effect=effect)
-
-
-def departed_between(
-    history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
-    replaced: CompiledPolicy,
-    successor: CompiledPolicy,
-) -> tuple[Departure, ...]:
-    """Return the rules that past releases leave as a policy replaces another."""
-    pairs = (
-        (then.release, one.release)
-        for then, one in zip(history(replaced), history(successor), strict=True)
-        if one.counts
-    )
-    return departures(pairs, replaced, successor)
 
 
 def _effect(before: RuleLoss | None, now: RuleLoss) -> str:

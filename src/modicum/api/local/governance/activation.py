@@ -11,7 +11,6 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import (
     Conflict,
     conflicts,
-    departed_between,
     redefinition_problems,
 )
 from modicum.api.local.governance.approval_cases import (
@@ -20,12 +19,13 @@ from modicum.api.local.governance.approval_cases import (
     needs_approval,
     reason_text,
 )
-from modicum.api.local.history import RekeyedHistory
+from modicum.api.local.history import RekeyedHistory, counted_releases
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
 from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.replay.past_names import departed, understated
 from modicum.ledger.state.past_vocabulary import dropped_attributes, redefined_units
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
@@ -52,6 +52,8 @@ class ActivationPreview:
         approval_states: The state of the approval that the active policy requires.
         problems: Other obstacles: redefined units, dropped attributes and departed
             releases that are not accepted, and new names that look like old ones.
+        holds_already: Whether the successor is the active policy, and shows all that
+            was released.
     """
 
     replaced: CompiledPolicy
@@ -61,11 +63,7 @@ class ActivationPreview:
     accepted: tuple[str, ...]
     approval_states: tuple[ApprovalState, ...]
     problems: tuple[Problem, ...] = ()
-
-    @property
-    def holds_already(self) -> bool:
-        """Whether the successor is the active policy."""
-        return self.replaced.policy.digest == self.successor.policy.digest
+    holds_already: bool = False
 
     @property
     def open_conflicts(self) -> tuple[Conflict, ...]:
@@ -103,28 +101,35 @@ def preview_activation(
     """Return the effect of replacing the active policy."""
     replaced = book.active()
     assert replaced is not None
-    if replaced.policy.digest == successor.policy.digest:
-        return ActivationPreview(replaced, successor, (), frozenset(), (), ())
     state = book.state
+    counted_seqs = state.releases.counted_seqs(now)
+
+    def recorded() -> Iterator[tuple[RecordedRelease, int]]:
+        return counted_releases(state, read, now)
+
+    if replaced.policy.digest == successor.policy.digest and not understated(
+        state.policies, counted_seqs, recorded, replaced
+    ):
+        return ActivationPreview(
+            replaced, successor, (), frozenset(), (), (), holds_already=True
+        )
 
     def history(compiled: CompiledPolicy) -> RekeyedHistory:
-        return RekeyedHistory(state, read, now, compiled)
+        entails = True if compiled is successor else None
+        return RekeyedHistory(state, read, now, compiled, entails=entails)
 
     def counted() -> Iterator[RecordedRelease]:
         return (one.release for one in history(successor) if one.counts)
 
-    redefined = redefined_units(
-        state.policies, state.releases.counted_seqs(now), successor, counted()
-    )
+    redefined = redefined_units(state.policies, counted_seqs, successor, counted())
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
+    left = departed(state.policies, recorded(), successor)
 
-    departed = departed_between(history, replaced, successor)
-
-    def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
-        return conflicts(history(compiled), compiled)
-
-    found = met(successor)
-    before = {one.rule.id for one in met(replaced)} if found else set()
+    found = conflicts(history(successor), successor)
+    before: set[str] = set()
+    if found:
+        then = RekeyedHistory(state, read, now, replaced)
+        before = {one.rule.id for one in conflicts(then, replaced)}
     exceeded = [one.rule.id for one in found]
     made = {one for one in exceeded if one not in before}
     if made != {*exceeded}:
@@ -141,7 +146,7 @@ def preview_activation(
                 [
                     *dropped,
                     *(one.name for one in redefined),
-                    *(one.name for one in departed),
+                    *(one.name for one in left),
                 ],
                 accept,
             )
@@ -155,7 +160,7 @@ def preview_activation(
                 successor,
             ),
             *(problem for name, problem in dropped.items() if name not in accept),
-            *(one.problem for one in departed if one.name not in accept),
+            *(one.problem for one in left if one.name not in accept),
             *confusable_between(replaced.policy, successor.policy),
         ),
     )
@@ -235,7 +240,7 @@ def activate(
     accept: Sequence[str] = (),
     replaces: str | None = None,
 ) -> Activation:
-    """Replace the active policy; if it is already active, do nothing."""
+    """Replace the active policy; if it holds already, do nothing."""
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)

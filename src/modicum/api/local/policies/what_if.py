@@ -14,7 +14,6 @@ from modicum.api.local.explanation.conflicts import (
     Conflict,
     charged_rules,
     conflicts,
-    departed_between,
     redefinition_problems,
 )
 from modicum.api.local.policies.replay import (
@@ -31,6 +30,7 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.replay.past_names import departed
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
     new_attributes,
@@ -145,7 +145,7 @@ def what_if(
             redefined, history.reserved, replaced, compiled
         )
         problems += dropped.values()
-        left = departed_between(history.reserved, replaced, compiled)
+        left = departed(policies, history.recorded, compiled)
         problems += (one.problem for one in left)
     return WhatIf(
         tuple(replayed),
