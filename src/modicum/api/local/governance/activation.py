@@ -124,33 +124,22 @@ def preview_activation(
     redefined = redefined_units(state.policies, counted_seqs, successor, counted())
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
     left = departed(state.policies, recorded(), successor)
-
+    asked = [*dropped, *(one.name for one in (*redefined, *left))]
     found = conflicts(history(successor), successor)
-    before: set[str] = set()
+    made: set[str] = set()
     if found:
         then = RekeyedHistory(state, read, now, replaced)
         before = {one.rule.id for one in conflicts(then, replaced)}
-    exceeded = [one.rule.id for one in found]
-    made = {one for one in exceeded if one not in before}
-    if made != {*exceeded}:
-        made |= may_deny_more(differences(replaced, successor)) & {*exceeded}
+        exceeded = {one.rule.id for one in found}
+        made = exceeded - before
+        if made != exceeded:
+            made |= may_deny_more(differences(replaced, successor)) & exceeded
     return ActivationPreview(
         replaced,
         successor,
         found,
         frozenset(made),
-        tuple(
-            _accepted(
-                found,
-                made,
-                [
-                    *dropped,
-                    *(one.name for one in redefined),
-                    *(one.name for one in left),
-                ],
-                accept,
-            )
-        ),
+        tuple(_accepted(found, made, asked, accept)),
         policy_approvals(successor.policy.digest, replaced.policy, state, actor),
         (
             *redefinition_problems(

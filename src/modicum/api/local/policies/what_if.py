@@ -276,9 +276,9 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
             kind=kind, subject=subject, taken=taken, releases=tuple(releases)
         )
     everything = tuple(release.id for release in history.counted)
-    for attribute in sorted(
-        new_attributes(history.policies, compiled.policy.vocabulary)
-    ):
+    vocabulary = compiled.policy.vocabulary
+    known = {one for names in vocabulary.renamed.values() for one in names}
+    for attribute in sorted(new_attributes(history.policies, vocabulary) - known):
         if everything:
             yield Assumption(
                 kind="attribute",
