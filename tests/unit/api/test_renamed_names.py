@@ -301,6 +301,36 @@ def test_a_value_under_another_name_is_asked_about_without_was(tmp_path: Path) -
     assert asked(tmp_path, labeled(own, 'm.audience == "own"')) == [left]
 
 
+@pytest.mark.spec("POL-1")
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("was: {public: nobody}", Code.UNKNOWN_LABEL_VALUE),
+        ("was: [public]", Code.WRONG_TYPE),
+        ("former_name: [a]", Code.WRONG_TYPE),
+    ],
+)
+def test_a_label_becomes_what_there_is(label: str, code: Code) -> None:
+    labels = LABELS.replace("default:", f"{label}, default:")
+    with pytest.raises(InputError) as caught:
+        compiled(labeled(labels, "true"))
+    assert caught.value.code is code
+
+
+@pytest.mark.spec("POL-6")
+def test_the_past_of_a_label_is_part_of_a_policy() -> None:
+    digests = {
+        compiled(labeled(LABELS.replace("default: public", one), "true")).policy.digest
+        for one in (
+            "default: public",
+            "default: public, former_name: reach",
+            "former_name: reach, default: public",
+            "default: public, was: {open: public}",
+        )
+    }
+    assert len(digests) == 3
+
+
 # --- categories -----------------------------------------------------------------------
 
 GROUPED = POLICY.replace(
