@@ -9,14 +9,13 @@ today loses, between two tables that are neighbors today, the sum over all relea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from modicum.release import Unit
-from oracle.entailment import Row, Table, is_allowed
+from oracle.entailment import Row, Table, is_allowed, key_of
 
 Matrix: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.float64]]"
 Bools: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"
@@ -44,7 +43,7 @@ class World:
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = [dict(row) for row in rows]
+        self._rows = rows
         self._tables: list[Table] = [
             frozenset(found)
             for size in range(len(rows) + 1)
@@ -75,7 +74,7 @@ class World:
         if key not in self._near:
             instances: dict[object, list[int]] = {}
             for place, row in enumerate(self._rows):
-                instances.setdefault(_instance(row, unit), []).append(place)
+                instances.setdefault(key_of(row, unit), []).append(place)
             differs = self._bits[:, None] != self._bits[None]
             touched = np.stack(
                 [differs[:, :, places].any(2) for places in instances.values()]
@@ -103,7 +102,7 @@ class World:
             for unit, cost in release.stated:
                 found = np.where(self.near(unit), np.minimum(found, cost), found)
             read = self._bits[
-                :, [release.day in (None, row["at"]) for row in self._rows]
+                :, [release.day in (None, dict(row)["at"]) for row in self._rows]
             ]
             # Tables of which the same is read answer alike.
             found[(read[:, None] == read[None]).all(2)] = 0
@@ -111,15 +110,3 @@ class World:
                 found = np.minimum(found, found[:, [middle]] + found[[middle]])
             self._ways[known] = found
         return self._ways[known]
-
-
-def _instance(row: Mapping[str, str], unit: Unit) -> object:
-    if unit.period is None or unit.column is None:
-        return row[unit.id]
-    day = date.fromisoformat(row[unit.column])
-    period: object = {
-        "day": day,
-        "week": day.isocalendar()[:2],
-        "month": (day.year, day.month),
-    }[unit.period]
-    return row[unit.id], period

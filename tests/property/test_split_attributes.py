@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, product
 
@@ -34,7 +33,6 @@ predicates = st.recursive(
     ),
     max_leaves=5,
 )
-seen: Counter[str] = Counter()
 
 
 def choices(some_of: tuple[frozenset[str], ...]) -> Iterator[frozenset[str]]:
@@ -60,20 +58,17 @@ def test_no_choice_of_names_escapes(
     found = [holds(predicate, Facts(read, {}, {})) for read in choices(some_of)]
     assert holds(predicate, facts) >= any(found)
     assert holds(predicate, facts, surely=True) <= all(found)
-    seen["exact" if holds(predicate, facts) == any(found) else "more"] += 1
 
 
 @pytest.mark.spec("POL-18")
 @settings(max_examples=examples(200), deadline=None)
 @given(atom=st.builds(ReadsAny, some), some_of=st.lists(some, max_size=3).map(tuple))
 def test_what_is_read_is_counted_exactly(
-    atom: Predicate, some_of: tuple[frozenset[str], ...]
+    atom: ReadsAny, some_of: tuple[frozenset[str], ...]
 ) -> None:
     facts = Facts(frozenset().union(*some_of), {}, {}, some_of=some_of)
     found = [holds(atom, Facts(read, {}, {})) for read in choices(some_of)]
     assert holds(atom, facts) == any(found)
     assert holds(Not(atom), facts) == (not all(found))
-
-
-def test_most_are_exact() -> None:
-    assert seen["exact"] > 10 * seen["more"]
+    several = Any(tuple(ReadsAny(frozenset({one})) for one in atom.attributes))
+    assert holds(Not(several), facts) == (not all(found))

@@ -149,6 +149,8 @@ def holds(predicate: Predicate, facts: Facts, *, surely: bool = False) -> bool:
         case All(parts=parts):
             return all(holds(part, facts, surely=surely) for part in parts)
         case Any(parts=parts):
+            if surely and facts.some_of:  # What reads one of two surely reads either.
+                parts = (*parts, _joined(parts))
             return any(holds(part, facts, surely=surely) for part in parts)
         case ReadsAny(attributes=attributes) if surely and facts.some_of:
             return any(one <= attributes for one in facts.some_of)
@@ -156,6 +158,11 @@ def holds(predicate: Predicate, facts: Facts, *, surely: bool = False) -> bool:
             return _least_read(facts.some_of) >= count
         case atom:
             return _atom_holds(atom, facts)
+
+
+def _joined(parts: Iterable[Predicate]) -> ReadsAny:
+    reads = (one.attributes for one in parts if isinstance(one, ReadsAny))
+    return ReadsAny(frozenset().union(*reads))
 
 
 def _least_read(some_of: Iterable[frozenset[str]]) -> int:

@@ -286,7 +286,7 @@ def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
         audit(with_policy(records, MONTH))
     assert audit(with_policy(records, MONTH, accepted=("unit:time",))).entries == 5
     old = as_written_by(4, with_policy(records, MONTH))
-    assert [one.unit for one in audit(old).understated] == ["time"]
+    assert [one.subject for one in audit(old).understated] == ["time"]
     # Without a rule of it, nothing is understated.
     no_rule = MONTH.replace("unit: time", "unit: user")
     assert audit(as_written_by(4, with_policy(records, no_rule))).understated == ()

@@ -72,7 +72,8 @@ def test_a_rename_that_was_applied_answers_no_later_question(tmp_path: Path) -> 
     assert asked(tmp_path, fresh) == [
         (
             Code.ATTRIBUTE_DROPPED,
-            "the attribute `page` is removed, and one of `fresh` may be its new name",
+            "the attribute `page` is removed, and one of `fresh`, `site` may be its new"
+            " name",
         )
     ]
     activate(tmp_path, fresh, "attribute:page")

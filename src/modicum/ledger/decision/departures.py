@@ -161,7 +161,7 @@ def _means_alike(earlier: CompiledPolicy, later: CompiledPolicy) -> bool:
     )
     labels, others_labels = then.vocabulary.labels, now.vocabulary.labels
     return (
-        then.vocabulary.renamed == now.vocabulary.renamed
+        now.vocabulary.renamed.items() <= then.vocabulary.renamed.items()
         and all(label == others_labels.get(name) for name, label in labels.items())
         and all(one == others.get(name, one) for name, one in settings.items())
         and all(
