@@ -74,8 +74,9 @@ class Held(NamedTuple):
 
 #: Units by name: the definition, and the relation.
 Chosen: TypeAlias = dict[str, tuple[str, str]]
-FATES = ("same",) * 4 + (
-    *("renamed", "renamed", "redefined", "another relation", "dropped"),
+FATES = (
+    *("same", "same", "same", "same", "renamed", "renamed"),
+    *("redefined", "another relation", "dropped"),
 )
 #: Of a substitution follows little: it is rare.
 LIKELY = ("add-remove",) * 4 + ("any-change",) * 4 + ("substitute",)
