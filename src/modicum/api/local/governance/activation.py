@@ -124,7 +124,9 @@ def preview_activation(
     redefined = redefined_units(state.policies, counted_seqs, successor, counted())
     dropped = dropped_attributes(state.policies, counted(), successor.policy.vocabulary)
     left = departed(state.policies, recorded(), successor)
-    asked = [*dropped, *(one.name for one in (*redefined, *left))]
+    units = [one.name for one in redefined]
+    scopes = [one.name for one in left]
+    asked = [*dropped, *units, *scopes]
     found = conflicts(history(successor), successor)
     made: set[str] = set()
     if found:
