@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import date
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import pytest
 from budget import examples
@@ -36,7 +37,7 @@ ROWS: tuple[Row, ...] = tuple(
         ("u2", "h2", "2026-01-01", "2026-01-01"),
     )
 )
-DEFINITIONS = (
+DEFINITIONS: tuple[dict[str, Any], ...] = (
     {"id": "uid"},
     {"id": "hh"},
     {"id": "uid", "period": "day", "column": "at"},

@@ -436,6 +436,7 @@ class Was(NamedTuple):
 
     text: str
     seq: int
+    entails: bool = True
 
 
 @pytest.mark.parametrize(

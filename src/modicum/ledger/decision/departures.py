@@ -165,9 +165,9 @@ def _means_alike(earlier: CompiledPolicy, later: CompiledPolicy) -> bool:
         and all(label == others_labels.get(name) for name, label in labels.items())
         and all(one == others.get(name, one) for name, one in settings.items())
         and all(
-            (one.memberships or {})
-            == ((name in now.attributes and now.attributes[name].memberships) or {})
+            (one.memberships or {}) == (now.attributes[name].memberships or {})
             for name, one in then.attributes.items()
+            if name in now.attributes
         )
     )
 
