@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from itertools import combinations
 
 from modicum.release import Unit
@@ -33,9 +34,10 @@ def key_of(row: Row, unit: Unit) -> tuple[str, str]:
     values = dict(row)
     if unit.period is None or unit.column is None:
         return values[unit.id], ""
-    return values[
-        unit.id
-    ], f"{unit.period} {values[unit.column][: LENGTH[unit.period]]}"
+    day = values[unit.column]
+    if unit.period == "week":
+        return values[unit.id], str(date.fromisoformat(day).isocalendar()[:2])
+    return values[unit.id], f"{unit.period} {day[: LENGTH[unit.period]]}"
 
 
 #: How much of a date names its period.

@@ -127,7 +127,7 @@ def test_a_policy_is_refused_exactly_if_a_unit_was_another_when_a_loss_was_recor
         text = policy_of(last, RELATIONS[0])
         active = {}
         assert {
-            tuple(sorted(one.unit for one in report.understated))
+            tuple(sorted(one.subject for one in report.understated))
             for report in reports_of_version_4(records, text, last)
         } == {tuple(others(last))}
 

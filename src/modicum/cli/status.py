@@ -53,7 +53,7 @@ def status(
 
 def print_status(workspace: LedgerView, *, shown: int | None) -> None:
     """Print a balance for each rule, the tightest first."""
-    from modicum.api.local.views.ledger import standing_view, understated
+    from modicum.api.local.views.ledger import standing_view, understatements
     from modicum.api.schema.policy import RuleStanding
     from modicum.ledger.decision.amounts import filled
 
@@ -70,7 +70,7 @@ def print_status(workspace: LedgerView, *, shown: int | None) -> None:
         print(f"… {left} more (--all)")
     print(_summary(workspace))
     print(printable(_policy_text(workspace)))
-    for problem in understated(workspace):
+    for problem in understatements(workspace):
         note(problem.render().replace("error[", "warning[", 1))
 
 

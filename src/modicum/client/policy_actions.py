@@ -89,6 +89,8 @@ def preview_of(
         accepted=one.accepted,
         approval_states=approval_states_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
+        holds_already=one.replaced.digest == one.policy.digest
+        and not (one.changed or one.conflicts or one.problems),
         reply=one,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -38,17 +38,20 @@ class Facts(Struct, frozen=True):
     """The facts that a predicate may use about a mechanism within its release.
 
     Attributes:
-        attributes: Attributes the mechanism reads.
+        attributes: Attributes the mechanism reads, or may read.
         labels: A value for every label, by scope and label name.
         texts: Open text by scope and name; a name that is absent reads as "".
         bounds: By unit, the enforced number of contributions, at least 1; a unit
             that is absent has no bound, which is more than every number.
+        some_of: If attributes were split since, it reads one or more of each of these;
+            empty if it reads all of `attributes`.
     """
 
     attributes: frozenset[str]
     labels: Mapping[tuple[Scope, str], str]
     texts: Mapping[tuple[Scope, str], str]
     bounds: Mapping[str, int] = field(default_factory=dict)
+    some_of: tuple[frozenset[str], ...] = ()
 
 
 class Constant(Struct, frozen=True):
@@ -131,17 +134,46 @@ Atom: TypeAlias = (
 Predicate: TypeAlias = Atom | Not | All | Any
 
 
-def holds(predicate: Predicate, facts: Facts) -> bool:
-    """Return whether the predicate is true of a mechanism."""
+def holds(predicate: Predicate, facts: Facts, *, surely: bool = False) -> bool:
+    """Return whether the predicate is true of a mechanism.
+
+    Args:
+        predicate: The predicate.
+        facts: The mechanism. If it is unclear what it reads, the predicate holds
+            wherever it may: never too rarely.
+        surely: Whether it must hold whatever it reads: never too often.
+    """
     match predicate:
         case Not(part=part):
-            return not holds(part, facts)
+            return not holds(part, facts, surely=not surely)
         case All(parts=parts):
-            return all(holds(part, facts) for part in parts)
+            return all(holds(part, facts, surely=surely) for part in parts)
         case Any(parts=parts):
-            return any(holds(part, facts) for part in parts)
+            if surely and facts.some_of:  # What reads one of two surely reads either.
+                parts = (*parts, _joined(parts))
+            return any(holds(part, facts, surely=surely) for part in parts)
+        case ReadsAny(attributes=attributes) if surely and facts.some_of:
+            return any(one <= attributes for one in facts.some_of)
+        case ReadsAtLeast(count=count) if surely and facts.some_of:
+            return _least_read(facts.some_of) >= count
         case atom:
             return _atom_holds(atom, facts)
+
+
+def _joined(parts: Iterable[Predicate]) -> ReadsAny:
+    reads = (one.attributes for one in parts if isinstance(one, ReadsAny))
+    return ReadsAny(frozenset().union(*reads))
+
+
+def _least_read(some_of: Iterable[frozenset[str]]) -> int:
+    """Return how many attributes are read at least: one for each disjoint choice."""
+    found: set[str] = set()
+    count = 0
+    for one in sorted(some_of, key=len):
+        if found.isdisjoint(one):
+            found |= one
+            count += 1
+    return count
 
 
 def _atom_holds(atom: Atom, facts: Facts) -> bool:

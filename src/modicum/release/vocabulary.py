@@ -62,10 +62,19 @@ RESERVED = frozenset(
 
 
 class Label(Struct, frozen=True):
-    """A closed label: its values and its default."""
+    """A closed label: its values and its default.
+
+    Attributes:
+        values: The values that it may have.
+        default: The one where none is given.
+        was: Former values, each with the present one that it is.
+        former_name: Its name before; None if it had no other.
+    """
 
     values: tuple[str, ...]
     default: str
+    was: tuple[tuple[str, str], ...] = ()
+    former_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

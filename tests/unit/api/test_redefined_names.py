@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ import pytest
 from msgspec.structs import fields, replace
 from oracle.auditor import audit as audited_again
 from samples.first_version import as_written_by, with_policy
+from samples.redefined import MONTH, POLICY, WITHOUT, activate, of, release, run
 from samples.small import NOON, compiled
-from typer.testing import CliRunner
 
 from modicum.accounting import INFINITE
 from modicum.accounting.grid import RHO
 from modicum.api.local import Workspace
 from modicum.api.local.policies.replay import history_of
 from modicum.api.local.policies.what_if import what_if
-from modicum.cli.main import app
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.ledger import ChainBreakError, audit, event_of
 from modicum.ledger.log.events import ReleaseReserved
@@ -33,54 +31,6 @@ from modicum.system.clock import FixedClock
 
 #: Written by a version that let `user-time` become a month after it was a day.
 OLD = Path(__file__).parents[2] / "golden" / "ledgers" / "v4-redefined-unit.db"
-
-POLICY = """
-modicum: policy/v1
-name: pageviews
-dp: {accountant: zcdp}
-units:
-  time: {id: uid, time: {column: at, period: day}}
-  user: {id: uid}
-schema: {attributes: {page: low, town: low}}
-policies:
-  - {name: short, when: "true", unit: time, budget: {rho: 1}}
-  - {name: long, when: "true", unit: user, budget: {rho: 9}}
-"""
-MONTH = POLICY.replace("period: day", "period: month")
-#: Neither the unit nor its rule.
-WITHOUT = "\n".join(
-    line for line in POLICY.splitlines() if "time:" not in line and "short" not in line
-)
-
-
-def run(*command: str) -> Any:
-    return CliRunner().invoke(app, command)
-
-
-def of(folder: Path, policy: str | None = None, now: str = NOON) -> Workspace:
-    return Workspace(
-        SqliteStore(folder / "ledger.db", wait_seconds=20),
-        FixedClock(now),
-        policy=None if policy is None else compiled(policy),
-        actor="ann",
-    )
-
-
-def release(
-    name: str, units: Iterable[str] = ("time", "user"), attribute: str = "page"
-) -> dict[str, Any]:
-    mechanism = {
-        "name": "views",
-        "mechanism": "gaussian",
-        "attributes": [attribute],
-        "cost": {unit: {"rho": 0.1} for unit in units},
-    }
-    return {"release": name, "mechanisms": [mechanism]}
-
-
-def activate(folder: Path, policy: str, *accept: str, now: str = NOON) -> None:
-    office = of(folder, now=now).governance
-    office.activate(compiled(policy), reason="a change", accept=accept)
 
 
 def refused(folder: Path, policy: str) -> list[tuple[Code, str]]:
@@ -336,7 +286,7 @@ def test_a_redefinition_breaks_a_log_of_a_version_that_refuses_it(
         audit(with_policy(records, MONTH))
     assert audit(with_policy(records, MONTH, accepted=("unit:time",))).entries == 5
     old = as_written_by(4, with_policy(records, MONTH))
-    assert [one.unit for one in audit(old).understated] == ["time"]
+    assert [one.subject for one in audit(old).understated] == ["time"]
     # Without a rule of it, nothing is understated.
     no_rule = MONTH.replace("unit: time", "unit: user")
     assert audit(as_written_by(4, with_policy(records, no_rule))).understated == ()

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.core.errors import Code, InputError, Problem
-from modicum.ledger import Record, Standing, State, event_of
+from modicum.ledger import Record, RecordedRelease, Standing, State, event_of
 from modicum.ledger.decision.balances import ReservedRelease
 from modicum.ledger.log.events import Event, ReleaseDenied
 from modicum.ledger.replay.fold import loss_changes
 from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.lifecycle import unknown_release
+from modicum.ledger.state.state import LossChange
 from modicum.policy import CompiledPolicy
 
 
@@ -99,32 +100,63 @@ class RekeyedHistory(Iterable[ReservedRelease]):
         read: Reads the log.
         now: The time; reservations due by then no longer count.
         compiled: The policy.
+        entails: Whether it charges what losses prove; by default, if it does or would.
     """
 
     def __init__(
-        self, state: State, read: Reader, now: str, compiled: CompiledPolicy
+        self,
+        state: State,
+        read: Reader,
+        now: str,
+        compiled: CompiledPolicy,
+        *,
+        entails: bool | None = None,
     ) -> None:
         self._state = state
         self._read = read
-        self._due = frozenset(state.due(now))
+        self._now = now
         policy = compiled.policy
-        self._migration = Migration(state.policies, policy.vocabulary, policy.text)
+        self._migration = Migration(
+            state.policies, policy.vocabulary, policy.text, entails=entails
+        )
 
     def __iter__(self) -> Iterator[ReservedRelease]:
-        standings = self._state.releases
-        if not standings:
-            return  # The log may not exist yet.
-        # Until the last of its corrections, a description does not count any more.
-        left = {one: len(seqs) for one, seqs in self._state.redescribed.items()}
-        for change in loss_changes(self._read(0), self._state):
-            if not change.taken_back:
-                known = standings[change.release.id]
-                if change.instead_of is not None:
-                    left[known.id] -= 1
-                counts = (
-                    known.status.counts
-                    and known.id not in self._due
-                    and not left.get(known.id)
-                )
-                migrated = self._migration.release(change.release, change.seq)
-                yield ReservedRelease(migrated, change.day, counts)
+        for change, counts in _reserved(self._state, self._read, self._now):
+            migrated = self._migration.release(change.release, change.seq)
+            yield ReservedRelease(migrated, change.day, counts)
+
+
+def counted_releases(
+    state: State, read: Reader, now: str
+) -> Iterator[tuple[RecordedRelease, int]]:
+    """Yield the releases that count as spent, as recorded, each with its entry.
+
+    Args:
+        state: The state at the head up to which the log is read.
+        read: Reads the log.
+        now: The time; reservations due by then no longer count.
+    """
+    for change, counts in _reserved(state, read, now):
+        if counts:
+            yield change.release, change.seq
+
+
+def _reserved(
+    state: State, read: Reader, now: str
+) -> Iterator[tuple[LossChange, bool]]:
+    """Yield every accepted release as recorded, and whether its loss is spent."""
+    standings = state.releases
+    if not standings:
+        return  # The log may not exist yet.
+    due = frozenset(state.due(now))
+    # Until the last of its corrections, a description does not count any more.
+    left = {one: len(seqs) for one, seqs in state.redescribed.items()}
+    for change in loss_changes(read(0), state):
+        if not change.taken_back:
+            known = standings[change.release.id]
+            if change.instead_of is not None:
+                left[known.id] -= 1
+            yield (
+                change,
+                known.status.counts and known.id not in due and not left.get(known.id),
+            )

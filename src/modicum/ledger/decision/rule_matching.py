@@ -115,7 +115,8 @@ class Matching:
         if known is not None:
             return known
         labels, bounds = tuple(one.labels.items()), tuple(_bounds(one).items())
-        key = one.attributes, labels, one.description.get("kind"), bounds
+        read = one.some_of or one.attributes
+        key = read, labels, one.description.get("kind"), bounds
         return self._keys.keep(alike, key)
 
     def _search(self, release: RecordedRelease) -> Matches:
@@ -192,6 +193,7 @@ def facts_of(release: RecordedRelease, vocabulary: Vocabulary) -> tuple[Facts, .
             },
             texts={**release_texts, **_mechanism_texts(one)},
             bounds=_bounds(one),
+            some_of=one.some_of,
         )
         for one in release.mechanisms
     )

@@ -267,6 +267,8 @@ def likeness(one: RecordedMechanism) -> bytes:
         **_mechanism_to_plain(one),
         "description": _but_part(one.description),
     }
+    if one.some_of:  # It is not stored.
+        plain["some_of"] = [sorted(each) for each in one.some_of]
     return one.cache_common_bytes(encode(_but_part(plain)))
 
 

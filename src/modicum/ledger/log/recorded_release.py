@@ -106,6 +106,8 @@ class RecordedMechanism:
             part, sorted; None if that is unknown, as before events of version 6.
         undivided: By unit, the part that is charged instead, where instances were not
             known to keep a value when it was recorded. It is not stored.
+        some_of: If attributes were split since, the present names of each that it read:
+            it reads one or more of these. Not stored; empty if it reads all.
         sources: By unit, the source of its loss; None if it was read from the log,
             which does not store it.
         written: Its stored bytes, once known.
@@ -120,6 +122,7 @@ class RecordedMechanism:
     neighbors: Mapping[str, Relation] = field(default_factory=dict)
     derived: tuple[str, ...] | None = None
     undivided: Mapping[str, Part] = field(default_factory=dict)
+    some_of: tuple[frozenset[str], ...] = ()
     sources: Mapping[str, str] | None = field(repr=False, compare=False, default=None)
     written: Written | None = field(init=False, repr=False, compare=False, default=None)
     alike: bytes | None = field(init=False, repr=False, compare=False, default=None)

@@ -10,7 +10,6 @@ from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.decision.decide import decide, verdict_over_history
-from modicum.ledger.decision.departures import departures
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.days import day_of
@@ -34,12 +33,11 @@ from modicum.ledger.proof.consistency import (
 )
 from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss_changes
+from modicum.ledger.replay.past_names import Understated, departed, understated
 from modicum.ledger.state.past_filters import filter_change
 from modicum.ledger.state.past_vocabulary import (
-    Redefined,
     dropped_attributes,
     redefined_units,
-    understated_units,
     units_redefined_by_name,
 )
 from modicum.ledger.state.state import ENTAILED_SINCE, LossChange, State
@@ -81,8 +79,8 @@ class AuditReport:
         unpriced: The releases whose descriptions could not be priced again.
         approvals: The number of votes.
         signed: How many of these are signed; each signature was checked.
-        understated: The units of the last policy that have rules, and were others when
-            losses were recorded: their rules show less than was released.
+        understated: Rules of the last policy that show less than was released, by the
+            unit, attribute or rule whose meaning changed.
     """
 
     entries: int
@@ -94,18 +92,16 @@ class AuditReport:
     unpriced: Unpriced = field(default_factory=Unpriced)
     approvals: int = 0
     signed: int = 0
-    understated: tuple[Redefined, ...] = ()
+    understated: tuple[Understated, ...] = ()
 
     def refuse_understated(self) -> None:
         """Refuse a ledger of which rules show less than was released.
 
         Raises:
-            VerificationError: With every unit that was redefined under its name.
+            VerificationError: With everything that is understated.
         """
         if self.understated:
-            raise VerificationError(
-                *(one.problem(counted=True) for one in self.understated)
-            )
+            raise VerificationError(*(one.problem for one in self.understated))
 
 
 def audit(
@@ -367,6 +363,10 @@ class _Replay:
             if status.counts and not one.taken_back and not left.get(one.release.id):
                 yield one
 
+    def _recorded(self) -> Iterator[tuple[RecordedRelease, int]]:
+        """Yield them as recorded, each with the number of its entry."""
+        return ((one.release, one.seq) for one in self._counted())
+
     def _counted_releases(self) -> Iterator[RecordedRelease]:
         """Yield them as they are charged to the active policy."""
         assert self._followed is not None
@@ -393,30 +393,20 @@ class _Replay:
                 earlier, counted, compiled, self._counted_releases()
             )
             gone += tuple(one.name for one in redefined)
-            left = departures(
-                (
-                    (
-                        before.migrated(one.release, one.seq),
-                        self._followed.migrated(one.release, one.seq),
-                    )
-                    for one in self._counted()
-                ),
-                before.compiled,
-                compiled,
-            )
+            left = departed(earlier, self._recorded(), compiled)
             gone += tuple(one.name for one in left)
             changed = filter_change(earlier, counted, compiled)
             gone += (changed.name,) if changed else ()
         self._check_accepted(body.accepted, gone, before, seq)
 
     @property
-    def understated(self) -> tuple[Redefined, ...]:
-        """The units with rules that were others when losses were recorded."""
+    def understated(self) -> tuple[Understated, ...]:
+        """Rules that show less than was released."""
         if self._followed is None:
             return ()
         counted = self.state.releases.counted_seqs(self.state.at)
         compiled = self._followed.compiled
-        return understated_units(self.state.policies, counted, compiled)
+        return understated(self.state.policies, counted, self._recorded, compiled)
 
     def _check_accepted(
         self,

@@ -4,9 +4,10 @@ There is no other way from a recorded loss to a cell. Where an attribute that di
 the population was since refined, coarsened, renamed or dropped, a release is charged to
 all values that its own may correspond to now. Periods of another clock, or beside an
 attribute that had no time then, become all of time. Where units are defined otherwise,
-each has the loss that the recorded ones prove for it. Where attributes were renamed, a
-release reads all those that its own may be now. Where instances were not yet known to
-keep a value, it is charged to every value.
+each has the loss that the recorded ones prove for it. Where attributes or labels were
+renamed, a release has the present names; where an attribute was split, it reads one or
+more of those that it may be. Where instances were not yet known to keep a value, it is
+charged to every value.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Migration:
         policies: The policies that were activated up to a head, oldest first.
         vocabulary: That of the policy that counts now: the last of these policies, or
             one that would take its place.
-        text: The text of that policy. Without it, only parts are re-keyed.
+        text: The text of that policy. Without it, only names and parts are re-keyed.
+        entails: Whether it charges what losses prove; by default, if it does or would.
     """
 
     def __init__(
@@ -47,10 +49,14 @@ class Migration:
         policies: Sequence[Held],
         vocabulary: Vocabulary,
         text: str | None = None,
+        *,
+        entails: bool | None = None,
     ) -> None:
         self._seqs = [one.seq for one in policies]
         self._vocabulary = vocabulary
-        self._entails = text is not None and is_entailed(policies, text)
+        if entails is None:
+            entails = text is not None and is_entailed(policies, text)
+        self._entails = entails
         #: The vocabularies of all policies and, last, the present one; None for one
         #: that cannot be read.
         self._eras = [
@@ -58,18 +64,27 @@ class Migration:
             vocabulary,
         ]
         chain = [one.population if one else Population() for one in self._eras]
-        #: From here on, all are the present one; without its text, all divide alike.
+        self._names = _names(self._eras)
+        steps = [*map(_labels, self._eras, self._eras[1:])]
+        #: By policy, the maps of labels since, without the empty ones.
+        self._labels = [[*filter(None, steps[place:])] for place in range(len(chain))]
+        #: From here on, all are the present one; without its text, all divide alike,
+        #: and have the same names.
         self._fresh = len(policies)
         while self._fresh and (
             self._eras[self._fresh - 1] is vocabulary
-            or (text is None and chain[self._fresh - 1] == chain[-1])
+            or (
+                text is None
+                and chain[self._fresh - 1] == chain[-1]
+                and not self._labels[self._fresh - 1]
+                and not self._names[self._fresh - 1].now
+            )
         ):
             self._fresh -= 1
         self._chain = [
             _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
             for place, one in enumerate(chain)
         ]
-        self._names = _names(self._eras)
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -85,11 +100,15 @@ class Migration:
         if held >= self._fresh and not self._chain[-1].static:
             return release  # It used the present vocabulary.
         mechanisms = tuple(self._mechanism(one, held) for one in release.mechanisms)
-        return (
-            release
-            if mechanisms == release.mechanisms
-            else structs.replace(release, mechanisms=mechanisms)
-        )
+        labels = self._labeled(release.labels, held)
+        if mechanisms == release.mechanisms and labels is release.labels:
+            return release
+        return structs.replace(release, mechanisms=mechanisms, labels=labels)
+
+    def is_renamed(self, mechanism: RecordedMechanism, seq: int) -> bool:
+        """Return whether an attribute that a mechanism reads has been mapped since."""
+        mapped = self._names[self._held(seq)].mapped
+        return not mapped.isdisjoint(mechanism.attributes)
 
     def part(self, part: Part, seq: int) -> Part:
         """Return a part in the present vocabulary.
@@ -129,12 +148,26 @@ class Migration:
         return found
 
     def _named(self, one: RecordedMechanism, held: int) -> RecordedMechanism:
-        """Return a mechanism that reads the attributes that its own are now."""
+        """Return a mechanism with the attributes and labels that its own are now."""
+        labels = self._labeled(one.labels, held)
+        if labels is not one.labels:
+            one = replace(one, labels=labels)
         names = self._names[held].now
         if names.keys().isdisjoint(one.attributes):
             return one
-        now = {name for old in one.attributes for name in names.get(old, (old,))}
-        return replace(one, attributes=tuple(sorted(now)))
+        now = tuple(names.get(old, frozenset({old})) for old in one.attributes)
+        some_of = now if any(len(each) > 1 for each in now) else ()
+        read = tuple(sorted(frozenset().union(*now)))
+        return replace(one, attributes=read, some_of=some_of)
+
+    def _labeled(self, labels: Mapping[str, str], held: int) -> Mapping[str, str]:
+        for step in self._labels[held] if labels else ():
+            new = {name: step.get(name, NextLabel(name, {})) for name in labels}
+            labels = {
+                new[name].name: new[name].values.get(value, value)
+                for name, value in labels.items()
+            }
+        return labels
 
     def _tells_time(self, one: RecordedMechanism, held: int) -> bool:
         """Return whether the periods of a mechanism still have the same meaning."""
@@ -244,10 +277,12 @@ class Names(NamedTuple):
     Attributes:
         now: By attribute that was renamed, its names today.
         static: Attributes that have no meaningful time, or had none under a later name.
+        mapped: Attributes that were renamed since, or that others became.
     """
 
     now: Mapping[str, frozenset[str]]
     static: frozenset[str]
+    mapped: frozenset[str] = frozenset()
 
 
 def _names(eras: Sequence[Vocabulary | None]) -> list[Names]:
@@ -274,8 +309,42 @@ def _names(eras: Sequence[Vocabulary | None]) -> list[Names]:
         static |= (later.static - new.keys()) | (
             after.population.static if after else frozenset()
         )
-        found.append(Names(names, frozenset(static)))
+        mapped = later.mapped.union(new, *new.values())
+        found.append(Names(names, frozenset(static), mapped))
     return found[::-1]
+
+
+class NextLabel(NamedTuple):
+    """What a label of a policy is under the next one.
+
+    Attributes:
+        name: Its name there.
+        values: By value that it had, the one that it is there, where that is another.
+    """
+
+    name: str
+    values: Mapping[str, str]
+
+
+def _labels(old: Vocabulary | None, new: Vocabulary | None) -> Mapping[str, NextLabel]:
+    """Return the labels that have another name or other values under the next policy.
+
+    What the policy before already mapped is not mapped again, as in `_names`.
+    """
+    found: dict[str, NextLabel] = {}
+    if old is None or new is None:
+        return found
+    for name, label in new.labels.items():
+        own = old.labels.get(name)
+        known = own is not None and own.former_name == label.former_name
+        former = name if known or label.former_name is None else label.former_name
+        before = old.labels.get(former)
+        values = {*label.was} - {*(before.was if before else ())}
+        if former != name or values:
+            found[former] = NextLabel(name, dict(values))
+    taken = {one.name for one in found.values()}
+    gone = {one: NextLabel(f"former {one}", {}) for one in taken - found.keys()}
+    return {**found, **gone}
 
 
 def _read(policy: Held) -> Vocabulary | None:

@@ -220,22 +220,6 @@ def is_entailed(policies: Sequence[Held], text: str) -> bool:
     return not policies or policies[-1].text != text or policies[-1].entails
 
 
-def understated_units(
-    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
-) -> tuple[Redefined, ...]:
-    """Return the redefined units with rules that count old losses as they are.
-
-    Args:
-        policies: The policies that were activated, oldest first.
-        counted: As for `redefined_units`.
-        compiled: The policy that counts.
-    """
-    if is_entailed(policies, compiled.policy.text):
-        return ()
-    found = units_redefined_by_name(policies, counted, compiled)
-    return tuple(one for one in found if one.rules)
-
-
 def new_attributes(
     policies: Sequence[ActivePolicy], vocabulary: Vocabulary
 ) -> frozenset[str]:
@@ -264,13 +248,31 @@ def dropped_attributes(
     Returns:
         By the name under which each is accepted, in order, the mistake.
     """
+    found = replaced_attributes(policies, releases, vocabulary)
+    return {ATTRIBUTE + one: _dropped(one, names) for one, names in found.items()}
+
+
+def replaced_attributes(
+    policies: Sequence[ActivePolicy],
+    releases: Iterable[RecordedRelease],
+    vocabulary: Vocabulary,
+    agreed_last: Sequence[str] = (),
+) -> dict[str, list[str]]:
+    """Return by attribute that a policy may have renamed its possible names now.
+
+    Args:
+        policies: As for `dropped_attributes`.
+        releases: As for `dropped_attributes`.
+        vocabulary: As for `dropped_attributes`.
+        agreed_last: What was accepted when the policy was activated.
+    """
     accepted: set[str] = set()
     known: set[str] = set()
     later: dict[str, frozenset[str]] = {}
     former: dict[str, set[str]] = {}
     steps = [(vocabulary_of(one.text), one.accepted) for one in policies]
     before: Mapping[str, tuple[str, ...]] = {}
-    for past, agreed in [*steps, (vocabulary, ())]:
+    for past, agreed in [*steps, (vocabulary, agreed_last)]:
         names = past.attributes if past else frozenset()
         renamed = past.renamed if past else {}
         accepted -= {ATTRIBUTE + one for one in names}
@@ -299,18 +301,13 @@ def dropped_attributes(
         for one in release.mechanisms
         for attribute in one.attributes
     }
-    added = {
-        one: shortened([f"`{new}`" for new in may_be[one]], _NAMED_MAX)
-        for one in sorted(read & may_be.keys())
-    }
-    return {
-        ATTRIBUTE + one: _dropped(one, others, may_be[one][0])
-        for one, others in added.items()
-    }
+    return {one: may_be[one] for one in sorted(read & may_be.keys())}
 
 
-def _dropped(one: str, others: str, new: str) -> Problem:
+def _dropped(one: str, names: Sequence[str]) -> Problem:
     """Return the mistake of an attribute that may have another name now."""
+    others = shortened([f"`{name}`" for name in names], _NAMED_MAX)
+    new = names[0]
     return Problem(
         Code.ATTRIBUTE_DROPPED,
         f"the attribute `{one}` is removed, and one of {others} may be its new name",

@@ -431,6 +431,9 @@ def _label_changes(old: Label, new: Label) -> Iterator[tuple[Verdict, str]]:
         )
     if old.default != new.default:
         yield Verdict.CHANGED, f"default {old.default} -> {new.default}"
+    for value, now in new.was:
+        if (value, now) not in old.was:
+            yield Verdict.CHANGED, f"past {value} counts as {now}"
 
 
 def _categories(old: Policy, new: Policy) -> Iterator[Declared]:

@@ -353,8 +353,16 @@ def _label(own_name: str, node: Node) -> tuple[Label, Mark | None]:
     remedy = f"add  default: {values[0]}  or another of the values"
     default_node = fields.take("default", help=remedy)
     default = choice(default_node, f"value of {what}", values, Code.UNKNOWN_LABEL_VALUE)
+    was: dict[str, str] = {}
+    earlier = fields.take_optional("was")
+    if earlier is not None:
+        for key, now in Fields(earlier, f"`was` of {what}").rest():
+            old = name(key, f"a former value of {what}")
+            was[old] = choice(now, f"value of {what}", values, Code.UNKNOWN_LABEL_VALUE)
+    former_node = fields.take_optional("former_name")
+    former = None if former_node is None else name(former_node, "a former label")
     fields.finish()
-    return Label(values, default), default_node.mark
+    return Label(values, default, (*was.items(),), former), default_node.mark
 
 
 def _distinct(node: Node, what: str) -> tuple[str, ...]:

@@ -131,7 +131,12 @@ POLICY = Shape(
                 bare_budget=_fixed(type=VALUE, delta=VALUE),
             ),
             "units": _named(_UNIT, opened=True),
-            "labels": _named(_fixed(values=VALUE, default=VALUE), opened=True),
+            "labels": _named(
+                _fixed(
+                    values=VALUE, default=VALUE, was=_named(VALUE), former_name=VALUE
+                ),
+                opened=True,
+            ),
             "schema": Shape(
                 MappingProxyType(
                     {

@@ -195,6 +195,8 @@ def _label() -> Schema:
                 "uniqueItems": True,
             },
             "default": name("the value of a mechanism that gives none"),
+            "was": named(name("its present value"), "by value under the policy before"),
+            "former_name": name("its name under the policy before"),
         },
         ["values", "default"],
         "a closed label",

@@ -174,7 +174,7 @@ class Granting:
             if moved or then.part.where != now.part.where:
                 note = "the rows that it was charged for cannot be selected"
                 raise _other_names(release, note)
-            if then.attributes != now.attributes:
+            if self._migration.is_renamed(then, standing.seq):
                 note = "its attributes have other names now"
                 raise _other_names(release, note)
             unit = _changed_unit(_units(then), since)

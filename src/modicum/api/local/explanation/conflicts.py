@@ -30,7 +30,8 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss
 from modicum.ledger.decision.amounts import amounts
 from modicum.ledger.decision.balances import ReservedRelease, facts_of
 from modicum.ledger.decision.decide import verdict_over_history
-from modicum.ledger.decision.departures import Departure, departures
+from modicum.ledger.decision.departures import Departure
+from modicum.ledger.replay.past_names import departed
 from modicum.ledger.state.past_filters import FilterChange, filter_change
 from modicum.ledger.state.past_vocabulary import (
     Redefined,
@@ -204,9 +205,23 @@ class Questions(NamedTuple):
     problems: tuple[Problem, ...]
 
 
+class Past(NamedTuple):
+    """The policies of a ledger, and the releases that count as spent.
+
+    Attributes:
+        policies: The policies that were activated, oldest first.
+        entries: The entries of the releases, in order.
+        releases: The releases as recorded, each with its entry; gone through only if
+            needed.
+    """
+
+    policies: Sequence[ActivePolicy]
+    entries: Sequence[int]
+    releases: Iterable[tuple[RecordedRelease, int]]
+
+
 def questions(
-    policies: Sequence[ActivePolicy],
-    counted: Sequence[int],
+    past: Past,
     history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
     replaced: CompiledPolicy,
     successor: CompiledPolicy,
@@ -215,27 +230,22 @@ def questions(
     """Return what must be accepted before a policy replaces the active one.
 
     Args:
-        policies: The policies that were activated, oldest first.
-        counted: The entries of the releases that count as spent.
+        past: What the ledger holds.
         history: Returns all releases, re-keyed to a policy.
-        replaced: The last of these.
-        successor: The policy that is to hold.
+        replaced: The last of the past policies.
+        successor: The policy that is to be activated.
         accept: The names that are accepted.
     """
+    policies, counted, recorded = past
     redefined = redefined_units(
         policies, counted, successor, _Counted(history(successor))
     )
     dropped = dropped_attributes(
         policies, _Counted(history(successor)), successor.policy.vocabulary
     )
-    pairs = (
-        (then.release, one.release)
-        for then, one in zip(history(replaced), history(successor), strict=True)
-        if one.counts
-    )
     changed = filter_change(policies, counted, successor)
     others: list[Departure | FilterChange] = [
-        *departures(pairs, replaced, successor),
+        *departed(policies, recorded, successor),
         *([changed] if changed else []),
     ]
     left = [one for one in redefined if one.name not in accept]

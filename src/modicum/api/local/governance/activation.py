@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.explanation.conflicts import (
     Conflict,
+    Past,
     conflicts,
     questions,
 )
@@ -19,11 +20,13 @@ from modicum.api.local.governance.approval_cases import (
     needs_approval,
     reason_text,
 )
-from modicum.api.local.history import RekeyedHistory
+from modicum.api.local.history import RekeyedHistory, counted_releases
 from modicum.core.errors import Code, InputError, Problem, StaleError
 from modicum.core.reader import nearest
+from modicum.ledger import RecordedRelease
 from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.replay.past_names import understated
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, Verdict, differences
 from modicum.policy.lint.confusable_names import confusable_between
@@ -50,6 +53,8 @@ class ActivationPreview:
         problems: Other obstacles: redefined units, dropped attributes, departed
             releases and a further filter that are not accepted, and new names that
             look like old ones.
+        holds_already: Whether the successor is the active policy, and shows all that
+            was released.
     """
 
     replaced: CompiledPolicy
@@ -59,11 +64,7 @@ class ActivationPreview:
     accepted: tuple[str, ...]
     approval_states: tuple[ApprovalState, ...]
     problems: tuple[Problem, ...] = ()
-
-    @property
-    def holds_already(self) -> bool:
-        """Whether the successor is the active policy."""
-        return self.replaced.policy.digest == self.successor.policy.digest
+    holds_already: bool = False
 
     @property
     def open_conflicts(self) -> tuple[Conflict, ...]:
@@ -101,15 +102,25 @@ def preview_activation(
     """Return the effect of replacing the active policy."""
     replaced = book.active()
     assert replaced is not None
-    if replaced.policy.digest == successor.policy.digest:
-        return ActivationPreview(replaced, successor, (), frozenset(), (), ())
     state = book.state
+    counted_seqs = state.releases.counted_seqs(now)
+
+    def recorded() -> Iterator[tuple[RecordedRelease, int]]:
+        return counted_releases(state, read, now)
+
+    if replaced.policy.digest == successor.policy.digest and not understated(
+        state.policies, counted_seqs, recorded, replaced
+    ):
+        return ActivationPreview(
+            replaced, successor, (), frozenset(), (), (), holds_already=True
+        )
 
     def history(compiled: CompiledPolicy) -> RekeyedHistory:
-        return RekeyedHistory(state, read, now, compiled)
+        entails = True if compiled is successor else None
+        return RekeyedHistory(state, read, now, compiled, entails=entails)
 
-    seqs = state.releases.counted_seqs(now)
-    asked = questions(state.policies, seqs, history, replaced, successor, accept)
+    past = Past(state.policies, counted_seqs, recorded())
+    asked = questions(past, history, replaced, successor, accept)
 
     def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
         return conflicts(history(compiled), compiled)
@@ -205,7 +216,7 @@ def activate(
     accept: Sequence[str] = (),
     replaces: str | None = None,
 ) -> Activation:
-    """Replace the active policy; if it is already active, do nothing."""
+    """Replace the active policy; if it holds already, do nothing."""
     why = reason_text(reason, "activating a policy")
     successor.refuse_mistakes()
     refuse_replaced(active_policy(entry.book), replaces)

@@ -93,6 +93,13 @@ class History(Struct, frozen=True):
         """The attempts, oldest first."""
         return tuple(step for step in self.steps if isinstance(step, Attempt))
 
+    @property
+    def recorded(self) -> Iterator[tuple[RecordedRelease, int]]:
+        """The releases whose loss counts, each with the number of its entry."""
+        for one in self.attempts:
+            if one.outcome not in (DENIED, *GIVEN_UP):
+                yield one.release, one.seq
+
     def reserved(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
         """Return every accepted release, in log order."""
         migration = self.migration(compiled)

@@ -12,6 +12,7 @@ from typing import assert_never
 from modicum.accounting import INFINITE
 from modicum.api.local.explanation.conflicts import (
     Conflict,
+    Past,
     charged_rules,
     conflicts,
     questions,
@@ -130,8 +131,8 @@ def what_if(
     problems: tuple[Problem, ...] = ()
     if policies and policies[-1].text != compiled.policy.text:
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
-        asked = questions(policies, counted, history.reserved, replaced, compiled)
-        problems = asked.problems
+        past = Past(policies, counted, history.recorded)
+        problems = questions(past, history.reserved, replaced, compiled).problems
     return WhatIf(
         tuple(replayed),
         replay.closest(),
@@ -261,9 +262,9 @@ def _assumptions(history: History, compiled: CompiledPolicy) -> Iterator[Assumpt
             kind=kind, subject=subject, taken=taken, releases=tuple(releases)
         )
     everything = tuple(release.id for release in history.counted)
-    for attribute in sorted(
-        new_attributes(history.policies, compiled.policy.vocabulary)
-    ):
+    vocabulary = compiled.policy.vocabulary
+    known = {one for names in vocabulary.renamed.values() for one in names}
+    for attribute in sorted(new_attributes(history.policies, vocabulary) - known):
         if everything:
             yield Assumption(
                 kind="attribute",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from msgspec.structs import asdict
 
 from modicum.api.local.explanation.denial_text import loss_view
+from modicum.api.local.history import counted_releases
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.schema import policy as policy_schema
 from modicum.api.schema import problem as schema
 from modicum.api.schema.ledger import Entry, Head
 from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
-from modicum.ledger import Event, Record, RuleLoss, State
+from modicum.ledger import Event, Record, RecordedRelease, RuleLoss, State
 from modicum.ledger.decision.amounts import filled
-from modicum.ledger.state.past_vocabulary import understated_units
+from modicum.ledger.replay.past_names import understated
 from modicum.policy import CompiledPolicy
 
 
@@ -61,16 +62,20 @@ def status_view(view: LedgerView) -> policy_schema.Status:
     return policy_schema.Status(
         **asdict(policy_view(view.policy(), view.state())),
         rules=tuple(map(standing_view, view.standings())),
-        problems=problems_view(understated(view)),
+        problems=problems_view(understatements(view)),
     )
 
 
-def understated(view: LedgerView) -> tuple[Problem, ...]:
-    """Return why rules show less than was released: their unit was redefined."""
+def understatements(view: LedgerView) -> tuple[Problem, ...]:
+    """Return why rules show less than was released: the past of names changed."""
     state = view.state()
+
+    def releases() -> Iterator[tuple[RecordedRelease, int]]:
+        return counted_releases(state, lambda _: view.records(), state.at)
+
     counted = state.releases.counted_seqs(state.at)
-    found = understated_units(state.policies, counted, view.policy())
-    return tuple(one.problem(counted=True) for one in found)
+    found = understated(state.policies, counted, releases, view.policy())
+    return tuple(one.problem for one in found)
 
 
 def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:
