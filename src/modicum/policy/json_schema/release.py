@@ -187,6 +187,7 @@ def release_schema(vocabulary: Vocabulary | None = None) -> Schema:
                 ],
             },
             "cost": measured("a cost", probability("delta; without it, pure DP")),
+            "selection": selection(),
         },
     }
 
@@ -236,7 +237,7 @@ def _mechanism(kind: Kind, vocabulary: Vocabulary | None) -> Schema:
     if kind.samples or (kind.norm is not None and kind.open_relation):
         properties["sampling"] = sampling(units)
     if not kind.local and "selection" not in labels:
-        properties["selection"] = selection()
+        properties["selection"] = ref("selection")
     found = "" if {"eps", "delta"} & labels.keys() else kind.target
     if found:
         properties["eps"] = positive(f"the eps for which {found} is computed")
