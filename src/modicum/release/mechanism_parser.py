@@ -6,13 +6,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modicum.accounting import ApproxBudget, Budget
 from modicum.accounting.budget_format import cost_delta, read_measured
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import Kind, read_listed
-from modicum.accounting.number_of_runs import Runs
 from modicum.core.document import Kind as NodeKind
 from modicum.core.document import Node, Scalar, flow_text
 from modicum.core.errors import Code, Problem
@@ -37,8 +36,10 @@ from modicum.release.model import Mechanism
 from modicum.release.part_parser import read_part
 from modicum.release.parts import Part
 from modicum.release.sampling import Sampling
-from modicum.release.selection import read_selection
 from modicum.release.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from modicum.accounting.number_of_runs import Runs
 
 #: The methods of sampling.
 DRAWS = ("poisson",)
@@ -223,6 +224,8 @@ def _read_selection(
     labeled = "selection" in vocabulary.labels
     node = None if labeled else fields.take_optional("selection")
     if node is not None:
+        from modicum.release.selection import read_selection
+
         with found.guard():
             return read_selection(node)
     return None

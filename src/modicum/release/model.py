@@ -6,7 +6,7 @@ from bisect import bisect
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,13 +19,14 @@ from modicum.accounting.budgets import (
     Unlimited,
     ZcdpBudget,
 )
-from modicum.accounting.number_of_runs import Runs
 from modicum.core.canonical import Plain, Written, digest, encode
 from modicum.core.errors import Mark
 from modicum.core.rationals import number_text
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
-from modicum.release.selection import selection_to_plain
+
+if TYPE_CHECKING:
+    from modicum.accounting.number_of_runs import Runs
 
 
 @dataclass(frozen=True)  # Without slots, so that `over` can copy all fields at once.
@@ -201,6 +202,8 @@ def _to_plain(mechanism: Mechanism) -> dict[str, Plain]:
     if mechanism.sampling is not None:  # Omitted, so that older digests stay valid.
         plain["sampling"] = sampling_to_plain(mechanism.sampling)
     if mechanism.selection is not None:
+        from modicum.release.selection import selection_to_plain
+
         plain["selection"] = selection_to_plain(mechanism.selection)
     if mechanism.coefficients:
         plain["coefficients"] = [number_text(one) for one in mechanism.coefficients]

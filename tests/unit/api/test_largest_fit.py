@@ -261,8 +261,9 @@ def test_the_noise_of_choices_and_trainings_is_varied(kind: str) -> None:
     less = "eps" in varied[0]
     assert all((ratio < 1) == less for ratio in ratios.values())
     assert len({round(float(ratio), 2) for ratio in ratios.values()}) == 1
+    mechanisms: Any = fit.release["mechanisms"]
     for key in varied:
-        near: dict[str, Any] = {**fit.release["mechanisms"][0]}
+        near = {**mechanisms[0]}
         power = 1 if less else -1
         near[key] = Decimal(str(float(number_at(fit.release, (key,))))) * (
             1 + power * Decimal("0.02")

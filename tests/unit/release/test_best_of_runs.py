@@ -206,6 +206,7 @@ def test_a_run_that_costs_nothing_costs_nothing_again() -> None:
         assert not any(selected(composed([]), runs).loss().coordinates)
 
 
+@pytest.mark.spec("REL-19")
 def test_what_others_see_of_each_run_is_no_selection() -> None:
     answers = mo.randomized_response(
         attributes=["age"],
@@ -231,6 +232,7 @@ WIDE = (
 )
 
 
+@pytest.mark.spec("REL-19")
 def test_a_selection_is_decided_recorded_and_verified(tmp_path: Path) -> None:
     ws = workspace(tmp_path, policy=WIDE)
     once = ws.submit({"release": "once", "mechanisms": [NOISE]})

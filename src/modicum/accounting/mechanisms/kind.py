@@ -110,6 +110,11 @@ def read_listed(node: Node, what: str) -> tuple[Fraction, ...]:
 
     Raises:
         InputError: If it is something else, or too long.
+
+    Examples:
+        >>> from modicum.core.document import from_python
+        >>> read_listed(from_python([1, 0]), "coefficients")
+        (Fraction(1, 1), Fraction(0, 1))
     """
     listed = items(node, what)
     values = tuple(number(one, f"a number of {what}") for one in listed)

@@ -67,6 +67,14 @@ def stream_curve(
             that one change may take part in.
         sensitivity_l2: Largest L2 change of one step.
         sigma: Standard deviation of the noise in each coordinate of C x + z.
+
+    Returns:
+        The curve of Gaussian noise with rho = square * s^2 / (2 sigma^2).
+
+    Examples:
+        >>> half = stream_curve(4, sensitivity_l2=Fraction(1), sigma=Fraction(2))
+        >>> half.rho
+        Decimal('0.5')
     """
     require_above_zero("sigma", sigma)
     rho = gaussian_rho(sensitivity_l2=sensitivity_l2, sigma=sigma)

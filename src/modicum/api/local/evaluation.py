@@ -39,7 +39,6 @@ from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.predicates import holds, predicate_text
 from modicum.release import ReleaseDraft, read_and_price
 from modicum.release.sampling import sampling_note
-from modicum.release.selection import selection_note
 from modicum.release.unit_losses import STATED
 
 #: A release in any form: a draft, plain data as in a file, or a tree with places.
@@ -236,8 +235,10 @@ def _samples(recorded: RecordedRelease) -> Iterator[str]:
         sampled = sampling_note(one.description)
         if sampled:
             yield f"mechanism `{name}` runs {sampled}, which must stay secret"
-        repeated = selection_note(one.description)
-        if repeated:
+        if "selection" in one.description:
+            from modicum.release.selection import selection_note
+
+            repeated = selection_note(one.description)
             yield (
                 f"mechanism `{name}` runs {repeated}: the number and the other runs"
                 " must stay secret"
