@@ -71,6 +71,12 @@ def stream_curve(
     Returns:
         The curve of Gaussian noise with rho = square * s^2 / (2 sigma^2).
 
+    Neighboring relation:
+        That of the sensitivity.
+
+    Source:
+        The module's docstring.
+
     Examples:
         >>> half = stream_curve(4, sensitivity_l2=Fraction(1), sigma=Fraction(2))
         >>> half.rho
