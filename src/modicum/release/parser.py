@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from modicum.core.document import Entries, Node
+from modicum.accounting.mechanisms import RELEASE_KINDS
+from modicum.accounting.mechanisms.kind import NUMBERS_MAX
+from modicum.core.document import Entries, Items, Node, Scalar
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, fail, items, line, release_id, text
 from modicum.release.header import Header
@@ -44,6 +47,8 @@ MECHANISMS_MAX = 1000
 #: Maximum number of mechanisms with noise given by eps and delta: each takes a tenth of
 #: a second to compute.
 CALIBRATED_MAX = 100
+#: Maximum number of mechanisms with a selection: each takes up to half a second.
+SELECTED_MAX = 20
 
 
 def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
@@ -64,18 +69,7 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
                 f"a release has 1 to {MECHANISMS_MAX} mechanisms, not {len(described)}",
                 node,
             )
-        calibrated = [
-            one
-            for one in described
-            if isinstance(one, Entries) and any(k.text == "eps" for k, _ in one.entries)
-        ]
-        if "eps" not in vocabulary.labels and len(calibrated) > CALIBRATED_MAX:
-            raise fail(
-                Code.TOO_LARGE,
-                f"more than {CALIBRATED_MAX} mechanisms are given by `eps`",
-                calibrated[CALIBRATED_MAX],
-                help="give the others by `sigma`",
-            )
+        _refuse_slow(described, vocabulary)
         for number, item in enumerate(described, 1):
             with found.guard():
                 mechanisms.append(
@@ -88,6 +82,47 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
     return Release(
         heading.id, heading.labels, heading.metadata, tuple(mechanisms), node.mark
     )
+
+
+def _refuse_slow(described: Sequence[Node], vocabulary: Vocabulary) -> None:
+    """Refuse more mechanisms than can be priced in a few seconds."""
+    calibrated: list[Node] = []
+    selected: list[Node] = []
+    coefficients = 0
+    for one in described:
+        keys = {k.text: v for k, v in one.entries} if isinstance(one, Entries) else {}
+        own = keys.keys() - vocabulary.labels.keys()
+        word = keys.get("mechanism")
+        kind = RELEASE_KINDS.get(word.text) if isinstance(word, Scalar) else None
+        if "eps" in own and kind and kind.target:
+            calibrated.append(one)
+        if "selection" in own:
+            selected.append(one)
+        listed = keys.get("coefficients")
+        coefficients += len(listed.items) if isinstance(listed, Items) else 0
+    for slow, most, given, remedy in (
+        (
+            calibrated,
+            CALIBRATED_MAX,
+            "are given by `eps`",
+            "give the others by `sigma`",
+        ),
+        (selected, SELECTED_MAX, "have a `selection`", "describe several releases"),
+    ):
+        if len(slow) > most:
+            raise fail(
+                Code.TOO_LARGE,
+                f"more than {most} mechanisms {given}",
+                slow[most],
+                help=remedy,
+            )
+    if coefficients > NUMBERS_MAX:
+        raise fail(
+            Code.TOO_LARGE,
+            f"the mechanisms have more than {NUMBERS_MAX} `coefficients`",
+            described[0],
+            help="describe several releases",
+        )
 
 
 def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Header:

@@ -47,7 +47,7 @@ _READERS = {"eta": _shape, "gamma": probability, "mean": positive}
 #: The keys of a selection.
 KEYS = frozenset({"distribution", *_READERS})
 #: The format of numbers, as for those of a stored description; `eta` may be negative.
-_NUMBER = re.compile(r"-?\d{1,4300}([./]\d{1,4300})?", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,4300}(/[1-9]\d{0,4299}|\.\d{1,4300})?", re.ASCII)
 
 
 def read_selection(node: Node) -> Runs:
@@ -104,7 +104,7 @@ def selection_from_plain(plain: Plain) -> Runs:
         values = {
             key: Fraction(text)
             for key, text in zip(_READERS, texts, strict=True)
-            if isinstance(text, str) and _NUMBER.fullmatch(text) and text[-2:] != "/0"
+            if isinstance(text, str) and _NUMBER.fullmatch(text)
         }
         try:
             found = _runs(str(word), values)

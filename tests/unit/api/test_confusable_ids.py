@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from samples.small import POLICY, compiled, counts, workspace
+from samples.small import NOON, POLICY, compiled, counts, workspace
 
+from modicum.api.local import Workspace
 from modicum.api.local.evaluation import ConfusableIdError
 from modicum.core.errors import Code, ConflictError, InputError
 from modicum.ledger.log.events import ReleaseReserved
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 ALIKE = ("R-1", "r-l", "\uff52-1")
 
@@ -78,3 +82,33 @@ def test_a_policy_with_a_name_that_looks_like_an_old_one_is_not_activated(
     assert found == ["`Age` looks like `age` of the active policy"]
     with pytest.raises(InputError):
         ws.governance.activate(alike, reason="x")
+
+
+APPROVED = (
+    POLICY
+    + """
+roles: {officer: [bob]}
+approvals: [{when: "true", need: 1, from: [officer]}]
+"""
+)
+
+
+@pytest.mark.spec("LED-27")
+def test_a_new_id_that_looks_like_a_requested_one_is_refused(tmp_path: Path) -> None:
+    ann, mallory, bob = (
+        Workspace(
+            SqliteStore(tmp_path / "ledger.db", wait_seconds=20),
+            FixedClock(NOON),
+            policy=compiled(APPROVED),
+            actor=name,
+        )
+        for name in ("ann", "mallory", "bob")
+    )
+    ann.init()
+    ann.governance.request(counts("r-10"), reason="a count")
+    for verb in (mallory.check, partial(mallory.governance.request, reason="a spoof")):
+        with pytest.raises(ConfusableIdError, match="r-10"):
+            verb(counts("r-lO"))
+    assert [one.request.release for one in ann.governance.requests()] == ["r-10"]
+    bob.governance.approve("r-10", reason="fine")
+    assert ann.submit(counts("r-10")).allowed

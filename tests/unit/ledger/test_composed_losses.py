@@ -284,6 +284,35 @@ def test_a_loss_under_another_relation_has_the_pair_of_its_charge() -> None:
     assert found[0][0].numbers == (Fraction(1, 5),)
 
 
+def test_a_release_takes_so_much_work_whatever_rules_it_matches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A denial costs no budget: it must not cost others their time, or an audit's."""
+    each = [
+        f'  - {{name: at-{n}, when: "true", unit: user,'
+        f" budget: {{eps: {4.5 - n / 100}, delta: {n}e-7}}}}\n"
+        for n in range(2, 9)
+    ]
+    compiled = compile_text(
+        (POLICY.replace("BUDGET", "{eps: 4.5, delta: 1e-7}") + "".join(each)).encode(),
+        "p.yaml",
+    )
+    asked: list[int] = []
+    exact = batches.batch_epsilon
+
+    def counted(batch: Batch, delta: Fraction) -> int | None:
+        asked.append(batches.work(batch))
+        return exact(batch, delta)
+
+    monkeypatch.setattr(batches, "batch_epsilon", counted)
+    noise = [written("laplace", "l1", scale=10 + Fraction(n, 1000)) for n in range(100)]
+    assert not decide(
+        Balances(compiled), released(*noise[:40], *noise[:40], compiled=compiled), TODAY
+    ).allowed
+    assert asked
+    assert sum(asked) <= batches.WORK_MAX
+
+
 # --- in a log -------------------------------------------------------------------------
 
 

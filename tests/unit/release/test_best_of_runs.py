@@ -30,7 +30,7 @@ from modicum.ledger.log.events import PastRecorded
 from modicum.ledger.proof.repricing import UnderstatedError, UnknownDescriptionError
 from modicum.policy.json_schema.release import release_schema
 from modicum.release import Mechanism, Unit, Vocabulary, parse_release, price
-from modicum.release.selection import selection_note
+from modicum.release.selection import selection_from_plain, selection_note
 from modicum.release.vocabulary import Label
 
 GAMMA = Fraction(1, 20)
@@ -122,6 +122,26 @@ def test_a_distribution_has_one_meaning_whatever_it_is_called() -> None:
 )
 def test_no_other_number_of_runs_is_accepted(wrong: object, code: Code) -> None:
     assert problem(NOISE | {"selection": wrong}).code is code
+
+
+def test_so_many_selections_are_priced_in_one_release() -> None:
+    """Each takes up to half a second."""
+    many = [{**NOISE, "name": f"n{n}", "selection": GEOMETRIC} for n in range(21)]
+
+    def parsed(mechanisms: list[dict[str, Any]]) -> int:
+        node = from_python({"release": "r", "mechanisms": mechanisms})
+        return len(parse_release(node, WORDS).mechanisms)
+
+    assert parsed(many[:20]) == 20
+    with pytest.raises(InputError, match="more than 20 mechanisms") as caught:
+        parsed(many)
+    assert caught.value.code is Code.TOO_LARGE
+
+
+@pytest.mark.parametrize("mean", ["1/0", "1/00", "3/-1", "x", "1e5"])
+def test_what_is_stored_is_a_number(mean: str) -> None:
+    with pytest.raises(ValueError, match="no distribution"):
+        selection_from_plain({"distribution": "poisson", "mean": mean})
 
 
 def test_a_label_of_that_name_is_the_label() -> None:

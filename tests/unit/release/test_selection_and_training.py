@@ -252,3 +252,11 @@ def test_votes_are_not_amplified() -> None:
 def test_a_declared_cost_is_enough(kind: str) -> None:
     one = priced({"mechanism": kind, "attributes": [], "cost": {"user": {"eps": 1}}})
     assert one.sources["user"] == "declared"
+
+
+def test_eps_of_a_choice_is_a_parameter_and_not_calibrated() -> None:
+    """Noise that is found from an eps takes a tenth of a second; this takes none."""
+    one = mo.exponential(attributes=[], sensitivity={"user": mo.linf(1)}, eps=1)
+    mechanisms = [{**one, "name": f"n{n}"} for n in range(101)]
+    node = from_python({"release": "r", "mechanisms": mechanisms})
+    assert len(parse_release(node, WORDS).mechanisms) == 101

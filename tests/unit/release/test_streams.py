@@ -236,6 +236,11 @@ def test_the_number_of_steps_of_an_instance_is_never_assumed() -> None:
         (
             "square-root-factorization",
             {"coefficients": [1] * 10_001},
+            Code.TOO_LARGE,
+        ),
+        (
+            "square-root-factorization",
+            {"coefficients": [1, Fraction(1, 10**40 + 1)]},
             Code.OUT_OF_RANGE,
         ),
         (
@@ -249,6 +254,20 @@ def test_what_has_no_price_is_refused(
     kind: str, more: dict[str, Any], code: Code
 ) -> None:
     assert problem(stream(kind, **more)).code is code
+
+
+def test_so_many_coefficients_are_stored_with_one_release() -> None:
+    """A description is kept, and priced, in every audit."""
+    one = stream("square-root-factorization", coefficients=[1] * 5_000)
+
+    def parsed(count: int) -> int:
+        mechanisms = [{**one, "name": f"n{n}"} for n in range(count)]
+        node = from_python({"release": "r", "mechanisms": mechanisms})
+        return len(parse_release(node, WORDS).mechanisms)
+
+    assert parsed(2) == 2
+    with pytest.raises(InputError, match="more than 10000 `coefficients`"):
+        parsed(3)
 
 
 # --- stored descriptions ----------------------------------------------------

@@ -33,6 +33,8 @@ OF_GUARANTEE = "that of the guarantee"
 WHOLE_MAX = 10**6
 #: Longer lists of numbers are refused.
 NUMBERS_MAX = 10**4
+#: The largest numerator and denominator of a number in a list.
+_LISTED_MOST = 10**40
 #: Parameters that a release gives by unit, beside the sensitivity.
 OF_UNIT = ("participations", "separation")
 
@@ -118,6 +120,14 @@ def read_listed(node: Node, what: str) -> tuple[Fraction, ...]:
     """
     listed = items(node, what)
     values = tuple(number(one, f"a number of {what}") for one in listed)
+    for value, one in zip(values, listed, strict=True):
+        if max(abs(value.numerator), value.denominator) > _LISTED_MOST:
+            raise fail(
+                Code.OUT_OF_RANGE,
+                f"a number of {what} has more than 40 digits",
+                one,
+                help="round it up",
+            )
     if not values or values[0] <= 0 or min(values) < 0 or len(values) > NUMBERS_MAX:
         raise fail(
             Code.OUT_OF_RANGE,

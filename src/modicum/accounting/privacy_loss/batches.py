@@ -16,7 +16,7 @@ from modicum.accounting.privacy_loss.pairs import (
     Pair,
 )
 
-#: The work that is done for a batch at most, in convolutions.
+#: The work that is done for a batch, or for one release, at most, in convolutions.
 WORK_MAX = 128
 #: The work of putting a pair on a grid, where that is much.
 _GRIDS = {SAMPLED_GAUSSIAN: 16, GAUSSIAN: 4, DISCRETE_GAUSSIAN: 4, DISCRETE_LAPLACE: 4}
@@ -99,12 +99,17 @@ def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
         >>> side.step, side.first, side.last
         (Fraction(1, 64), -64, 64)
     """
-    if sum(_work(pair, runs) for pair, runs in batch) > WORK_MAX:
+    if work(batch) > WORK_MAX:
         return None
     ways = (False, True) if any(pair.one_sided for pair, _ in batch) else (False,)
     found = [_composed(batch, tail, adds=adds) for adds in ways] if batch else []
     sides = tuple(one for one in found if one is not None)
     return sides if len(sides) == len(found) else None
+
+
+def work(batch: Batch) -> int:
+    """Return the work that a batch takes at most, in convolutions."""
+    return sum(_work(pair, runs) for pair, runs in batch)
 
 
 def _work(pair: Pair, runs: int) -> int:

@@ -186,13 +186,18 @@ class LedgerBalances:
     # --- reading ---
 
     def lookalike_of(self, identifier: str) -> str | None:
-        """Return a release whose id looks like a new one; None if there is none."""
-        releases = self.state.releases
+        """Return a release, or a request, whose id looks like a new one; or None."""
+        releases, requests = self.state.releases, self.state.waiting.requests
+        if identifier in releases or identifier in requests:
+            return None
+        waiting = (one for one in requests if confusable(one, identifier))
+        if (found := next(waiting, None)) is not None:
+            return found
         if self._looks is None:
             every = (key for one in releases for key in confusable_keys(one))
             self._looks = set(map(hash, every))
         own = confusable_keys(identifier)
-        if identifier in releases or self._looks.isdisjoint(map(hash, own)):
+        if self._looks.isdisjoint(map(hash, own)):
             return None
         return next((one for one in releases if confusable(one, identifier)), None)
 

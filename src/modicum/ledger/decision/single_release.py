@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +22,9 @@ from modicum.ledger.log.codec import likeness
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
 from modicum.release import Vocabulary
+
+if TYPE_CHECKING:
+    from modicum.accounting.privacy_loss.pairs import Batch
 
 
 class RuleLoss(Struct, frozen=True):
@@ -139,6 +142,7 @@ def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alo
     """
     about = balances.single_release_mechanisms(release)
     vocabulary = balances.compiled.policy.vocabulary
+    done: dict[tuple[Batch, Fraction], int] = {}
     losses = tuple(
         loss
         if loss.allowed
@@ -146,6 +150,7 @@ def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alo
             loss,
             [release.mechanisms[one] for one in about[number]],
             vocabulary,
+            done,
         )
         for number, loss in zip(alone.numbers, alone.losses, strict=True)
     )
@@ -153,12 +158,22 @@ def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alo
 
 
 def _by_distribution(
-    loss: RuleLoss, mechanisms: Iterable[RecordedMechanism], vocabulary: Vocabulary
+    loss: RuleLoss,
+    mechanisms: Iterable[RecordedMechanism],
+    vocabulary: Vocabulary,
+    done: dict[tuple[Batch, Fraction], int],
 ) -> RuleLoss:
     """Return the decision of a rule that denies by sums.
 
     All of the mechanisms together lose at least what those of any cell do. Their
-    distribution is not computed where it can hardly help.
+    distribution is not computed where it can hardly help, or where the release has
+    taken too much work: a denial costs no budget, and an audit repeats it.
+
+    Args:
+        loss: The decision by sums.
+        mechanisms: The mechanisms that the rule matches.
+        vocabulary: The policy's units and their relations.
+        done: The work for the release so far, by batch and delta.
     """
     budget = loss.rule.budget
     if not isinstance(budget, ApproxBudget):
@@ -166,11 +181,16 @@ def _by_distribution(
     most = limit(budget)
     if fixed_figure(budget, loss.alone) > _HOPELESS * most:
         return loss
-    from modicum.accounting.privacy_loss.batches import batch_epsilon
+    from modicum.accounting.privacy_loss.batches import WORK_MAX, batch_epsilon, work
     from modicum.ledger.decision.loss_pairs import batch_of
 
     batch = batch_of(mechanisms, loss.rule.unit, vocabulary)
-    units = None if batch is None else batch_epsilon(batch, budget.delta)
+    if batch is None:
+        return loss
+    done.setdefault((batch, budget.delta), work(batch))
+    if sum(done.values()) > WORK_MAX:
+        return loss
+    units = batch_epsilon(batch, budget.delta)
     if units is None:
         return loss
     if units <= most:

@@ -85,6 +85,8 @@ class Migration:
             _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
             for place, one in enumerate(chain)
         ]
+        if len(chain) > 1 and chain[-1] == chain[-2]:
+            self._chain[-1] = self._chain[-2]  # No step: `was` is not applied again.
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -129,11 +131,13 @@ class Migration:
         forgets = part.periods is not None and not self._tells_time(one, held)
         if forgets:
             part = replace(part, periods=None)
+        if part is not one.part:
+            now = now.over(part)
         if self._entails:
             # What reads timeless data was never priced by its days.
             timed = self._chain[held].static.isdisjoint(one.attributes)
             now = self._charged(now, held, has_lost_days=forgets and timed)
-        return now if part is one.part else now.over(part)
+        return now
 
     def _part(self, part: Part, held: int) -> Part:
         if part.where is None or held >= self._fresh:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -163,23 +163,30 @@ def charged_rules(
         yield verdict_over_history(balances, rules[identifier], Total())
 
 
+#: Returns all releases, re-keyed to one policy.
+_History: TypeAlias = Callable[[], Iterable[ReservedRelease]]
+
+
 def _redefinition_problems(
     redefined: Sequence[Redefined],
-    history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
-    replaced: CompiledPolicy,
-    successor: CompiledPolicy,
+    *policies: tuple[CompiledPolicy, _History],
 ) -> Iterator[Problem]:
-    """Yield the redefined units of a policy, with the effect on balances."""
+    """Yield the redefined units of a policy, with the effect on balances.
+
+    Args:
+        redefined: The units.
+        policies: The replaced policy and the new one, each with its history.
+    """
     if not redefined:
         return
     before, now = (
         {
             loss.rule.id: loss
             for loss in charged_rules(
-                _Counted(history(compiled)), Balances(compiled, history(compiled))
+                _Counted(history()), Balances(compiled, history())
             )
         }
-        for compiled in (replaced, successor)
+        for compiled, history in policies
     )
     for one in redefined:
         effect = [
@@ -222,26 +229,24 @@ class Past(NamedTuple):
 
 def questions(
     past: Past,
-    history: Callable[[CompiledPolicy], Iterable[ReservedRelease]],
-    replaced: CompiledPolicy,
-    successor: CompiledPolicy,
+    replaced: tuple[CompiledPolicy, _History],
+    new: tuple[CompiledPolicy, _History],
     accept: Collection[str] = (),
 ) -> Questions:
     """Return what must be accepted before a policy replaces the active one.
 
     Args:
         past: What the ledger holds.
-        history: Returns all releases, re-keyed to a policy.
-        replaced: The last of the past policies.
-        successor: The policy that is to be activated.
+        replaced: The last of the past policies, and what returns all releases, re-keyed
+            to it.
+        new: The policy that is to be activated, likewise.
         accept: The names that are accepted.
     """
     policies, counted, recorded = past
-    redefined = redefined_units(
-        policies, counted, successor, _Counted(history(successor))
-    )
+    successor, history = new
+    redefined = redefined_units(policies, counted, successor, _Counted(history()))
     dropped = dropped_attributes(
-        policies, _Counted(history(successor)), successor.policy.vocabulary
+        policies, _Counted(history()), successor.policy.vocabulary
     )
     changed = filter_change(policies, counted, successor)
     others: list[Departure | FilterChange] = [
@@ -252,7 +257,7 @@ def questions(
     return Questions(
         (*dropped, *(one.name for one in (*redefined, *others))),
         (
-            *_redefinition_problems(left, history, replaced, successor),
+            *_redefinition_problems(left, replaced, new),
             *(problem for name, problem in dropped.items() if name not in accept),
             *(one.problem for one in others if one.name not in accept),
         ),

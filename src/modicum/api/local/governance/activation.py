@@ -115,20 +115,18 @@ def preview_activation(
             replaced, successor, (), frozenset(), (), (), holds_already=True
         )
 
-    def history(compiled: CompiledPolicy) -> RekeyedHistory:
-        entails = True if compiled is successor else None
-        return RekeyedHistory(state, read, now, compiled, entails=entails)
+    def before() -> RekeyedHistory:
+        return RekeyedHistory(state, read, now, replaced)
+
+    def after() -> RekeyedHistory:
+        return RekeyedHistory(state, read, now, successor, entails=True)
 
     past = Past(state.policies, counted_seqs, recorded())
-    asked = questions(past, history, replaced, successor, accept)
-
-    def met(compiled: CompiledPolicy) -> tuple[Conflict, ...]:
-        return conflicts(history(compiled), compiled)
-
-    found = met(successor)
-    before = {one.rule.id for one in met(replaced)} if found else set()
+    asked = questions(past, (replaced, before), (successor, after), accept)
+    found = conflicts(after(), successor)
+    known = {one.rule.id for one in conflicts(before(), replaced)} if found else set()
     exceeded = [one.rule.id for one in found]
-    made = {one for one in exceeded if one not in before}
+    made = {one for one in exceeded if one not in known}
     if made != {*exceeded}:
         made |= may_deny_more(differences(replaced, successor)) & {*exceeded}
     return ActivationPreview(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from typing import assert_never
 
 from modicum.accounting import INFINITE
@@ -132,7 +133,9 @@ def what_if(
     if policies and policies[-1].text != compiled.policy.text:
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
         past = Past(policies, counted, history.recorded)
-        problems = questions(past, history.reserved, replaced, compiled).problems
+        before = replaced, partial(history.reserved, replaced)
+        now = compiled, partial(history.reserved, compiled)
+        problems = questions(past, before, now).problems
     return WhatIf(
         tuple(replayed),
         replay.closest(),

@@ -1,0 +1,105 @@
+"""What past releases read, where a policy changes values and claims at once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.redefined import activate, of
+
+from modicum.core.errors import InputError
+
+LEDGERS = Path(__file__).parents[2] / "golden" / "ledgers"
+POLICY = """
+modicum: policy/v1
+name: pageviews
+dp: {accountant: zcdp}
+units:
+  month: {id: uid, time: {column: COLUMN, period: month}}
+  user: {id: uid}
+schema: {attributes: {page: low}}
+population:
+  partition_by:
+    region: {values: [EU, US], immutable: [month, user]WAS}
+    ward: {values: [a, b], immutable: [WARD]}
+policies:
+  - {name: short, when: "true", unit: month, budget: {rho: 1}}
+  - {name: long, when: "true", unit: user, budget: {rho: 9}}
+"""
+SWAPPED = ", was: {EU: US, US: EU}"
+
+
+def policy(column: str = "at", was: str = "", ward: str = "") -> str:
+    text = POLICY.replace("COLUMN", column).replace("WAS", was)
+    return text.replace("WARD", ward)
+
+
+def release(name: str, rho: object, **part: Any) -> dict[str, Any]:
+    one = {"name": "views", "mechanism": "gaussian", "attributes": ["page"]}
+    cost = {unit: {"rho": rho} for unit in ("month", "user")}
+    return {"release": name, **part, "mechanisms": [{**one, "cost": cost}]}
+
+
+def reading(region: str, ward: str) -> dict[str, Any]:
+    return {"where": {"region": [region], "ward": [ward]}}
+
+
+@pytest.mark.spec("REL-16")
+@pytest.mark.parametrize("claim", ["", "month, user"])
+def test_a_later_claim_does_not_undo_a_swap_of_values(
+    tmp_path: Path, claim: str
+) -> None:
+    of(tmp_path, policy()).submit(release("r-1", 0.9, **reading("EU", "a")))
+    activate(tmp_path, policy(was=SWAPPED, ward=claim))
+    ws = of(tmp_path)
+    assert ws.check(release("r-2", 0.5, **reading("EU", "b"))).allowed
+    assert not ws.check(release("r-3", 0.5, **reading("US", "b"))).allowed
+    ws.verify()
+
+
+@pytest.mark.spec("REL-16")
+@pytest.mark.parametrize("claim", ["", "month, user"])
+def test_a_later_claim_does_not_bring_lost_periods_back(
+    tmp_path: Path, claim: str
+) -> None:
+    march = {"from": "2026-03-01", "to": "2026-03-31"}
+    of(tmp_path, policy()).submit(
+        release("r-1", 0.1, periods=march, **reading("EU", "a"))
+    )
+    activate(tmp_path, policy("seen", ward=claim), "unit:month")
+    ws = of(tmp_path)
+    for month in ("2026-03", "2026-04"):
+        one = release("r-2", 0.7, periods=month, **reading("EU", "a"))
+        assert not ws.check(one).allowed  # A month moved is two months changed.
+    ws.verify()
+
+
+def test_the_last_policy_is_no_step_from_itself(tmp_path: Path) -> None:
+    """What `was` says of the policy before is not applied a second time."""
+    of(tmp_path, policy()).submit(release("r-1", 0.9, **reading("EU", "a")))
+    for name in ("second", "third"):
+        activate(tmp_path, policy(was=SWAPPED).replace("pageviews", name))
+    ws = of(tmp_path)
+    assert ws.submit(release("r-2", 0.5, **reading("EU", "a"))).allowed
+    assert not ws.submit(release("r-3", 0.5, **reading("US", "a"))).allowed
+    assert ws.verify().decisions == 3
+
+
+def test_the_same_policy_is_asked_about_again_whatever_object_it_is(
+    tmp_path: Path,
+) -> None:
+    shutil.copy(LEDGERS / "v4-redefined-unit.db", tmp_path / "ledger.db")
+    late = "2029-05-01T12:00:00.000000Z"
+    again = of(tmp_path, now=late).policy()
+    ws = of(tmp_path, now=late)
+    own = ws.policy()
+    assert own.policy.digest == again.policy.digest
+    found = [ws.governance.preview_activation(one) for one in (own, again)]
+    assert [one.open_conflicts for one in found] != [(), ()]
+    assert found[0].open_conflicts == found[1].open_conflicts
+    with pytest.raises(InputError):
+        ws.governance.activate(own, reason="again", accept=["unit:user-time"])
+    ws.governance.activate(own, reason="again", accept=["unit:user-time", "all"])
+    assert of(tmp_path, now=late).verify().understated == ()
