@@ -52,7 +52,7 @@ class NegativeBinomial(Struct, frozen=True):
             >>> f"{NegativeBinomial(Fraction(1), Fraction(1, 20)).mean:.6f}"
             '20.000000'
             >>> f"{NegativeBinomial(Fraction(0), Fraction(1, 20)).mean:.6f}"
-            '6.342352'
+            '6.342356'
         """
         gamma = to_decimal(min(self.gamma, 1 - _LEAST))
         near = self.eta != 0 and abs(self.eta) < _LEAST

@@ -80,7 +80,7 @@ def stream_curve(
     Examples:
         >>> half = stream_curve(4, sensitivity_l2=Fraction(1), sigma=Fraction(2))
         >>> half.rho
-        Decimal('0.5')
+        Fraction(1, 2)
     """
     require_above_zero("sigma", sigma)
     rho = gaussian_rho(sensitivity_l2=sensitivity_l2, sigma=sigma)
