@@ -108,7 +108,16 @@ def distributions(batch: Batch, tail: int) -> tuple[Distribution, ...] | None:
 
 
 def work(batch: Batch) -> int:
-    """Return the work that a batch takes at most, in convolutions."""
+    """Return the work that a batch takes at most, in convolutions.
+
+    Args:
+        batch: Dominating pairs, as from `merged`.
+
+    Examples:
+        >>> from modicum.accounting.privacy_loss.pairs import laplace_pair
+        >>> work(((laplace_pair(Fraction(1, 10))[0][0], 100),))
+        10
+    """
     return sum(_work(pair, runs) for pair, runs in batch)
 
 
