@@ -236,3 +236,18 @@ def test_an_id_that_looks_like_a_hidden_one_is_refused_and_tells_nothing(
     status, said = told(server.post(seeing, path, body(name, "labs"), params=query))
     assert (status, said["code"]) == (409, "MOD703")
     assert f"looks like that of release `alike-{number}`" in said["detail"]
+
+
+@pytest.mark.spec("LED-27")
+def test_an_id_that_looks_like_a_hidden_request_is_refused_and_tells_nothing(
+    server: Served,
+) -> None:
+    asked = public("alike-r", "labs")
+    query = {"reason": "please"}
+    assert server.post("lee", "/releases", asked, params=query).status_code == 202
+    name = "\u0430like-r"
+    answered = server.post("ann", "/releases:check", release(name, "visits"))
+    status, said = told(answered)
+    (problem,) = said.pop("problems")
+    assert (status, said) == (409, unusable(name))
+    assert not problem["notes"]
