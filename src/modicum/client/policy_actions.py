@@ -90,7 +90,7 @@ def preview_of(
         approval_states=approval_states_of(one.approvals),
         problems=tuple(problem_of(each) for each in one.problems),
         holds_already=one.replaced.digest == one.policy.digest
-        and not (one.changed or one.conflicts or one.problems),
+        and not (one.changed or one.conflicts or one.problems or one.accepted),
         reply=one,
     )
 

@@ -124,6 +124,7 @@ class Code(Enum):
     JOB_ELSEWHERE = "MOD845"
     NOT_SET_UP = "MOD846"
     HELD_TOO_MUCH = "MOD847"
+    SPLIT_TOO_FAR = "MOD848"
     # The escrow
     SEALED_BROKEN = "MOD850"
     KEY_DESTROYED = "MOD851"

@@ -140,10 +140,17 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
     @cached_property
     def pruned_alone(self) -> Pruned:
         """The same for the rules on each release alone."""
-        from modicum.policy.pruning.result import prune_alone
+        from modicum.policy.pruning.result import Pruned, prune_alone
 
-        return prune_alone(
-            self.release_rules, self._prunes_units, self.policy.vocabulary
+        rules = self.release_rules
+        found = prune_alone(rules, self._prunes_units, self.policy.vocabulary)
+        # What denies the same releases need not limit what one identity reserves.
+        days = {base.name: base.requester_days for base in self.policy.per_release}
+        return Pruned(
+            [
+                witness if days[base.scope.partition(":")[0]] is None else -1
+                for base, witness in zip(rules.bases, found.witness, strict=True)
+            ]
         )
 
     def _no_sooner(self, wide: str, unit: str) -> bool:
@@ -160,6 +167,22 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
             bool(grouped_through(one, self.policy.vocabulary)) for one in (wide, unit)
         ]
         return turns[0] >= turns[1]
+
+    @cached_property
+    def requester_limits(self) -> Mapping[int, CompiledPolicy]:
+        """By number of days, the rules on what one identity reserves in them.
+
+        They are those of `per_release`, as rules over what is summed.
+        """
+        found: dict[int, list[BasePolicy]] = {}
+        for base in self.policy.per_release:
+            if base.requester_days is not None:
+                found.setdefault(base.requester_days, []).append(base)
+        alone = replace(self.policy, per_release=(), extensions=(), rotation=None)
+        return {
+            days: compile_policy(replace(alone, base_policies=tuple(bases)))
+            for days, bases in found.items()
+        }
 
     @property
     def _prunes_units(self) -> Mapping[str, frozenset[str]]:
@@ -203,7 +226,12 @@ def compile_policy(policy: Policy) -> CompiledPolicy:
     single_rules: list[BaseRule] = []
     for base in policy.per_release:
         with found.guard():
-            single_rules.extend(_base_rules(base, policy, Stage.RELEASE))
+            own = list(_base_rules(base, policy, Stage.RELEASE))
+            single_rules.extend(own)
+            if base.requester_days is not None:  # A filter sums the releases.
+                for rule in own:
+                    name = policy.filter_name
+                    _refuse_unproven(rule.budget, name, rule.scope, rule.mark)
     with found.guard():
         _refuse_mixed_tables(policy, base_rules)
     rules = _rule_set(base_rules, policy.extensions, found)

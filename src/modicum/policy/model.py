@@ -22,6 +22,8 @@ UNMATCHED: Final = ("deny", "allow")
 DAY_SECONDS: Final = 24 * 60 * 60
 #: A longer reservation would block others for no reason.
 RESERVATION_DAYS_MAX: Final = 90
+#: What one identity requested is compared within memory.
+REQUESTER_DAYS_MAX: Final = 31
 
 
 class Level(Enum):
@@ -61,33 +63,44 @@ class Attribute(Struct, frozen=True):
         return (self.memberships or {}).get(category)
 
 
-class CustomPolicy(Struct, frozen=True):
+class _BasePolicy(Struct, frozen=True, kw_only=True):
+    """What all base policies have.
+
+    Attributes:
+        name: Its name.
+        unit: The privacy unit of its budgets.
+        mark: Its position.
+        requester_days: For rules about each release, the number of days in which they
+            also limit all that one identity reserves together; None for no such limit.
+    """
+
+    name: str
+    unit: str
+    mark: Mark | None
+    requester_days: int | None = None
+
+
+class CustomPolicy(_BasePolicy, frozen=True, kw_only=True):
     """One rule, with its own predicate."""
 
-    name: str
-    unit: str
     predicate: Predicate
     budget: Budget
-    mark: Mark | None
 
 
-class _RiskPolicy(Struct, frozen=True):
+class _RiskPolicy(_BasePolicy, frozen=True, kw_only=True):
     """Rules with a budget for each risk level."""
 
-    name: str
-    unit: str
     budgets: Mapping[str, Budget]
-    mark: Mark | None
     budget_mark: Mark | None
 
 
-class AttributePolicy(_RiskPolicy, frozen=True):
+class AttributePolicy(_RiskPolicy, frozen=True, kw_only=True):
     """One rule for each attribute, by its risk level."""
 
     override: Mapping[str, Budget]
 
 
-class CategoryPolicy(_RiskPolicy, frozen=True):
+class CategoryPolicy(_RiskPolicy, frozen=True, kw_only=True):
     """One rule for each category and membership level, by the category's risk."""
 
     levels: Mapping[Level, BudgetMap]

@@ -12,6 +12,7 @@ from modicum.core.errors import Code, InputError, Mark
 from modicum.core.rationals import number_text
 from modicum.core.reader import Fields, Problems, fail, place, text
 from modicum.policy.declarations.base_policies import (
+    PER_RELEASE,
     USUAL_RISK_LEVELS,
     Budgets,
     read_base_policies,
@@ -77,7 +78,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         "extensions", lambda given: read_extensions(given, vocabulary, budgets)
     )
     per_release = found.read(
-        "per_release", _base_policies("`per_release`", vocabulary, budgets)
+        "per_release", _base_policies(PER_RELEASE, vocabulary, budgets)
     )
     population = found.read(
         "population",

@@ -237,7 +237,10 @@ def _promise(rule: Rule, policy: Policy) -> str:
     where = f", with {' and '.join(context)}" if context else ""
     limit = f"{budget_text(rule.budget)} for each {rule.unit}"
     if rule.stage is Stage.RELEASE:
-        return f"{about}{where}, in each release alone, stays within {limit}"
+        base, _ = base_policy_of(rule, policy)
+        days = None if base is None else base.requester_days
+        window = f", and in all of one identity within {days} days," if days else ","
+        return f"{about}{where}, in each release alone{window} stays within {limit}"
     return (
         f"{about}{where}, in all releases together, stays within {limit};"
         " other releases are treated as fixed"

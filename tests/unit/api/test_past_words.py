@@ -17,10 +17,12 @@ import pytest
 from oracle.entailment import Row, Search
 from samples.first_version import as_written_by, with_policy
 from samples.redefined import POLICY, activate, of, release, run
-from samples.small import compiled
+from samples.small import NOON, compiled
 
 from modicum.accounting import INFINITE
 from modicum.accounting.grid import RHO
+from modicum.api.local.policies.replay import history_of
+from modicum.api.local.policies.what_if import what_if
 from modicum.core.errors import Code, InputError, VerificationError
 from modicum.ledger import Record
 from modicum.release import Unit
@@ -332,6 +334,8 @@ def test_the_same_policy_is_activated_again_and_then_it_verifies(
     preview = of(tmp_path).governance.preview_activation(compiled(old.after))
     assert not preview.holds_already
     assert tuple((one.code, one.message) for one in preview.problems) == old.told
+    history = history_of(of(tmp_path).records(), NOON)
+    assert what_if(history, compiled(old.after)).problems == preview.problems
     over = [one.rule.id for one in preview.conflicts]
     activate(tmp_path, old.after, *over, *old.accept)
     entries = of(tmp_path).verify().entries
@@ -355,3 +359,5 @@ def test_an_old_ledger_without_such_a_past_verifies(tmp_path: Path) -> None:
         of_old(folder, Case(before, after, 5, (), (), ()))
         assert of(folder).verify().understated == (), name
         assert of(folder).governance.preview_activation(compiled(after)).holds_already
+        history = history_of(of(folder).records(), NOON)
+        assert what_if(history, compiled(after)).problems == (), name

@@ -6,90 +6,19 @@ import gc
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
+from samples.reserved import DAY, POLICY, Ledger, release
 
-from modicum.api.local import Workspace, submit
-from modicum.api.local.dry_run import TrialStore
+from modicum.api.local import submit
 from modicum.api.local.plans.requests import Handed, read_request
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError
-from modicum.ledger import ChainBreakError, ReleaseStatus, State, audit, event_of
-from modicum.ledger.log.events import ReleaseReserved
-from modicum.ledger.proof.consistency import lasts
+from modicum.ledger import ChainBreakError, ReleaseStatus, State
 from modicum.ledger.replay.fold import Followed
 from modicum.ledger.replay.snapshot import Snapshot, read_snapshot, write_snapshot
 from modicum.policy.compiler import compile_text
-from modicum.system.clock import FixedClock, add_seconds
-
-NOON = "2026-05-01T12:00:00.000000Z"
-DAY = 24 * 3600
-
-POLICY = """
-modicum: policy/v1
-name: held
-units: {user: {id: user_id}}
-schema: {attributes: {age: low, pay: low}}
-population:
-  partition_by: {country: {values: [CH, DE, FR], immutable: [user]}}
-policies:
-  - {name: all, when: "true", unit: user, budget: {rho: 1}}
-"""
-BOUND = "reservations: {share: 0.25, days: 7}\n"
-
-
-class Ticking(FixedClock):
-    """A clock that goes on by a second whenever it is looked at."""
-
-    def now(self) -> str:
-        """Return the time, a second later than before."""
-        self.time = add_seconds(self.time, 1)
-        return self.time
-
-
-class Ledger:
-    """A ledger in memory, and the people who use it.
-
-    Args:
-        bound: What the policy says about reservations.
-    """
-
-    def __init__(self, bound: str = BOUND) -> None:
-        self.store = TrialStore("the ledger", lambda after: iter(()), 0)
-        self.clock = Ticking(NOON)
-        self.policy = compile_text((POLICY + bound).encode(), "policy.yaml")
-
-    def by(self, actor: str) -> Workspace:
-        return Workspace(self.store, self.clock, policy=self.policy, actor=actor)
-
-    def lasts(self, name: str) -> float:
-        """Return for how many seconds a release was reserved."""
-        for record in self.store.read(0):
-            event = event_of(record, record.seq)
-            body = event.body
-            if isinstance(body, ReleaseReserved) and body.release.id == name:
-                return lasts(body, event).total_seconds()
-        raise AssertionError(name)
-
-    def audit(self) -> None:
-        audit(self.store.read(0))
-
-
-def release(name: str, rho: str, *countries: str) -> dict[str, Any]:
-    where = {"where": {"country": list(countries)}} if countries else {}
-    return {
-        "release": name,
-        "mechanisms": [
-            {
-                "name": "m",
-                "mechanism": "gaussian",
-                "attributes": ["age"],
-                **where,
-                "cost": {"user": {"rho": float(rho)}},
-            }
-        ],
-    }
+from modicum.system.clock import add_seconds
 
 
 def refused(work: Callable[[], object]) -> ConflictError:

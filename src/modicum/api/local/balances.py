@@ -90,8 +90,8 @@ class LedgerBalances:
         self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
         self._active: CompiledPolicy | None = None
         self._denials = Denials(from_start=snapshot is None)
-        #: Hashes of what ids look like; None until one is asked for.
-        self._looks: set[int] | None = None
+        #: The first id for each hash of what ids look like; None until one is needed.
+        self._looks: dict[int, str] | None = None
 
     # --- following the log ---
 
@@ -164,7 +164,7 @@ class LedgerBalances:
         if change is not None:
             self._remember(change.release)
             if self._looks is not None:
-                self._looks.update(map(hash, confusable_keys(change.release.id)))
+                _add_looks(self._looks, change.release.id)
         if change is not None and self._followed is not None:
             self._followed.settle(change)
         elif isinstance(event.body, PolicyActivated):
@@ -194,11 +194,15 @@ class LedgerBalances:
         if (found := next(waiting, None)) is not None:
             return found
         if self._looks is None:
-            every = (key for one in releases for key in confusable_keys(one))
-            self._looks = set(map(hash, every))
-        own = confusable_keys(identifier)
-        if self._looks.isdisjoint(map(hash, own)):
-            return None
+            self._looks = {}
+            for one in releases:
+                _add_looks(self._looks, one)
+        looks = self._looks
+        own = map(hash, confusable_keys(identifier))
+        alike = [looks[each] for each in own if each in looks]
+        if all(confusable(each, identifier) for each in alike):
+            return min(alike, key=lambda each: releases[each].seq, default=None)
+        # Other names with equal hashes: there may be one behind them.
         return next((one for one in releases if confusable(one, identifier)), None)
 
     def active(self) -> CompiledPolicy | None:
@@ -321,6 +325,11 @@ class LedgerBalances:
         self._latest[release.id] = release
         if len(self._latest) > LATEST_MAX:
             self._latest.popitem(last=False)
+
+
+def _add_looks(looks: dict[int, str], identifier: str) -> None:
+    for key in confusable_keys(identifier):
+        looks.setdefault(hash(key), identifier)
 
 
 def is_entry(record: Record | None, head: str) -> bool:

@@ -22,7 +22,7 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
-from modicum.api.local.submit import Submission, prepared, seconds_held
+from modicum.api.local.submit import Submission, prepared, refuse_split, seconds_held
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
 from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
@@ -357,6 +357,8 @@ class LedgerView:
                 if not answer.allowed:
                     return answer
                 try:
+                    read = self._store.read
+                    refuse_split(one.release, followed, book.state, read, actor, day)
                     seconds_held(one, followed, book.state, actor, day)
                 except ConflictError as refused:
                     state = book.state

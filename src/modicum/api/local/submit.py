@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import date
 from fractions import Fraction
 from functools import partial
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from modicum.api.local.balances import Entry
+from modicum.api.local.balances import Entry, Reader
 from modicum.api.local.batch import attempt, each
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import (
@@ -280,7 +281,9 @@ class Submitter(Struct, frozen=True):
 
             called, missing = f"release `{release.id}`", missing_approvals(states)
             raise needs_approval(called, missing, "modicum release approve")
-        seconds = seconds_held(one, followed, entry.book.state, entry.actor, day)
+        state, actor = entry.book.state, entry.actor
+        refuse_split(release, followed, state, entry.read, actor, day)
+        seconds = seconds_held(one, followed, state, actor, day)
         expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
         if seconds < one.reserve_seconds:
@@ -305,6 +308,50 @@ class Submitter(Struct, frozen=True):
 
     def _evaluation(self, entry: Entry) -> Evaluation:
         return Evaluation(self.ledger, entry.book, entry.actor)
+
+
+def refuse_split(
+    release: RecordedRelease,
+    followed: Followed,
+    state: State,
+    read: Reader,
+    actor: str,
+    day: int,
+) -> None:
+    """Refuse a release that takes an identity over a limit within some days.
+
+    Args:
+        release: The release.
+        followed: The balances of the policy that it is decided by.
+        state: The state at the head.
+        read: Reads the log.
+        actor: Who submits it.
+        day: The day on which it is decided, as an ordinal.
+
+    Raises:
+        ConflictError: If a rule with `requester_days` denies it beside what the actor
+            reserved in these days.
+    """
+    for window in followed.windows(state, read):
+        beyond = window.judged(actor, release, day).beyond
+        if beyond is not None:
+            holds, more, most = _amounts_held(beyond)
+            until = date.fromordinal(window.oldest(actor, day) + window.days)
+            where = f" in {beyond.cell}" if beyond.cell else ""
+            raise ConflictError(
+                Problem(
+                    Code.SPLIT_TOO_FAR,
+                    f"`{actor}` reserved {holds} within {window.days} days under rule"
+                    f" `{beyond.rule.id}`{where}, and this release adds {more}: one"
+                    f" identity may reserve {most} in that time",
+                    notes=(
+                        f"what was reserved first stops counting on {until}",
+                        "nothing was written",
+                    ),
+                    help="submit it then, or add more noise; or have it decided in a"
+                    " round",
+                )
+            )
 
 
 def seconds_held(
@@ -340,14 +387,7 @@ def seconds_held(
 
 
 def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictError:
-    from modicum.ledger.decision.amounts import amounts
-
-    found = amounts(loss)
-    measure, scale = found.measure, found.scale
-    holds, more, most = (
-        f"{measure} = {brief(Fraction(units, scale))}"
-        for units in (found.before, found.alone, found.limit)
-    )
+    holds, more, most = _amounts_held(loss)
     shown = ", ".join(f"`{one[:60]}`" for one in held[:HELD_SHOWN])
     others = f" and {len(held) - HELD_SHOWN} others" if len(held) > HELD_SHOWN else ""
     where = f" in {loss.cell}" if loss.cell else ""
@@ -366,6 +406,18 @@ def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictErro
             " officer or data steward",
         )
     )
+
+
+def _amounts_held(loss: RuleLoss) -> tuple[str, str, str]:
+    """Return what an identity has, what a release adds, and the limit, as text."""
+    from modicum.ledger.decision.amounts import amounts
+
+    found = amounts(loss)
+    has, more, most = (
+        f"{found.measure} = {brief(Fraction(units, found.scale))}"
+        for units in (found.before, found.alone, found.limit)
+    )
+    return has, more, most
 
 
 def _shortened(decision: Decision) -> Decision:

@@ -29,7 +29,7 @@ from modicum.ledger.decision.rule_matching import facts_of
 from modicum.ledger.decision.single_release import allows_alone
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.policy import CompiledPolicy
-from modicum.policy.limited import limited
+from modicum.policy.coverage import limited
 from modicum.policy.predicates import Constant, Facts, holds, looks_only_at_labels
 from modicum.release.vocabulary import METADATA
 

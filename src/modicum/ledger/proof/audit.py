@@ -18,6 +18,7 @@ from modicum.ledger.log.events import (
     Event,
     PastRecorded,
     PastRedescribed,
+    PlanCommitted,
     PolicyActivated,
     PolicyProposed,
     ReleaseDenied,
@@ -32,6 +33,7 @@ from modicum.ledger.proof.consistency import (
     unfounded,
 )
 from modicum.ledger.proof.repricing import Repricing, Unpriced
+from modicum.ledger.replay.actor_balances import RequesterWindow
 from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss_changes
 from modicum.ledger.replay.past_names import Understated, departed, understated
 from modicum.ledger.state.past_filters import filter_change
@@ -190,11 +192,14 @@ class _Replay:
         self.repricing = Repricing()
         self._version = 1
         self._turn = "", ""
-        self._again = again
-        self._kept: list[LossChange] = []
+        self._kept: list[Record] = []
+        self._keeps = again is None
+        self._again = again or self._kept.copy
         self._approved: dict[str, str] = {}
         #: Reservations beyond their holder's share in the current turn.
         self._beyond: dict[str, int] = {}
+        #: Those beyond what one identity may reserve within some days.
+        self._split: dict[str, int] = {}
         self._past: dict[str, str] = {}
         self._followed: Followed | None = None
 
@@ -208,18 +213,34 @@ class _Replay:
         self._check_order(event, seq)
         self._check_claims(event, seq)
         change = fold_event(self.state, event, record)
+        if self._keeps:
+            self._kept.append(record)
         if self._beyond:
             held = self.state.holders.by
             self._beyond = {k: v for k, v in self._beyond.items() if k in held}
+        if isinstance(event.body, PlanCommitted):
+            for planned in event.body.releases:
+                self._split.pop(planned, None)
         if isinstance(event.body, PastRecorded | PastRedescribed):
             self._past[event.body.release.id] = _written(event.body.release)
         if isinstance(event.body, PolicyActivated):
             self._follow_policy(event.body, event.version, seq)
-        if change is not None and self._followed is not None:
-            self._followed.settle(change)
-            if self._again is None:
-                self._kept.append(change)
+        if self._followed is not None:
+            if change is not None:
+                self._followed.settle(change)
+            self._windows(record)
         return event
+
+    def _windows(self, last: Record) -> tuple[RequesterWindow, ...]:
+        """Return what each identity reserved within some days, with the last record."""
+        assert self._followed is not None
+        return self._followed.windows(
+            self.state,
+            lambda after: [last] if after + 1 == last.seq else self._after(after),
+        )
+
+    def _after(self, seq: int) -> Iterator[Record]:
+        return (one for one in self._again() if one.seq > seq)
 
     def _check_order(self, event: Event, seq: int) -> None:
         if event.version < self._version:
@@ -321,10 +342,14 @@ class _Replay:
         A release that is started at once, or reserved by a plan, is not held.
         """
         assert self._followed is not None
+        day, holdings = day_of(event.at), self._followed.holdings
+        for window in self._followed.windows(self.state, self._after):
+            found = window.judged(event.actor, body.release, day)
+            if found.beyond is not None and not found.is_rounded:
+                self._split[body.release.id] = seq
         bound = self._followed.compiled.policy.reservations
         if bound is None or bound.share is None:
             return
-        day, holdings = day_of(event.at), self._followed.holdings
         found = holdings.judged(event.actor, body.release, day, bound.share)
         is_long = lasts(body, event).total_seconds() > bound.seconds(is_large=True)
         is_beyond = found.beyond is not None or (found.is_large and is_long)
@@ -339,6 +364,12 @@ class _Replay:
                 f"release `{release}` reserves more of a limit, or for longer, than"
                 " the policy allows one identity",
             )
+        for release, seq in self._split.items():
+            raise ChainBreakError(
+                seq,
+                f"release `{release}` reserves more than the policy allows one identity"
+                " within `requester_days`",
+            )
 
     def _under(self, policy: str, seq: int) -> Followed:
         active = self.state.policy
@@ -349,8 +380,6 @@ class _Replay:
         return self._followed
 
     def _history(self) -> Iterable[LossChange]:
-        if self._again is None:
-            return self._kept
         return loss_changes(self._again(), self.state)
 
     def _counted(self) -> Iterator[LossChange]:

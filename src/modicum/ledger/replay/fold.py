@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from modicum.core.errors import ModicumError
 from modicum.ledger.decision.balances import Balances
-from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.chain import ChainBreakError, Record, event_of, read_record
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.replay.actor_balances import Holdings, RequesterWindow
 from modicum.ledger.replay.migration import Migration
-from modicum.ledger.replay.reservation_shares import Holdings
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
 
@@ -93,6 +94,12 @@ class Followed:
         # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.
         self.holdings = Holdings(compiled, self._migration.release, state)
+        self._windows = tuple(
+            RequesterWindow(days, limits, self._migration.release)
+            for days, limits in compiled.requester_limits.items()
+        )
+        #: The entry up to which they were read; they are read on first use.
+        self._windows_at = 0
 
     @property
     def compiled(self) -> CompiledPolicy:
@@ -109,6 +116,28 @@ class Followed:
             self.balances.take_back(release, change.day)
         else:
             self.balances.charge(release, change.day)
+
+    def windows(
+        self, state: State, read: Callable[[int], Iterable[Record]]
+    ) -> tuple[RequesterWindow, ...]:
+        """Return what each identity reserved within some days, up to the head.
+
+        Args:
+            state: The state at the head.
+            read: Reads the log after an entry; called only if the policy limits that,
+                for the entries since the last call that may count.
+        """
+        if self._windows and self._windows_at < state.seq:
+            first = day_of(state.at) - max(one.days for one in self._windows)
+            after = max(self._windows_at, state.releases.last_before(first))
+            for record in read(after):
+                if record.seq > state.seq:
+                    break
+                event = event_of(record, record.seq)
+                for one in self._windows:
+                    one.follow(event, record.seq)
+            self._windows_at = state.seq
+        return self._windows
 
     def migrated(self, release: RecordedRelease, seq: int) -> RecordedRelease:
         """Return a release re-keyed to the policy, as it is charged."""

@@ -65,6 +65,18 @@ class Standings(Mapping[str, Standing]):
         """Yield the ids of the releases recorded after an entry, oldest first."""
         return islice(self._places, bisect_right(self._seqs, seq), None)
 
+    def last_before(self, day: int) -> int:
+        """Return the entry of the last release reserved before a day; 0 for none.
+
+        Args:
+            day: The day, as an ordinal.
+        """
+        recorded = _NUMBERS[ReleaseStatus.RECORDED]  # Its day is not its entry's.
+        for place in reversed(range(len(self._seqs))):
+            if self._days[place] < day and self._statuses[place] != recorded:
+                return self._seqs[place]
+        return 0
+
     def counted_seqs(self, now: str) -> list[int]:
         """Return the entries of the releases that count as spent, in order.
 

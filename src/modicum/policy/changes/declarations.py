@@ -34,7 +34,8 @@ class Declared:
             or does so only by rules, which are compared one by one.
         subject: Its subject: `filter`, `unit`, `label`, `attribute`, `category`,
             `extension`, `guard`, `role`, `key`, `approval`, `activation`, `invariant`,
-            `partition`, `group`, `time`, `rotation`, `reservations` or `unmatched`.
+            `partition`, `group`, `time`, `rotation`, `reservations`,
+            `requester_days` or `unmatched`.
         text: The change, in one line.
     """
 
@@ -323,6 +324,21 @@ def declared_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     yield from _time(old, new)
     yield from turn_differences(old, new)
     yield from _reservations(old, new)
+    yield from _requester_days(old, new)
+
+
+def _requester_days(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield the changed windows of rules on each release."""
+    was, now = (
+        {base.name: base.requester_days or 0 for base in one.per_release}
+        for one in (old, new)
+    )
+    for name in dict.fromkeys((*was, *now)):
+        before, after = was.get(name, 0), now.get(name, 0)
+        if before != after:
+            verdict = Verdict.LOOSER if after < before else Verdict.TIGHTER
+            text = f"`{name}`: {before or 'none'} -> {after or 'none'}"
+            yield Declared(verdict, "requester_days", text)
 
 
 def _reservations(old: Policy, new: Policy) -> Iterator[Declared]:

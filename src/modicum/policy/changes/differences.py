@@ -17,8 +17,8 @@ from modicum.policy.changes.rule_comparison import (
     joined_vocabulary,
 )
 from modicum.policy.compiler import CompiledPolicy
+from modicum.policy.coverage import limited
 from modicum.policy.implication.search import implies
-from modicum.policy.limited import limited
 from modicum.policy.predicates import Constant
 from modicum.policy.rules import Context, RuleScope, RuleSet, Stage
 

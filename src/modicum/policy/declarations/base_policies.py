@@ -15,6 +15,7 @@ from modicum.core.reader import (
     Fields,
     Problems,
     choice,
+    count,
     fail,
     has_decimal_comma,
     name,
@@ -27,6 +28,7 @@ from modicum.policy.budget_maps import BudgetMap, Same, parse_map
 from modicum.policy.cel.compiler import parse_predicate
 from modicum.policy.declarations.header import Declarations, read_level
 from modicum.policy.model import (
+    REQUESTER_DAYS_MAX,
     AttributePolicy,
     BasePolicy,
     CategoryPolicy,
@@ -37,6 +39,8 @@ from modicum.release import Vocabulary
 
 #: Risk levels that a budget may name though nothing has them.
 USUAL_RISK_LEVELS = ("low", "medium", "high")
+#: The section of rules on each release alone, as in messages.
+PER_RELEASE = "`per_release`"
 
 _INFINITE = frozenset({".inf", "+.inf"})
 
@@ -196,7 +200,7 @@ def read_base_policies(
     Raises:
         InputError: With every mistake found.
     """
-    reader = _Reader(vocabulary, budgets)
+    reader = _Reader(what, vocabulary, budgets)
     found = Problems()
     policies: list[BasePolicy] = []
     for item in optional_items(node, what):
@@ -207,7 +211,8 @@ def read_base_policies(
 
 
 class _Reader:
-    def __init__(self, vocabulary: Vocabulary, budgets: Budgets) -> None:
+    def __init__(self, what: str, vocabulary: Vocabulary, budgets: Budgets) -> None:
+        self._what = what
         self._vocabulary = vocabulary
         self._budgets = budgets
 
@@ -226,8 +231,23 @@ class _Reader:
             kind = choice(each, "`for_each`", kinds, Code.UNKNOWN_CHOICE)
             reader = self._attributes if kind == "attribute" else self._categories
             policy = reader(fields, own_name, unit)
+        days = self._requester_days(fields)
         fields.finish()
-        return policy
+        return replace(policy, requester_days=days)
+
+    def _requester_days(self, fields: Fields) -> int | None:
+        if "requester_days" in fields and self._what != PER_RELEASE:
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"`requester_days` is for {PER_RELEASE}, not for {self._what}",
+                fields.key_node("requester_days"),
+                notes=("a rule over history limits all identities together",),
+                help=f"leave it out, or move the policy to {PER_RELEASE}",
+            )
+        node = fields.take_optional("requester_days")
+        if node is None:
+            return None
+        return count(node, "`requester_days`", at_least=1, at_most=REQUESTER_DAYS_MAX)
 
     def _unit(self, fields: Fields) -> str:
         units = self._vocabulary.units
@@ -245,7 +265,13 @@ class _Reader:
             self._budgets.refuse_by_risk(budget_node)
             budget = self._budgets.read(budget_node)
         found.raise_any()
-        return CustomPolicy(own_name, unit, predicate, budget, fields.node.mark)
+        return CustomPolicy(
+            name=own_name,
+            unit=unit,
+            predicate=predicate,
+            budget=budget,
+            mark=fields.node.mark,
+        )
 
     def _attributes(self, fields: Fields, own_name: str, unit: str) -> AttributePolicy:
         found = Problems()

@@ -83,6 +83,7 @@ def _base_policy(budget: Shape, with_for_each: Shape | None = None) -> Shape:
         "budget": budget,
         "override": _named(_BUDGET),
         "levels": _named(_MAP),
+        "requester_days": VALUE,
     }
     return Shape(MappingProxyType(keys), with_for_each=with_for_each)
 

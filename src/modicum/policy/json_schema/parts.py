@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from modicum.accounting.grid import ORDERS
 from modicum.core.rationals import number_text
-from modicum.policy.model import Level
+from modicum.policy.model import REQUESTER_DAYS_MAX, Level
 
 Schema: TypeAlias = dict[str, object]
 
@@ -160,6 +160,9 @@ LEVELS = tuple(level.value for level in Level)
 
 def definitions() -> dict[str, Schema]:
     """Return the schemas that others refer to, by name."""
+    window = whole(
+        1, REQUESTER_DAYS_MAX, "the limit also holds for one identity in these days"
+    )
     return {
         "predicate": line("CEL over `m` (the mechanism) and `release`"),
         "budget": {
@@ -172,7 +175,8 @@ def definitions() -> dict[str, Schema]:
         },
         "budget_map": _budget_map(),
         "budgets_by_risk": named(ref("budget"), "a budget for each risk level"),
-        "base_policy": _base_policy(),
+        "base_policy": _base_policy({}),
+        "release_policy": _base_policy({"requester_days": window}),
     }
 
 
@@ -199,10 +203,11 @@ def _budget_map() -> Schema:
     }
 
 
-def _base_policy() -> Schema:
+def _base_policy(more: dict[str, Schema]) -> Schema:
     common: dict[str, Schema] = {
         "name": name("its rules are named after it"),
         "unit": name("the privacy unit its losses are measured for"),
+        **more,
     }
     by_risk = {**common, "budget": ref("budgets_by_risk")}
     levels: Schema = {

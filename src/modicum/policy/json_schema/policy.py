@@ -107,7 +107,7 @@ def _sections() -> dict[str, Schema]:
         ),
         "policies": listed(ref("base_policy"), "limits on everything released"),
         "extensions": listed(_extension(), "contexts that multiply the policies"),
-        "per_release": listed(ref("base_policy"), "limits on each release alone"),
+        "per_release": listed(ref("release_policy"), "limits on each release alone"),
         "guards": listed(_guard(), "what descriptions of releases must contain"),
         "roles": named(
             {**listed(person(), "its people", at_least=1), "uniqueItems": True},

@@ -12,13 +12,13 @@ from modicum.accounting.budgets import budget_text, measure, parameter
 from modicum.accounting.filters.comparison import filters_alone
 from modicum.core.errors import Code, Mark, Problem
 from modicum.core.reader import Problems, place
+from modicum.policy.coverage import limited
 from modicum.policy.implication.search import (
     UndecidedError,
     counterexample,
     satisfiable,
     substituted,
 )
-from modicum.policy.limited import limited
 from modicum.policy.lint.confusable_names import confusable_within
 from modicum.policy.lint.dead_limits import no_looser
 from modicum.policy.lint.idle_declarations import written_twice

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Mark, Problem
 from modicum.policy.budget_maps import Same
+from modicum.policy.coverage import limited
 from modicum.policy.implication.search import (
     UndecidedError,
     counterexample,
     implies,
     satisfiable,
 )
-from modicum.policy.limited import limited
 from modicum.policy.lint.dead_limits import loose_levels, loose_settings
 from modicum.policy.lint.idle_declarations import (
     idle_divisions,

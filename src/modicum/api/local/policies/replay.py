@@ -100,9 +100,11 @@ class History(Struct, frozen=True):
             if one.outcome not in (DENIED, *GIVEN_UP):
                 yield one.release, one.seq
 
-    def reserved(self, compiled: CompiledPolicy) -> tuple[ReservedRelease, ...]:
+    def reserved(
+        self, compiled: CompiledPolicy, *, entails: bool | None = None
+    ) -> tuple[ReservedRelease, ...]:
         """Return every accepted release, in log order."""
-        migration = self.migration(compiled)
+        migration = self.migration(compiled, entails=entails)
         return tuple(
             ReservedRelease(
                 migration.release(one.release, one.seq),
@@ -113,10 +115,18 @@ class History(Struct, frozen=True):
             if one.outcome != DENIED
         )
 
-    def migration(self, compiled: CompiledPolicy) -> Migration:
-        """Return the mapping of releases to the vocabulary of a policy."""
+    def migration(
+        self, compiled: CompiledPolicy, *, entails: bool | None = None
+    ) -> Migration:
+        """Return the mapping of releases to the vocabulary of a policy.
+
+        Args:
+            compiled: The policy.
+            entails: Whether it charges what losses prove; by default, if it does or
+                would.
+        """
         policy = compiled.policy
-        return Migration(self.policies, policy.vocabulary, policy.text)
+        return Migration(self.policies, policy.vocabulary, policy.text, entails=entails)
 
 
 def history_of(records: Iterable[Record], now: str) -> History:

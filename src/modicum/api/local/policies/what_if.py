@@ -32,6 +32,7 @@ from modicum.ledger import Balances, RecordedRelease, RuleLoss, decide
 from modicum.ledger.decision.balances import facts_of
 from modicum.ledger.decision.charges import UNKNOWN, charged
 from modicum.ledger.log.events import GroupActivated, GroupRetired, RoundOpened
+from modicum.ledger.replay.past_names import understated
 from modicum.ledger.state.past_vocabulary import new_attributes
 from modicum.ledger.state.rounds import Planning
 from modicum.policy import CompiledPolicy
@@ -114,7 +115,12 @@ def what_if(
     on_attempt: Callable[[int, int], None] | None = None,
 ) -> WhatIf:
     """Return the decisions of a policy about a history; nothing is charged."""
-    replay = _Replay(history, compiled)
+    policies = history.policies
+    counted = [seq for _, seq in history.recorded]
+    # The active policy charges names; if it is activated again, it charges definitions.
+    again = bool(understated(policies, counted, lambda: history.recorded, compiled))
+    entails = again or None
+    replay = _Replay(history, compiled, entails=entails)
     total = len(history.attempts)
     replayed: list[Replayed] = []
     for step in history.steps:
@@ -126,20 +132,17 @@ def what_if(
                 on_attempt(len(replayed), total)
         else:
             replay.take_turns(step)
-    given_up = (DENIED, *GIVEN_UP)
-    counted = [one.seq for one in history.attempts if one.outcome not in given_up]
-    policies = history.policies
     problems: tuple[Problem, ...] = ()
-    if policies and policies[-1].text != compiled.policy.text:
+    if policies and (again or policies[-1].text != compiled.policy.text):
         replaced = compile_text(policies[-1].text.encode("utf-8"), "the active policy")
         past = Past(policies, counted, history.recorded)
         before = replaced, partial(history.reserved, replaced)
-        now = compiled, partial(history.reserved, compiled)
+        now = compiled, partial(history.reserved, compiled, entails=entails)
         problems = questions(past, before, now).problems
     return WhatIf(
         tuple(replayed),
         replay.closest(),
-        conflicts(history.reserved(compiled), compiled),
+        conflicts(history.reserved(compiled, entails=entails), compiled),
         tuple(_assumptions(history, compiled)),
         tuple(_remarks(history, compiled)),
         problems,
@@ -149,9 +152,11 @@ def what_if(
 class _Replay:
     """Decides one attempt after the other, as if the policy had always held."""
 
-    def __init__(self, history: History, compiled: CompiledPolicy) -> None:
+    def __init__(
+        self, history: History, compiled: CompiledPolicy, *, entails: bool | None
+    ) -> None:
         self._compiled = compiled
-        self._migration = history.migration(compiled)
+        self._migration = history.migration(compiled, entails=entails)
         self._planning = Planning()
         self._balances = Balances(compiled, planning=self._planning)
         self._held: dict[str, tuple[RecordedRelease, int]] = {}

@@ -1,0 +1,222 @@
+"""What one actor holds reserved, or reserved within some days, against limits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from fractions import Fraction
+from itertools import takewhile
+from typing import NamedTuple, TypeAlias
+
+from modicum.ledger.cells.axes import Space
+from modicum.ledger.cells.family import ReleaseCosts
+from modicum.ledger.cells.partition import Integers
+from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.decision.balances import Balances
+from modicum.ledger.decision.decide import admits, denied_on_top
+from modicum.ledger.decision.single_release import RuleLoss
+from modicum.ledger.decision.unlocked_shares import WHOLE, Shares, Unlocked
+from modicum.ledger.log.days import day_of
+from modicum.ledger.log.events import (
+    Event,
+    PlanCommitted,
+    ReleaseExpired,
+    ReleaseReserved,
+    ReleaseVoided,
+)
+from modicum.ledger.log.recorded_release import RecordedRelease
+from modicum.ledger.state.release_table import Holders
+from modicum.ledger.state.rounds import Planning
+from modicum.ledger.state.state import LossChange, State
+from modicum.policy import CompiledPolicy
+
+#: Returns the release of an entry, re-keyed to a policy.
+Migrate: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
+
+#: Maximum number of actors with cached balances; others are recomputed.
+_KEPT = 100
+
+
+class Judged(NamedTuple):
+    """The check of one more release of an actor against a share of all limits.
+
+    Attributes:
+        is_large: Whether it exceeds the share of some limit, together with the actor's
+            other releases.
+        beyond: The decision of a rule in a cell in which the actor already has a
+            release; None if it stays within the share in all of these.
+        is_rounded: Whether there are too many cells, so that this may be too strict.
+    """
+
+    is_large: bool
+    beyond: RuleLoss | None = None
+    is_rounded: bool = False
+
+
+class _ActorBalances(ABC):
+    """Balances of some releases of each actor, under one policy.
+
+    They are updated on demand: the time depends on the number of the actor's releases
+    that changed since.
+
+    Args:
+        compiled: The policy.
+        migrate: Returns a release re-keyed to the policy.
+    """
+
+    def __init__(self, compiled: CompiledPolicy, migrate: Migrate) -> None:
+        self._compiled = compiled
+        self._migrate = migrate
+        self._part = _Part(WHOLE)
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+
+    def judged(
+        self, actor: str, release: RecordedRelease, day: int, share: Fraction = WHOLE
+    ) -> Judged:
+        """Return whether an actor may have a release besides the others."""
+        if self._part.share != share:
+            self._part = _Part(share)
+        balances = self._of(actor)
+        balances.unlocked = self._part
+        if admits(balances, release, day):
+            return Judged(is_large=False)
+        beyond = next(denied_on_top(balances, release, day), None)
+        return Judged(is_large=True, beyond=beyond, is_rounded=bool(balances.rounded))
+
+    @abstractmethod
+    def _releases(self, actor: str) -> Collection[str]:
+        """Return the ids of an actor's releases; oldest first."""
+
+    @abstractmethod
+    def _charge(self, release: str) -> LossChange:
+        """Return the charge of one of them."""
+
+    def _of(self, actor: str) -> Balances:
+        """Return the balances of an actor's present releases."""
+        known = self._cache.pop(actor, None)
+        balances, charged = known or _Cached(Balances(self._compiled), {})
+        present = self._releases(actor)
+        for gone in charged.keys() - present:
+            balances.take_back(*charged.pop(gone))
+        # Both are in the order of the log: missing ones are at the end.
+        for new in [*present][len(charged) :]:
+            one = self._charge(new)
+            migrated = self._migrate(one.release, one.seq)
+            balances.charge(migrated, one.day)
+            charged[new] = migrated, one.day
+        self._cache[actor] = _Cached(balances, charged)
+        if len(self._cache) > _KEPT:
+            self._cache.popitem(last=False)
+        return balances
+
+
+class Holdings(_ActorBalances):
+    """Balances of each actor's reservations that are not started.
+
+    Args:
+        compiled: The policy.
+        migrate: Returns a release re-keyed to the policy.
+        state: The state at the head; its owner moves it on.
+    """
+
+    def __init__(
+        self, compiled: CompiledPolicy, migrate: Migrate, state: State
+    ) -> None:
+        super().__init__(compiled, migrate)
+        self._state = state
+
+    def _releases(self, actor: str) -> Collection[str]:
+        return self._state.holders.of(actor)
+
+    def _charge(self, release: str) -> LossChange:
+        standing = self._state.releases[release]
+        return LossChange(self._state.open[release], standing.seq, standing.day)
+
+
+class RequesterWindow(_ActorBalances):
+    """Balances of what each actor reserved within the last days, this one included.
+
+    Canceled and expired reservations do not count, and neither do those of a plan: a
+    round weighs the requests of all against each other.
+
+    Args:
+        days: The number of days.
+        limits: The rules of the policy that have this number, over what is summed.
+        migrate: Returns a release re-keyed to the policy.
+
+    Attributes:
+        days: The number of days.
+    """
+
+    def __init__(self, days: int, limits: CompiledPolicy, migrate: Migrate) -> None:
+        super().__init__(limits, migrate)
+        self.days = days
+        self._holders = Holders()
+        self._recent: dict[str, LossChange] = {}
+
+    def follow(self, event: Event, seq: int) -> None:
+        """Take the next event of the log into account."""
+        match event.body:
+            case ReleaseReserved(release=release):
+                day = day_of(event.at)
+                self._forget(day)
+                self._recent[release.id] = LossChange(release, seq, day)
+                self._holders.add(release.id, event.actor)
+            case ReleaseVoided(release=ended) | ReleaseExpired(release=ended):
+                self._drop(ended)
+            case PlanCommitted(releases=planned):
+                for one in planned:
+                    self._drop(one)
+            case _:
+                pass  # It neither reserves nor ends a reservation.
+
+    def oldest(self, actor: str, day: int) -> int:
+        """Return the day of the actor's oldest release that counts on a day."""
+        self._forget(day)
+        return min(self._recent[one].day for one in self._holders.of(actor))
+
+    def judged(
+        self, actor: str, release: RecordedRelease, day: int, share: Fraction = WHOLE
+    ) -> Judged:
+        """Return whether an actor may reserve a release on a day."""
+        self._forget(day)
+        return super().judged(actor, release, day, share)
+
+    def _forget(self, day: int) -> None:
+        # Times never fall from one entry to the next.
+        past = takewhile(
+            lambda one: self._recent[one].day <= day - self.days, self._recent
+        )
+        for one in list(past):
+            self._drop(one)
+
+    def _drop(self, release: str) -> None:
+        self._recent.pop(release, None)
+        self._holders.drop(release)
+
+    def _releases(self, actor: str) -> Collection[str]:
+        return self._holders.of(actor)
+
+    def _charge(self, release: str) -> LossChange:
+        return self._recent[release]
+
+
+class _Cached(NamedTuple):
+    balances: Balances
+    charged: dict[str, tuple[RecordedRelease, int]]
+
+
+class _Part(Unlocked):
+    """The same fraction of every limit, whatever rounds unlock."""
+
+    def __init__(self, share: Fraction) -> None:
+        super().__init__(None, Planning())
+        self.share = share
+        self._shares = Shares((share,))
+
+    def pieces(
+        self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
+    ) -> Shares:
+        """Return that part, for each piece of a release."""
+        return self._shares
