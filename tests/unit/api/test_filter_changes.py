@@ -249,6 +249,7 @@ def test_the_commands_say_what_it_costs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
+    assert "filter" not in run("status").stderr
     Path("next.yaml").write_text(SECOND)
     message = MESSAGE.format("combined-v2", "`combined-v1`")
     diff = run("policy", "diff", "active", "next.yaml", "--ledger", "ledger.db")
@@ -265,6 +266,12 @@ def test_the_commands_say_what_it_costs(
     done = run(*activating, "--accept-conflict", "filter:combined-v2")
     assert done.exit_code == 0
     assert "  accepted  filter:combined-v2 is a further filter\n" in done.stdout
+    status = run("status")
+    assert status.exit_code == 0
+    assert "by the filters `combined-v1` and `combined-v2`" in status.stderr
+    assert "delta 2e-6 for all" in status.stderr
+    (shown,) = json.loads(run("status", "--json").stdout)["problems"]
+    assert shown["notes"][1:] == ["delta 2e-6 for all", "delta 2e-7 for town"]
     report = run("audit", "report", "-o", "statement.html")
     assert report.exit_code == 0
     assert (

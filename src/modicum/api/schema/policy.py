@@ -159,7 +159,8 @@ class Status(PolicyStatus, frozen=True, kw_only=True):
 
     Attributes:
         rules: The rules, in the policy's order.
-        problems: Why rules show less than was released, if they do.
+        problems: Why rules show less than was released, or limits hold with a larger
+            delta; empty if neither is so.
     """
 
     rules: tuple[RuleStanding, ...]

@@ -8,7 +8,7 @@ add up (ADR 0064). People accept a further filter by name.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from modicum.policy.compiler import compile_text
 FILTER = "filter:"
 #: Maximum number of rules, and of pairs of deltas, listed.
 _NAMED_MAX = 5
+_SEVERAL = 2
 #: Maximum number of policies cached.
 _REMEMBERED_MAX = 100
 
@@ -146,29 +147,15 @@ class FilterChange(NamedTuple):
     def prices(self) -> Mapping[tuple[Fraction, Fraction], Sequence[str]]:
         """Return the rules by the delta that they promise before and after it."""
         found: dict[tuple[Fraction, Fraction], list[str]] = {}
-        rules = self.compiled.rules
-        for number in range(len(rules)):
-            place = divmod(number, len(rules.contexts))
-            limit = rules.budget(*place)
-            if isinstance(limit, ApproxBudget):
-                rule = rules.rule_id(number)
-                before = promised_delta(rule, limit, self.past)
-                found.setdefault((before, before + limit.delta), []).append(rule)
+        for rule, limit in _approximate(self.compiled):
+            before = promised_delta(rule, limit, self.past)
+            found.setdefault((before, before + limit.delta), []).append(rule)
         return found
 
     @property
     def problem(self) -> Problem:
         """It as a mistake of the policy."""
         earlier = dict.fromkeys(f"`{one.filter}`" for one in self.past)
-        priced = self.prices()
-        notes = [
-            f"delta {number_spelled(before)} becomes {number_spelled(after)} for"
-            f" {shortened(rules, _NAMED_MAX)}"
-            for (before, after), rules in list(priced.items())[:_NAMED_MAX]
-        ]
-        more = len(priced) - _NAMED_MAX
-        if more > 0:
-            notes.append(f"and {more} more pairs of deltas")
         return Problem(
             Code.FILTER_CHANGED,
             f"the filter changes to `{self.filter}` after releases under"
@@ -176,7 +163,14 @@ class FilterChange(NamedTuple):
             notes=(
                 "each filter may fail with its own delta, so these limits hold with the"
                 " sum of the deltas:",
-                *notes,
+                *_listed(
+                    (
+                        f"delta {number_spelled(before)} becomes"
+                        f" {number_spelled(after)}",
+                        rules,
+                    )
+                    for (before, after), rules in self.prices().items()
+                ),
                 f"or accept that by name:  --accept-conflict {self.name}",
             ),
             help=f"keep  filter: {self.past[-1].filter}",
@@ -203,3 +197,58 @@ def filter_change(
     if not past or chosen in {one.filter for one in past}:
         return None
     return FilterChange(chosen, past, compiled)
+
+
+def summed_deltas(
+    policies: Sequence[ActivePolicy], counted: Sequence[int], compiled: CompiledPolicy
+) -> Problem | None:
+    """Return that limits hold with the deltas of several filters; None if of one.
+
+    Args:
+        policies: The policies that were activated, oldest first.
+        counted: As for `eras`.
+        compiled: The policy whose limits are meant.
+
+    Raises:
+        VerificationError: As `eras` does.
+    """
+    if len({one.digest for one in policies}) < _SEVERAL:
+        return None
+    past = tuple(one for one in eras(policies, counted) if one.needs_filter)
+    filters = dict.fromkeys(f"`{one.filter}`" for one in past)
+    if len(filters) < _SEVERAL or not _needs_filter(compiled):
+        return None
+    promised: dict[Fraction, list[str]] = {}
+    for rule, limit in _approximate(compiled):
+        promised.setdefault(promised_delta(rule, limit, past), []).append(rule)
+    return Problem(
+        Code.FILTER_CHANGED,
+        f"releases were decided by the filters {' and '.join(filters)}: each may fail"
+        " with its own delta",
+        notes=(
+            "these limits hold with the sum of the deltas:",
+            *_listed(
+                (f"delta {number_spelled(delta)}", rules)
+                for delta, rules in promised.items()
+            ),
+        ),
+        help="modicum audit report  shows each of them",
+    )
+
+
+def _approximate(compiled: CompiledPolicy) -> Iterator[tuple[str, ApproxBudget]]:
+    """Yield each rule with a delta, and its limit."""
+    rules = compiled.rules
+    for number in range(len(rules)):
+        limit = rules.budget(*divmod(number, len(rules.contexts)))
+        if isinstance(limit, ApproxBudget):
+            yield rules.rule_id(number), limit
+
+
+def _listed(priced: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """Yield a line for each price and its rules, and the number of further ones."""
+    several = list(priced)
+    for price, rules in several[:_NAMED_MAX]:
+        yield f"{price} for {shortened(rules, _NAMED_MAX)}"
+    if len(several) > _NAMED_MAX:
+        yield f"and {len(several) - _NAMED_MAX} more deltas"

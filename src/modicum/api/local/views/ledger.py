@@ -18,6 +18,7 @@ from modicum.core.errors import Problem
 from modicum.ledger import Event, Record, RecordedRelease, RuleLoss, State
 from modicum.ledger.decision.amounts import filled
 from modicum.ledger.replay.past_names import understated
+from modicum.ledger.state.past_filters import summed_deltas
 from modicum.policy import CompiledPolicy
 
 
@@ -67,15 +68,17 @@ def status_view(view: LedgerView) -> policy_schema.Status:
 
 
 def understatements(view: LedgerView) -> tuple[Problem, ...]:
-    """Return why rules show less than was released: the past of names changed."""
+    """Return why rules show too little: names or filters changed."""
     state = view.state()
 
     def releases() -> Iterator[tuple[RecordedRelease, int]]:
         return counted_releases(state, lambda _: view.records(), state.at)
 
     counted = state.releases.counted_seqs(state.at)
-    found = understated(state.policies, counted, releases, view.policy())
-    return tuple(one.problem for one in found)
+    past = state.policies, counted
+    found = understated(*past, releases, view.policy())
+    summed = summed_deltas(*past, view.policy())
+    return (*(one.problem for one in found), *([summed] if summed else ()))
 
 
 def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:
