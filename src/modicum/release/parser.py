@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.accounting.mechanisms.kind import NUMBERS_MAX
@@ -49,6 +49,8 @@ MECHANISMS_MAX = 1000
 CALIBRATED_MAX = 100
 #: Maximum number of mechanisms with a selection: each takes up to half a second.
 SELECTED_MAX = 20
+#: Maximum number of different mechanisms on samples: each takes up to half a second.
+SAMPLED_MAX = 50
 
 
 def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
@@ -76,6 +78,7 @@ def parse_release(node: Node, vocabulary: Vocabulary) -> Release:
                     parse_mechanism(item, number, heading.inherited, vocabulary)
                 )
         _refuse_duplicates(mechanisms, described, found)
+        _refuse_many_samples(mechanisms, node)
     with found.guard():
         fields.finish()
     found.raise_any()
@@ -123,6 +126,41 @@ def _refuse_slow(described: Sequence[Node], vocabulary: Vocabulary) -> None:
             described[0],
             help="describe several releases",
         )
+
+
+def _refuse_many_samples(mechanisms: Sequence[Mechanism], node: Node) -> None:
+    """Refuse more samples than can be priced in a few seconds; equal ones are one."""
+    priced = {
+        (
+            one.kind,
+            frozenset(one.parameters.items()),
+            frozenset(one.sensitivity.items()),
+            one.sampling.rate,
+        )
+        for one in mechanisms
+        if one.sampling is not None
+    }
+    if len(priced) > SAMPLED_MAX:
+        raise fail(
+            Code.TOO_LARGE,
+            f"more than {SAMPLED_MAX} different mechanisms run on samples",
+            node,
+            help="describe several releases",
+        )
+
+
+def may_be_slow(release: Mapping[str, object], mechanisms: Sequence[object]) -> bool:
+    """Return whether plain data may exceed a limit that `parse_release` knows."""
+
+    def count(key: str) -> int:
+        return sum(isinstance(one, Mapping) and key in one for one in mechanisms)
+
+    sampled = len(mechanisms) if "sampling" in release else count("sampling")
+    return (
+        sampled > SAMPLED_MAX
+        or count("selection") > SELECTED_MAX
+        or count("eps") > CALIBRATED_MAX
+    )
 
 
 def parse_heading(fields: Fields, vocabulary: Vocabulary, found: Problems) -> Header:

@@ -23,7 +23,12 @@ from modicum.release.builders import ReleaseDraft
 from modicum.release.header import Header
 from modicum.release.mechanism_parser import parse_mechanism, refuse_hidden
 from modicum.release.model import Release
-from modicum.release.parser import MECHANISMS_MAX, parse_heading, parse_release
+from modicum.release.parser import (
+    MECHANISMS_MAX,
+    may_be_slow,
+    parse_heading,
+    parse_release,
+)
 from modicum.release.parts import Part
 from modicum.release.price import price, price_mechanism, steps_of, with_defaults
 from modicum.release.priced_release import PricedMechanism, PricedRelease
@@ -69,6 +74,8 @@ def _by_mechanism(
     """Return a release whose heading and mechanisms were looked up, one by one."""
     mechanisms = release.get("mechanisms") if type(release) is dict else None
     if not isinstance(mechanisms, _LISTS) or not 1 <= len(mechanisms) <= MECHANISMS_MAX:
+        return None
+    if may_be_slow(release, mechanisms):
         return None
     try:
         written = [marshal.dumps(one, _FORMAT) for one in mechanisms]

@@ -25,6 +25,9 @@ KNOWN_MAX = 512
 PARTS_MAX = 2048
 #: Longer descriptions are read by their clients.
 BYTES_MAX = 4_000
+# Keys of mechanisms whose prices take long, and are forgotten before it is that they
+# were known: these are read by their clients as well.
+_SLOW = (b"sampling", b"selection")
 # The last format that writes equal values alike, independent of shared references.
 _FORMAT = 2
 _PART = ("where", "periods", "groups")
@@ -45,14 +48,14 @@ class Plain(NamedTuple):
 
     @classmethod
     def of(cls, release: Description) -> Plain | None:
-        """Return a release as bytes; None if it is long, or cannot be written so."""
+        """Return a release as bytes; None if it is long or slow, or not plain data."""
         if isinstance(release, ReleaseDraft):
             release = release.to_dict()
         if type(release) is not dict:
             return None
         try:
             text = marshal.dumps(release, _FORMAT)
-            if len(text) > BYTES_MAX:
+            if len(text) > BYTES_MAX or any(key in text for key in _SLOW):
                 return None
             mechanisms = marshal.dumps(release.get("mechanisms"), _FORMAT)
             part = marshal.dumps([release.get(name) for name in _PART], _FORMAT)

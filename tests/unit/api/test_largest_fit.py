@@ -179,7 +179,7 @@ def test_a_refusal_says_why() -> None:
     )
     fit = largest_fit(full, "noise")
     assert (fit.found, fit.text, fit.release) == (False, "", None)
-    assert "however much of it, pay @standard denies" in fit.why
+    assert "even with 10^12 times more of it, pay @standard denies" in fit.why
     none = largest_fit(full, "scale")
     assert "no mechanism has" in none.why[0]
     assert "the mechanism has not" in largest_fit(full, "scale", "counts").why[0]
@@ -285,6 +285,18 @@ def test_what_is_not_varied_is_named() -> None:
     assert "the `truth` of randomized response is not varied" in fit.why[0]
 
 
+@pytest.mark.parametrize("sigma", ["1e14", "1e-14"])
+def test_nothing_is_said_of_values_that_were_not_tried(sigma: str) -> None:
+    """A rule limits it, to a sigma of 1: twelve powers of ten do not reach that."""
+    asked = {one: release("a", mechanism(**noise(one))) for one in ("0.9", "1", sigma)}
+    tried = trials(asked[sigma], policy())
+    assert [allowed(tried, asked[one]) for one in ("0.9", "1")] == [False, True]
+    fit = largest_fit(tried, "noise")
+    assert fit.release is None
+    assert fit.why
+    assert all(line.startswith("even with 10^12 times ") for line in fit.why)
+
+
 def test_what_nothing_limits_has_no_closest_variant() -> None:
     text = parted.POLICY.replace("NEIGHBORS", "add-remove")
     for budget in ("{rho: 2}", "{rho: 1}", "{rho: 0.5}"):
@@ -293,7 +305,7 @@ def test_what_nothing_limits_has_no_closest_variant() -> None:
     asked = release("a", mechanism(**noise("1")))
     allowing = compile_text((text + "unmatched: allow\n").encode(), "policy.yaml")
     fit = largest_fit(trials(asked, allowing), "noise")
-    assert fit.why == ("no rule limits it: any value passes",)
+    assert fit.why == ("even with 10^12 times less of it, no rule denies",)
     denying = trials(asked, compile_text(text.encode(), "policy.yaml"))
     for vary in ("noise", "where", "periods"):
         fit = largest_fit(denying, vary)

@@ -36,9 +36,10 @@ from modicum.ledger import (
     decide,
     read_record,
 )
+from modicum.ledger.decision import loss_pairs
 from modicum.ledger.decision.amounts import amounts, approximation
 from modicum.ledger.decision.charges import charged
-from modicum.ledger.decision.loss_pairs import batch_of
+from modicum.ledger.decision.loss_pairs import batch_of, pairs_of
 from modicum.ledger.decision.single_release import RuleLoss, allows_alone
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.codec import release_from_plain, release_to_plain
@@ -260,7 +261,7 @@ def test_pairs_are_those_of_the_description_or_of_the_charge(name: str) -> None:
     one, expected = KINDS[name]
     (mechanism,) = released(one, compiled=compiled).mechanisms
     vocabulary = compiled.policy.vocabulary
-    found = batch_of([mechanism], "user", vocabulary)
+    found = batch_of([pairs_of(mechanism, "user", vocabulary)])
     if expected is None:
         of_charge = pair_of_loss(charged(mechanism, "user", vocabulary))
         assert found == (None if of_charge is None else merged(of_charge))
@@ -269,7 +270,7 @@ def test_pairs_are_those_of_the_description_or_of_the_charge(name: str) -> None:
     # What follows from another unit has the pair of its charge.
     derived = replace(mechanism, derived=("user", "visit"))
     of_charge = pair_of_loss(charged(mechanism, "user", vocabulary))
-    found = batch_of([derived], "user", vocabulary)
+    found = batch_of([pairs_of(derived, "user", vocabulary)])
     assert found == (None if of_charge is None else merged(of_charge))
 
 
@@ -278,7 +279,7 @@ def test_a_loss_under_another_relation_has_the_pair_of_its_charge() -> None:
     changed = POLICY.replace("user_id}", "user_id, neighbors: substitute}")
     now = compile_text(changed.replace("BUDGET", "{eps: 9, delta: 1e-6}").encode(), "p")
     (one,) = laplaces(compiled, 1).mechanisms
-    found = batch_of([one], "user", now.policy.vocabulary)
+    found = batch_of([pairs_of(one, "user", now.policy.vocabulary)])
     assert found is not None
     assert found == pair_of_loss(charged(one, "user", now.policy.vocabulary))
     assert found[0][0].numbers == (Fraction(1, 5),)
@@ -311,6 +312,31 @@ def test_a_release_takes_so_much_work_whatever_rules_it_matches(
     ).allowed
     assert asked
     assert sum(asked) <= batches.WORK_MAX
+
+
+@pytest.mark.parametrize("last", [[], [written("exponential", "linf", eps=0.0001)]])
+def test_each_mechanism_is_read_once_however_many_rules_deny(
+    last: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules and mechanisms may be a thousand each, and a turn waits for both."""
+    each = [
+        f'  - {{name: r{n}, when: "true", unit: user,'
+        f" budget: {{eps: 4.{n}, delta: 1e-7}}}}\n"
+        for n in range(1, 9)
+    ]
+    compiled = policy("{eps: 4.5, delta: 1e-7}", "".join(each))
+    noise = [written("laplace", "l1", scale=10 + Fraction(n, 1000)) for n in range(80)]
+    asked = released(*noise, *last, compiled=compiled)
+    read: list[object] = []
+    exact = loss_pairs.pairs_of
+
+    def counted(one: Any, unit: str, vocabulary: Any) -> Batch | None:
+        read.append(one)
+        return exact(one, unit, vocabulary)
+
+    monkeypatch.setattr(loss_pairs, "pairs_of", counted)
+    assert not decide(Balances(compiled), asked, TODAY).allowed
+    assert 0 < len(read) <= len(asked.mechanisms)
 
 
 # --- in a log -------------------------------------------------------------------------

@@ -29,7 +29,14 @@ from modicum.ledger import RecordedRelease, audit
 from modicum.ledger.log.events import PastRecorded
 from modicum.ledger.proof.repricing import UnderstatedError, UnknownDescriptionError
 from modicum.policy.json_schema.release import release_schema
-from modicum.release import Mechanism, Unit, Vocabulary, parse_release, price
+from modicum.release import (
+    Mechanism,
+    Unit,
+    Vocabulary,
+    parse_release,
+    price,
+    read_and_price,
+)
 from modicum.release.selection import selection_from_plain, selection_note
 from modicum.release.vocabulary import Label
 
@@ -133,9 +140,16 @@ def test_so_many_selections_are_priced_in_one_release() -> None:
         return len(parse_release(node, WORDS).mechanisms)
 
     assert parsed(many[:20]) == 20
-    with pytest.raises(InputError, match="more than 20 mechanisms") as caught:
-        parsed(many)
-    assert caught.value.code is Code.TOO_LARGE
+    # As plain data, as it comes over HTTP, it is read by another way.
+    for reading in (parsed, priced_as_plain):
+        with pytest.raises(InputError, match="more than 20 mechanisms") as caught:
+            reading(many)
+        assert caught.value.code is Code.TOO_LARGE
+
+
+def priced_as_plain(mechanisms: list[dict[str, Any]]) -> int:
+    plain = {"release": "r", "mechanisms": mechanisms}
+    return len(read_and_price(plain, WORDS).mechanisms)
 
 
 @pytest.mark.parametrize("mean", ["1/0", "1/00", "3/-1", "x", "1e5"])

@@ -423,3 +423,30 @@ def test_a_sample_in_words() -> None:
     assert sampling_note(training.mechanism.plain).endswith(
         "of 10 % by user in each of 10 steps"
     )
+
+
+@pytest.mark.parametrize("inherited", [True, False])
+def test_so_many_samples_are_priced_in_one_release(
+    inherited: bool,
+) -> None:
+    """Each takes up to half a second, and equal ones take it once."""
+
+    def described(*scales: int) -> dict[str, Any]:
+        own = {} if inherited else {"sampling": TENTH}
+        listed = [
+            {**LAPLACE, **own, "name": f"n{n}", "scale": scale}
+            for n, scale in enumerate(scales)
+        ]
+        whole = {"sampling": TENTH} if inherited else {}
+        return {"release": "r", **whole, "mechanisms": listed}
+
+    fifty = range(1, 51)
+    for allowed in (described(*fifty), described(*fifty, *fifty)):
+        assert parse_release(from_python(allowed), WORDS).mechanisms
+    for reading in (
+        lambda plain, _: parse_release(from_python(plain), WORDS),
+        read_and_price,
+    ):
+        with pytest.raises(InputError, match="more than 50 different") as caught:
+            reading(described(*fifty, 51), WORDS)
+        assert caught.value.code is Code.TOO_LARGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from samples.served import ALL_SETS, PEOPLE, Served, served
 from samples.small import POLICY
 
 import modicum as mo
+from modicum.api.local import evaluation
 from modicum.api.permissions.actions import Role
 from modicum.storage.proofs.signing_keys import SigningKey, make_key
 
@@ -57,6 +59,24 @@ def server(ledger: Path) -> Iterator[Served]:
     policy = ledger.parent / "policy.yaml"
     with served(ledger, policy=policy, people=people) as found:
         yield found
+
+
+def test_a_request_is_priced_before_its_turn(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some releases take minutes to price, and every other decision waits for turns."""
+    pricing: list[str] = []
+    exact = evaluation.read_and_price
+
+    def noted(*given: Any) -> Any:
+        pricing.append(threading.current_thread().name)
+        return exact(*given)
+
+    monkeypatch.setattr(evaluation, "read_and_price", noted)
+    asked = server.post("ann", "/releases", release("slow"), params={"reason": "it is"})
+    assert asked.status_code == 202, asked.text
+    assert pricing
+    assert "modicum-writer" not in pricing
 
 
 def asked(server: Served, name: str = "r") -> str:

@@ -84,6 +84,31 @@ def held(decider: Decider) -> Iterator[None]:
 # --- who reads -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("own", "whole"),
+    [
+        ({"sampling": {"unit": "user", "rate": 0.01}}, {}),
+        ({}, {"sampling": {"unit": "user", "rate": 0.01}}),
+        ({"selection": {"distribution": "geometric", "gamma": 0.5}}, {}),
+    ],
+)
+def test_what_is_slow_to_price_is_never_left_to_the_writer(
+    own: dict[str, Any], whole: dict[str, Any], decider: Decider, readers: list[str]
+) -> None:
+    """Its price may be forgotten while it is still known that it was priced."""
+    noise = {
+        "mechanism": "laplace",
+        "attributes": ["age"],
+        "sensitivity": {"user": {"l1": 1}},
+        "scale": 5000,
+        **own,
+    }
+    for name in ("a", "b"):
+        decider.submit({"release": name, **whole, "mechanisms": [noise]})
+    assert len(readers) == 2
+    assert "modicum-writer" not in readers
+
+
 def test_what_is_new_is_read_by_its_client_and_its_like_by_the_writer(
     decider: Decider, readers: list[str]
 ) -> None:

@@ -28,25 +28,30 @@ _OF_ONE_RUN = frozenset(
 )
 
 
-def batch_of(
-    mechanisms: Iterable[RecordedMechanism], unit: str, vocabulary: Vocabulary
-) -> Batch | None:
-    """Return pairs that dominate mechanisms for a unit; None if one has none.
+def batch_of(each: Iterable[Batch | None]) -> Batch | None:
+    """Return the pairs of mechanisms together; None if one has none.
 
     Args:
-        mechanisms: The mechanisms, recorded since version 6 of the events.
-        unit: The unit.
-        vocabulary: The present policy's units and their relations.
+        each: The pairs of each mechanism, as from `pairs_of`.
     """
     found: list[tuple[Pair, int]] = []
-    for one in mechanisms:
-        pairs = _stated(one, unit, vocabulary)
-        if pairs is None:
-            pairs = pair_of_loss(charged(one, unit, vocabulary))
+    for pairs in each:
         if pairs is None:
             return None
         found += pairs
     return merged(found)
+
+
+def pairs_of(one: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Batch | None:
+    """Return pairs that dominate a mechanism for a unit; None if none are known.
+
+    Args:
+        one: The mechanism, recorded since version 6 of the events.
+        unit: The unit.
+        vocabulary: The present policy's units and their relations.
+    """
+    pairs = _stated(one, unit, vocabulary)
+    return pair_of_loss(charged(one, unit, vocabulary)) if pairs is None else pairs
 
 
 def _stated(one: RecordedMechanism, unit: str, vocabulary: Vocabulary) -> Batch | None:

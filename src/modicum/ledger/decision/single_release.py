@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,9 +19,8 @@ from modicum.core.rationals import DELTA_UNIT, floor_units
 from modicum.ledger.decision.balances import REMEMBERED_MAX, Balances, Charges
 from modicum.ledger.decision.unlocked_shares import Locked
 from modicum.ledger.log.codec import likeness
-from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
+from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.policy import CompiledPolicy, Rule
-from modicum.release import Vocabulary
 
 if TYPE_CHECKING:
     from modicum.accounting.privacy_loss.pairs import Batch
@@ -140,17 +139,21 @@ def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alo
     Only for releases since version 6 of the events, which say what their losses follow
     from: older denials stay as they were recorded.
     """
+    from modicum.ledger.decision.loss_pairs import pairs_of
+
     about = balances.single_release_mechanisms(release)
     vocabulary = balances.compiled.policy.vocabulary
+
+    @cache  # Many rules may match the same mechanisms.
+    def pairs(place: int, unit: str) -> Batch | None:
+        return pairs_of(release.mechanisms[place], unit, vocabulary)
+
     done: dict[tuple[Batch, Fraction], int] = {}
     losses = tuple(
         loss
         if loss.allowed
         else _by_distribution(
-            loss,
-            [release.mechanisms[one] for one in about[number]],
-            vocabulary,
-            done,
+            loss, (pairs(one, loss.rule.unit) for one in about[number]), done
         )
         for number, loss in zip(alone.numbers, alone.losses, strict=True)
     )
@@ -159,8 +162,7 @@ def _composed(balances: Balances, release: RecordedRelease, alone: Alone) -> Alo
 
 def _by_distribution(
     loss: RuleLoss,
-    mechanisms: Iterable[RecordedMechanism],
-    vocabulary: Vocabulary,
+    pairs: Iterable[Batch | None],
     done: dict[tuple[Batch, Fraction], int],
 ) -> RuleLoss:
     """Return the decision of a rule that denies by sums.
@@ -171,8 +173,7 @@ def _by_distribution(
 
     Args:
         loss: The decision by sums.
-        mechanisms: The mechanisms that the rule matches.
-        vocabulary: The policy's units and their relations.
+        pairs: The pairs of each mechanism that the rule matches, found as needed.
         done: The work for the release so far, by batch and delta.
     """
     budget = loss.rule.budget
@@ -184,7 +185,9 @@ def _by_distribution(
     from modicum.accounting.privacy_loss.batches import WORK_MAX, batch_epsilon, work
     from modicum.ledger.decision.loss_pairs import batch_of
 
-    batch = batch_of(mechanisms, loss.rule.unit, vocabulary)
+    if sum(done.values()) > WORK_MAX:
+        return loss
+    batch = batch_of(pairs)
     if batch is None:
         return loss
     done.setdefault((batch, budget.delta), work(batch))

@@ -10,7 +10,11 @@ from modicum.api.local.evaluation import Description
 from modicum.api.local.governance.actions import Governance
 from modicum.api.local.governance.approval_cases import VoteEntry
 from modicum.api.local.governance.approvals import Ballot, RecordedVote
-from modicum.api.local.governance.requests import PendingRequest, Requested
+from modicum.api.local.governance.requests import (
+    PendingRequest,
+    Requested,
+    prepared_request,
+)
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import (
@@ -74,8 +78,8 @@ class Requests:
         """Request a release that needs approval."""
 
         def work(release: Description) -> Requested:
-            office = self._decider.governance(who.name, once=once)
-            return office.request(release, reason=reason)
+            asking = prepared_request(release, self._decider.policy(), reason)
+            return self._decider.turn(asking, actor=who.name, once=once)
 
         submission = with_release(
             who,

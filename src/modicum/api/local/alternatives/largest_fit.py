@@ -230,9 +230,9 @@ class _Ladder:
         if step is None:
             return self._nothing()
         if step == 1:
-            return self._trials.nothing(
-                self._vary, "no rule limits it: any value passes"
-            )
+            less = "less" if self._more else "more"
+            why = f"even with 10^{_DECADES} times {less} of it, no rule denies"
+            return self._trials.nothing(self._vary, why)
         numbers = self._at(step)
         return self._trials.fit(
             self._vary,
@@ -286,7 +286,8 @@ class _Ladder:
     def _nothing(self) -> Fit:
         if self._trials.ended_early:
             return self._trials.nothing(self._vary)
-        amount = "much" if self._more else "little"
+        amount = "more" if self._more else "less"
         verdict = self._verdicts[max(self._verdicts)]
-        lines = (f"however {amount} of it, {line}" for line in full_rules(verdict))
+        most = f"even with 10^{_DECADES} times {amount} of it"
+        lines = (f"{most}, {line}" for line in full_rules(verdict))
         return self._trials.nothing(self._vary, *lines)

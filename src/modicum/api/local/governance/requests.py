@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.decision import Decision
-from modicum.api.local.evaluation import refuse_lookalike
+from modicum.api.local.evaluation import (
+    Description,
+    price_release,
+    refuse_lookalike,
+)
 from modicum.api.local.governance.approval_cases import (
     ApprovalCase,
     about_known_release,
@@ -70,6 +74,33 @@ class PendingRequest:
         """Whether all approvals are present and no one has refused."""
         given = all(one.given for one in self.approval_states)
         return self.current and given and not self.corrects
+
+
+def prepared_request(
+    release: Description, compiled: CompiledPolicy, reason: str
+) -> Callable[[Entry], Requested]:
+    """Return what requests a release in a turn. It is read and priced here.
+
+    Pricing may take long, and others wait for a turn.
+
+    Args:
+        release: The release.
+        compiled: The policy that is probably active in the turn; under another one, it
+            is priced again there.
+        reason: Why.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    recorded = price_release(release, compiled)
+
+    def work(entry: Entry) -> Requested:
+        active = active_policy(entry.book)
+        known = active.policy.digest == compiled.policy.digest
+        priced = recorded if known else price_release(release, active)
+        return request(entry, priced, reason)
+
+    return work
 
 
 def request(entry: Entry, release: RecordedRelease, reason: str) -> Requested:
