@@ -203,3 +203,27 @@ def test_a_query_says_that_the_search_ended(
     found = decision.explanation()
     assert found is not None
     assert found.fit.why == (ENDED_EARLY,)
+
+
+def test_what_takes_long_to_price_counts_as_more_until_its_price_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = Counted(monkeypatch, 3 * (searching.SLOW_WORK + 2))
+    sampled = {
+        "name": "s",
+        "mechanism": "laplace",
+        "attributes": ["pay"],
+        "scale": 0.001,
+        "sensitivity": {unit: {"l1": 1} for unit in ("user", "user-month")},
+        "sampling": {"unit": "user", "rate": 0.5},
+    }
+    trials = parted.trials(release("asked", sampled, mechanism("b")), policy(), [])
+    assert largest_fit(trials, "noise").why == (ENDED_EARLY,)
+    assert trials.tried == 3
+    # Of other parts, the price is known.
+    counted = Counted(monkeypatch, searching.SLOW_WORK + 2 * 5)
+    trials = parted.trials(release("asked", sampled, mechanism("b")), policy(), [])
+    for month in range(1, 7):
+        part = {**trials.base, "periods": f"2026-0{month}"}
+        assert (trials.priced(part) is None) == (month == 6)
+    assert len(counted.variants) == 5

@@ -21,6 +21,12 @@ from modicum.ledger.decision.balances import ReservedRelease
 #: twenty has five hundred variants; a time limit would make results depend on the
 #: machine.
 WORK_MAX = 10_000
+#: The mechanisms that a new price of a slow one counts as: it takes up to half a second.
+SLOW_WORK = 100
+#: The keys of slow mechanisms.
+_SLOW = frozenset({"sampling", "selection"})
+#: The keys of a mechanism that its price does not depend on.
+_UNPRICED = frozenset({"name", "attributes", "where", "periods", "groups", "labels"})
 
 
 class HeadView(Struct, frozen=True):
@@ -65,6 +71,7 @@ class Trials:
         self.tried = 0
         self.ended_early = False
         self._work = 0
+        self._slow: set[str] = set()
 
     def _name_sigma(self) -> None:
         """Write the sigma of Gaussian noise in the place of the eps that it is for."""
@@ -103,11 +110,22 @@ class Trials:
         """
         if not self.goes_on():
             return None
-        self._work += len(variant["mechanisms"])
+        self._work += self._work_of(variant)
         try:
             return price_release(variant, self.head_view.balances.compiled)
         except InputError:
             return None
+
+    def _work_of(self, variant: Written) -> int:
+        """Return the work of a variant; prices that were computed before are cached."""
+        work = 0
+        for one in variant["mechanisms"]:
+            work += 1
+            if not _SLOW.isdisjoint((*variant, *one)):
+                key = repr({k: one[k] for k in sorted(one.keys() - _UNPRICED)})
+                work += 0 if key in self._slow else SLOW_WORK
+                self._slow.add(key)
+        return work
 
     def decision(self, variant: Written, day: int | None = None) -> Verdict | None:
         """Return the decision about a variant; None if it cannot be read or priced.
