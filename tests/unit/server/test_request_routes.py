@@ -13,8 +13,8 @@ from samples.served import ALL_SETS, PEOPLE, Served, served
 from samples.small import POLICY
 
 import modicum as mo
-from modicum.api.local import evaluation
 from modicum.api.permissions.actions import Role
+from modicum.release import price_cache
 from modicum.storage.proofs.signing_keys import SigningKey, make_key
 
 ASKING = (
@@ -66,13 +66,13 @@ def test_a_request_is_priced_before_its_turn(
 ) -> None:
     """Some releases take minutes to price, and every other decision waits for turns."""
     pricing: list[str] = []
-    exact = evaluation.read_and_price
+    exact = price_cache.read_and_price
 
     def noted(*given: Any) -> Any:
         pricing.append(threading.current_thread().name)
         return exact(*given)
 
-    monkeypatch.setattr(evaluation, "read_and_price", noted)
+    monkeypatch.setattr("modicum.api.local.evaluation.read_and_price", noted)
     asked = server.post("ann", "/releases", release("slow"), params={"reason": "it is"})
     assert asked.status_code == 202, asked.text
     assert pricing

@@ -21,7 +21,7 @@ from modicum.ledger.decision.balances import ReservedRelease
 #: twenty has five hundred variants; a time limit would make results depend on the
 #: machine.
 WORK_MAX = 10_000
-#: The mechanisms that a new price of a slow one counts as: it takes up to half a second.
+#: Work of a new price of a slow mechanism, which takes up to half a second.
 SLOW_WORK = 100
 #: The keys of slow mechanisms.
 _SLOW = frozenset({"sampling", "selection"})
