@@ -13,6 +13,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.past_values import Value, becomes, contains, domain
 
 from modicum.release.part_migration import re_expressed
 from modicum.release.parts import (
@@ -28,8 +29,6 @@ from modicum.release.population import Partition, Population, Was
 
 NAMES = "abcd"
 NUMBERS = range(6)
-#: A value of an attribute: a text, or a number; None where there is no such attribute.
-Value = str | int | None
 
 spans = st.lists(
     st.tuples(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)).map(
@@ -82,33 +81,6 @@ def populations(draw: st.DrawFn) -> Population:
         if kind != "none":
             found[name] = draw(listed(name) if kind == "listed" else ranged(name))
     return Population(found)
-
-
-def domain(partition: Partition | None) -> list[Value]:
-    if partition is None:
-        return [None]
-    if partition.values is not None:
-        return list(partition.values)
-    return list(range(partition.low, partition.high + 1))
-
-
-def contains(values: tuple[object, ...], value: Value) -> bool:
-    return any(
-        one == value
-        if isinstance(one, str)
-        else isinstance(value, int) and one[0] <= value <= one[1]  # type: ignore[index]
-        for one in values
-    )
-
-
-def becomes(value: Value, old: Partition | None, new: Partition | None) -> set[Value]:
-    """Return the values that a row may have after a step, by what policies declare."""
-    if old is None or new is None or (old.values is None) != (new.values is None):
-        return set(domain(new))
-    pieces = [one for one in new.was if one not in old.was and contains(one.old, value)]
-    if pieces:
-        return {v for v in domain(new) if any(contains(one.now, v) for one in pieces)}
-    return {value} if value in domain(new) else set(domain(new))
 
 
 def matches(part: Part, row: dict[str, Value]) -> bool:
