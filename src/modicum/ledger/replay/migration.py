@@ -81,12 +81,7 @@ class Migration:
             )
         ):
             self._fresh -= 1
-        self._chain = [
-            _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
-            for place, one in enumerate(chain)
-        ]
-        if len(chain) > 1 and chain[-1] == chain[-2]:
-            self._chain[-1] = self._chain[-2]  # No step: `was` is not applied again.
+        self._chain = _steps(chain, entails=entails)
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -355,6 +350,23 @@ def _read(policy: Held) -> Vocabulary | None:
     from modicum.policy.past_units import vocabulary_of
 
     return vocabulary_of(policy.text)
+
+
+def _steps(chain: Sequence[Population], *, entails: bool) -> list[Population]:
+    """Return the divisions of several policies, each with the steps that it made.
+
+    A division that stays makes none: `was` is not applied again. Before version 6, one
+    that stayed for a third policy counted as reintroduced, and decisions followed.
+    """
+    found: list[Population] = []
+    for place, one in enumerate(chain):
+        stays = place > 0 and one == chain[place - 1]
+        if stays and (entails or place == len(chain) - 1):
+            found.append(found[-1])
+        else:
+            known = one in chain[: max(place - 1, 0)]
+            found.append(_ambiguous(one) if known else one)
+    return found
 
 
 def _ambiguous(population: Population) -> Population:
