@@ -364,25 +364,31 @@ class History(NamedTuple):
         return partition is not None and not around.isdisjoint(partition.immutable)
 
 
-def history(rng: random.Random) -> History:
-    own: list[Words] = []
-    for _ in range(rng.randint(2, 4)):
-        own.append(words(rng, own))
-    texts: list[str] = []
-    for place, one in enumerate(own):
-        again = own.index(one)
-        texts.append(policy(rng, one) if again == place else texts[again])
-    whole = texts[-1].partition("policies:")[0] + ruled(own[-1].units)
-    compiled = compile_text(whole.encode(), "p")
-    eras = [vocabulary for text in texts[:-1] if (vocabulary := vocabulary_of(text))]
-    past: list[tuple[int, Past]] = []
+def histories(rng: random.Random, many: int) -> Iterator[History]:
+    """Yield histories, two of the same policies each: most of the time is reading."""
+    for _ in range(many // 2):
+        own: list[Words] = []
+        for _ in range(rng.randint(2, 4)):
+            own.append(words(rng, own))
+        texts: list[str] = []
+        for place, one in enumerate(own):
+            again = own.index(one)
+            texts.append(policy(rng, one) if again == place else texts[again])
+        whole = texts[-1].partition("policies:")[0] + ruled(own[-1].units)
+        compiled = compile_text(whole.encode(), "p")
+        eras = [found for text in texts[:-1] if (found := vocabulary_of(text))]
+        now = compiled.policy.vocabulary
+        for _ in range(2):
+            yield History(texts, [*eras, now], [*releases(rng, eras)], compiled)
+
+
+def releases(
+    rng: random.Random, eras: Sequence[Vocabulary]
+) -> Iterator[tuple[int, Past]]:
+    """Yield releases, each with the place of its policy; at least one."""
     for place, vocabulary in enumerate(eras):
-        past += (
-            (place, release(rng, vocabulary, is_new=rng.random() < 0.7))
-            for _ in range(rng.randint(0 if past else 1, 3))
-        )
-    eras.append(compiled.policy.vocabulary)
-    return History(texts, eras, past, compiled)
+        for _ in range(rng.randint(0 if place else 1, 3)):
+            yield place, release(rng, vocabulary, is_new=rng.random() < 0.7)
 
 
 Lives: TypeAlias = Mapping[str, Mapping[str, Sequence[Value]]]
@@ -498,8 +504,7 @@ def test_no_history_of_redefinitions_is_charged_too_little() -> None:
     rng, world = random.Random(f"histories {SEED}"), World(ROWS)
     slacks: list[Fraction] = []
     unknown = too_little = sizes = 0
-    for _ in range(HISTORIES):
-        found = history(rng)
+    for found in histories(rng, HISTORIES):
         sizes += len(found.past)
         for unit, point, charge, true in compared(rng, world, found):
             if charge >= INFINITE:
@@ -522,8 +527,7 @@ def test_no_history_of_redefinitions_is_charged_too_little() -> None:
 def test_policies_that_change_no_word_are_no_steps() -> None:
     """What is shown before a policy is activated is what it charges then, and later."""
     rng = random.Random(f"more {SEED}")
-    for _ in range(HISTORIES // 4):
-        found = history(rng)
+    for found in histories(rng, HISTORIES // 5):
         held = [
             Held(text, 10 * place + more)
             for place, text in enumerate(found.texts)
