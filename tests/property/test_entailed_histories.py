@@ -150,17 +150,17 @@ def divided(rng: random.Random, units: Chosen, before: Division) -> Division:
         was = old if rng.random() < 0.5 else {}
         was |= {
             one: tuple(sorted(rng.sample(values, rng.choice((1, 1, 1, 2)))))
-            for one in before.values
-            if rng.random() < 0.7
+            for one in VALUES
+            if rng.random() < 0.5
         }
-    kept = {one for one in before.kept if rng.random() < 0.9}
-    kept |= {facts for facts, _ in units.values() if rng.random() < 0.3}
+    kept = {one for one in before.kept if rng.random() < 0.7}
+    kept |= {facts for facts, _ in units.values() if rng.random() < 0.4}
     return Division(values, was, frozenset(kept))
 
 
 def words(rng: random.Random, past: Sequence[Words] = ()) -> Words:
     """Return the words of the next policy; it may be one that was before."""
-    if len(past) > 1 and rng.random() < 0.1:
+    if len(past) > 1 and rng.random() < 0.2:
         return rng.choice(past[:-1])
     before = past[-1] if past else Words({}, {}, is_static=False)
     units = chosen(rng, before.units)
