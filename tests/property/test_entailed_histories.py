@@ -153,7 +153,7 @@ def divided(rng: random.Random, units: Chosen, before: Division) -> Division:
             for one in VALUES
             if rng.random() < 0.5
         }
-    kept = {one for one in before.kept if rng.random() < 0.7}
+    kept = {one for one in sorted(before.kept) if rng.random() < 0.7}
     kept |= {facts for facts, _ in units.values() if rng.random() < 0.4}
     return Division(values, was, frozenset(kept))
 

@@ -8,16 +8,15 @@ becomes larger, never smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from modicum.release.parts import Box, Part, Span, Values, in_order, merged
 from modicum.release.population import Partition, Population, Was
 
 
-def re_expressed(part: Part, chain: Sequence[Population]) -> Part:
-    """Return a part of the data in the vocabulary of the last of several populations.
+def re_expressed(part: Part, steps: Iterable[tuple[Population, Population]]) -> Part:
+    """Return a part of the data in the vocabulary that it has after several steps.
 
     All rows that were in the part when it was recorded are in the returned part: an old
     value stands for what `was` maps it to; a value without a mapping stands for itself
@@ -29,8 +28,8 @@ def re_expressed(part: Part, chain: Sequence[Population]) -> Part:
 
     Args:
         part: The part, in the vocabulary of the first population.
-        chain: How the population was divided when the part was recorded, and after
-            every replacement of the policy since, the present one last.
+        steps: How the population was divided before and after each replacement of the
+            policy since the part was recorded, the present one last.
 
     Examples:
         >>> from modicum.release.population import Partition, Population, Was
@@ -39,11 +38,11 @@ def re_expressed(part: Part, chain: Sequence[Population]) -> Part:
         ...     return Population({"region": region})
         >>> old = by_region(("EU",))
         >>> new = by_region(("DE", "FR", "US"), Was(("EU",), ("DE", "FR")))
-        >>> re_expressed(Part(((("region", ("EU",)),),)), [old, new]).where
+        >>> re_expressed(Part(((("region", ("EU",)),),)), [(old, new)]).where
         ((('region', ('DE', 'FR')),),)
     """
     where = part.where
-    for before, after in pairwise(chain):
+    for before, after in steps:
         if where is None:
             break
         boxes = {_box(box, before, after) for box in where}

@@ -93,6 +93,22 @@ def test_policies_that_keep_what_was_make_its_step_once(
 
 
 @pytest.mark.spec("POL-14")
+def test_what_a_policy_made_when_it_came_back_the_next_does_not_make_again(
+    tmp_path: Path,
+) -> None:
+    swapped = policy(was=SWAPPED)
+    of(tmp_path, swapped).init()
+    activate(tmp_path, policy())
+    activate(tmp_path, swapped)
+    of(tmp_path).submit(release("r-1", 0.9, **reading("EU", "a")))
+    activate(tmp_path, policy(was=SWAPPED, ward="user"))
+    ws = of(tmp_path)
+    assert not ws.check(release("r-2", 0.5, **reading("EU", "a"))).allowed
+    assert ws.check(release("r-3", 0.5, **reading("US", "a"))).allowed
+    ws.verify()
+
+
+@pytest.mark.spec("POL-14")
 def test_a_lower_limit_is_accepted_by_what_an_audit_sees(tmp_path: Path) -> None:
     """Its preview and its audit make the same steps."""
     of(tmp_path, policy()).submit(release("r-1", 0.5, **reading("EU", "a")))

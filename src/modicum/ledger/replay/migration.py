@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -81,7 +81,8 @@ class Migration:
             )
         ):
             self._fresh -= 1
-        self._chain = _steps(chain, entails=entails)
+        self._chain = chain
+        self._steps = (_steps if entails else _steps_before_sixth)(chain)
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -143,7 +144,7 @@ class Migration:
                 self._parts.clear()
             from modicum.release.part_migration import re_expressed
 
-            found = self._parts[part, held] = re_expressed(part, self._chain[held:])
+            found = self._parts[part, held] = re_expressed(part, self._steps[held:])
         return found
 
     def _named(self, one: RecordedMechanism, held: int) -> RecordedMechanism:
@@ -352,21 +353,36 @@ def _read(policy: Held) -> Vocabulary | None:
     return vocabulary_of(policy.text)
 
 
-def _steps(chain: Sequence[Population], *, entails: bool) -> list[Population]:
-    """Return the divisions of several policies, each with the steps that it made.
+#: How the population was divided before and after a policy was replaced.
+_Step: TypeAlias = tuple[Population, Population]
 
-    A division that stays makes none: `was` is not applied again. Before version 6, one
-    that stayed for a third policy counted as reintroduced, and decisions followed.
+
+def _steps(chain: Sequence[Population]) -> list[_Step]:
+    """Return the steps between the divisions of several policies.
+
+    What a division made when it was reintroduced is unknown. It is known what it has:
+    the next one does not make that again.
     """
-    found: list[Population] = []
-    for place, one in enumerate(chain):
-        stays = place > 0 and one == chain[place - 1]
-        if stays and (entails or place == len(chain) - 1):
-            found.append(found[-1])
-        else:
-            known = one in chain[: max(place - 1, 0)]
-            found.append(_ambiguous(one) if known else one)
+    found: list[_Step] = []
+    for place, (before, after) in enumerate(pairwise(chain)):
+        returns = after != before and after in chain[:place]
+        found.append((before, _ambiguous(after) if returns else after))
     return found
+
+
+def _steps_before_sixth(chain: Sequence[Population]) -> list[_Step]:
+    """Return the steps as policies made them that were activated before version 6.
+
+    A division that stayed for a third policy counted as reintroduced. Decisions
+    followed, and are audited as they were made.
+    """
+    found = [
+        _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
+        for place, one in enumerate(chain)
+    ]
+    if len(chain) > 1 and chain[-1] == chain[-2]:
+        found[-1] = found[-2]
+    return [*pairwise(found)]
 
 
 def _ambiguous(population: Population) -> Population:
