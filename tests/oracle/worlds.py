@@ -78,7 +78,7 @@ class World:
             units: Its units.
             kept: What instances keep.
         """
-        found = np.array([is_allowed(table, units) for table in self._tables])
+        found: Bools = np.array([is_allowed(one, units) for one in self._tables])
         for unit, values in kept:
             for one, other in combinations(range(len(self._rows)), 2):
                 keys = {key_of(self._rows[row], unit) for row in (one, other)}
@@ -102,7 +102,7 @@ class World:
             history: The releases.
         """
         total = sum(map(self._ways, history), np.zeros((len(self._tables),) * 2))
-        total[~(allowed & allowed[:, None])] = 0
+        total[~allowed] = total[:, ~allowed] = 0
         codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
         texts = [*codes]
         by_row = np.array([codes[value] for value in values])
@@ -123,12 +123,12 @@ class World:
             instances: dict[object, list[int]] = {}
             for place, row in enumerate(self._rows):
                 instances.setdefault(key_of(row, unit), []).append(place)
-            differs = self._bits[:, None] != self._bits[None]
+            differs: Bools = self._bits[:, None] != self._bits[None]
             found = self._near[key] = []
             for places in instances.values():
                 elsewhere = [*{*range(len(self._rows))} - {*places}]
                 near = differs.any(2) & ~differs[:, :, elsewhere].any(2)
-                has = self._bits[:, places].any(1)
+                has: Bools = self._bits[:, places].any(1)
                 fits = {
                     "add-remove": has[:, None] != has,
                     "substitute": has[:, None] & has,

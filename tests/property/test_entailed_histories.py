@@ -264,7 +264,7 @@ def release(rng: random.Random, vocabulary: Vocabulary, *, is_new: bool) -> Past
     if named is not None and rng.random() < 0.5:
         span = ((ordinal(named),) * 2,)
         if not vocabulary.population.static:
-            day = (*clocks_of(units), named)
+            day = next(iter(clocks_of(units))), named
     many = rng.randint(1, len(units))
     stated = {one: rng.randint(1, 6) for one in rng.sample([*units], many)}
     sampled = [one for one, facts in units.items() if facts.neighbors == "add-remove"]
