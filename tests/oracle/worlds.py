@@ -128,7 +128,7 @@ class World:
             for places in instances.values():
                 elsewhere = [*{*range(len(self._rows))} - {*places}]
                 near = differs.any(2) & ~differs[:, :, elsewhere].any(2)
-                has: Bools = self._bits[:, places].any(1)
+                has = self._bits[:, places].max(1)
                 fits = {
                     "add-remove": has[:, None] != has,
                     "substitute": has[:, None] & has,
