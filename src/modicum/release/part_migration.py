@@ -9,13 +9,28 @@ becomes larger, never smaller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from modicum.release.parts import Box, Part, Span, Values, in_order, merged
 from modicum.release.population import Partition, Population, Was
 
 
-def re_expressed(part: Part, steps: Iterable[tuple[Population, Population]]) -> Part:
+class Step(NamedTuple):
+    """The replacement of a policy by another one.
+
+    Attributes:
+        before: How the population was divided before.
+        after: How it was divided then.
+        returns: Whether the other policy came back. It is unknown whether its `was`
+            applied again: an old value that is still a value stands for itself as well.
+    """
+
+    before: Population
+    after: Population
+    returns: bool = False
+
+
+def re_expressed(part: Part, steps: Iterable[Step]) -> Part:
     """Return a part of the data in the vocabulary that it has after several steps.
 
     All rows that were in the part when it was recorded are in the returned part: an old
@@ -28,8 +43,7 @@ def re_expressed(part: Part, steps: Iterable[tuple[Population, Population]]) -> 
 
     Args:
         part: The part, in the vocabulary of the first population.
-        steps: How the population was divided before and after each replacement of the
-            policy since the part was recorded, the present one last.
+        steps: The replacements of the policy since the part was recorded.
 
     Examples:
         >>> from modicum.release.population import Partition, Population, Was
@@ -38,36 +52,61 @@ def re_expressed(part: Part, steps: Iterable[tuple[Population, Population]]) -> 
         ...     return Population({"region": region})
         >>> old = by_region(("EU",))
         >>> new = by_region(("DE", "FR", "US"), Was(("EU",), ("DE", "FR")))
-        >>> re_expressed(Part(((("region", ("EU",)),),)), [(old, new)]).where
+        >>> re_expressed(Part(((("region", ("EU",)),),)), [Step(old, new)]).where
         ((('region', ('DE', 'FR')),),)
     """
     where = part.where
-    for before, after in steps:
+    for step in steps:
         if where is None:
             break
-        boxes = {_box(box, before, after) for box in where}
+        boxes = {_box(box, step) for box in where}
         where = None if () in boxes else in_order(boxes)
     return Part(where, part.periods, part.groups)
 
 
-def _box(box: Box, before: Population, after: Population) -> Box:
+def _box(box: Box, step: Step) -> Box:
     kept = []
     for name, values in box:
-        old, new = before.partitions.get(name), after.partitions.get(name)
-        now = None if old is None or new is None else _values(values, old, new)
+        old, new = (one.partitions.get(name) for one in (step.before, step.after))
+        now = None
+        if old is not None and new is not None:
+            now = _values(values, old, new, returns=step.returns)
         if now is not None:
             kept.append((name, now))
     return tuple(kept)
 
 
-def _values(values: Values, old: Partition, new: Partition) -> Values | None:
+def _values(
+    values: Values, old: Partition, new: Partition, *, returns: bool
+) -> Values | None:
     """Return the meaning of values after one step; None for all."""
     if (old.values is None) != (new.values is None):
         return None
     steps = [one for one in new.was if one not in old.was]
+    if returns:
+        steps = [either(one, new) for one in steps]
     if new.values is not None:
         return _listed(cast("tuple[str, ...]", values), steps, new.values)
     return _numbers(cast("tuple[Span, ...]", values), steps, (new.low, new.high))
+
+
+def either(was: Was, partition: Partition) -> Was:
+    """Return the present meaning of values if they may have kept their own.
+
+    Args:
+        was: Their meaning if they did not.
+        partition: The present attribute.
+    """
+    if partition.values is not None:
+        known = {*was.now, *was.old} & {*partition.values}
+        return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))
+    spans = [one for one in (*was.now, *was.old) if not isinstance(one, str)]
+    inside = [
+        (max(low, partition.low), min(high, partition.high))
+        for low, high in spans
+        if low <= partition.high and high >= partition.low
+    ]
+    return Was(was.old, merged(inside))
 
 
 def _listed(

@@ -109,6 +109,21 @@ def test_what_a_policy_made_when_it_came_back_the_next_does_not_make_again(
 
 
 @pytest.mark.spec("POL-14")
+def test_what_a_policy_makes_as_it_comes_back_is_not_what_another_made(
+    tmp_path: Path,
+) -> None:
+    first = policy(was=", was: {EU: US}")
+    of(tmp_path, first).init()
+    activate(tmp_path, policy(was=", was: {EU: [EU, US]}"))
+    of(tmp_path).submit(release("r-1", 0.9, **reading("EU", "a")))
+    activate(tmp_path, first)
+    for region in ("EU", "US"):
+        assert (
+            not of(tmp_path).check(release("r-2", 0.5, **reading(region, "a"))).allowed
+        )
+
+
+@pytest.mark.spec("POL-14")
 def test_a_lower_limit_is_accepted_by_what_an_audit_sees(tmp_path: Path) -> None:
     """Its preview and its audit make the same steps."""
     of(tmp_path, policy()).submit(release("r-1", 0.5, **reading("EU", "a")))

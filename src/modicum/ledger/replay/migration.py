@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -24,10 +24,10 @@ from modicum.ledger.decision.charges import entailed
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.past_vocabulary import Held, is_entailed
-from modicum.release import Part, Partition, Population, Vocabulary
+from modicum.release import Part, Population, Vocabulary
 from modicum.release.entailment import Entailment, entailment, is_same_unit
-from modicum.release.parts import in_order, merged
-from modicum.release.population import Was
+from modicum.release.part_migration import Step, either, re_expressed
+from modicum.release.parts import in_order
 
 #: Maximum number of cached parts.
 _REMEMBERED_MAX = 10_000
@@ -142,8 +142,6 @@ class Migration:
         if found is None:
             if len(self._parts) >= _REMEMBERED_MAX:
                 self._parts.clear()
-            from modicum.release.part_migration import re_expressed
-
             found = self._parts[part, held] = re_expressed(part, self._steps[held:])
         return found
 
@@ -353,28 +351,20 @@ def _read(policy: Held) -> Vocabulary | None:
     return vocabulary_of(policy.text)
 
 
-#: How the population was divided before and after a policy was replaced.
-_Step: TypeAlias = tuple[Population, Population]
+def _steps(chain: Sequence[Population]) -> list[Step]:
+    """Return the steps between the divisions of several policies."""
+    return [
+        Step(before, after, returns=after != before and after in chain[:place])
+        for place, (before, after) in enumerate(pairwise(chain))
+    ]
 
 
-def _steps(chain: Sequence[Population]) -> list[_Step]:
-    """Return the steps between the divisions of several policies.
-
-    What a division made when it was reintroduced is unknown. It is known what it has:
-    the next one does not make that again.
-    """
-    found: list[_Step] = []
-    for place, (before, after) in enumerate(pairwise(chain)):
-        returns = after != before and after in chain[:place]
-        found.append((before, _ambiguous(after) if returns else after))
-    return found
-
-
-def _steps_before_sixth(chain: Sequence[Population]) -> list[_Step]:
+def _steps_before_sixth(chain: Sequence[Population]) -> list[Step]:
     """Return the steps as policies made them that were activated before version 6.
 
-    A division that stayed for a third policy counted as reintroduced. Decisions
-    followed, and are audited as they were made.
+    A division that stayed for a third policy counted as one that came back, and what it
+    had made may have been made again by the next. Decisions followed, and are audited
+    as they were made.
     """
     found = [
         _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
@@ -382,30 +372,13 @@ def _steps_before_sixth(chain: Sequence[Population]) -> list[_Step]:
     ]
     if len(chain) > 1 and chain[-1] == chain[-2]:
         found[-1] = found[-2]
-    return [*pairwise(found)]
+    return [Step(before, after) for before, after in pairwise(found)]
 
 
 def _ambiguous(population: Population) -> Population:
-    """Return a division that was reintroduced after another one.
-
-    Whether its migration step applied again is unknown. So an old value that is still a
-    value is charged as itself as well as its successors.
-    """
+    """Return a division whose old values may have kept their meaning."""
     partitions = {
-        name: replace(one, was=tuple(_either(was, one) for was in one.was))
+        name: replace(one, was=tuple(either(was, one) for was in one.was))
         for name, one in population.partitions.items()
     }
     return structs.replace(population, partitions=partitions)
-
-
-def _either(was: Was, partition: Partition) -> Was:
-    if partition.values is not None:
-        known = {*was.now, *was.old} & {*partition.values}
-        return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))
-    spans = [one for one in (*was.now, *was.old) if not isinstance(one, str)]
-    inside = [
-        (max(low, partition.low), min(high, partition.high))
-        for low, high in spans
-        if low <= partition.high and high >= partition.low
-    ]
-    return Was(was.old, merged(inside))
