@@ -46,6 +46,8 @@ DEFINITIONS = (
 INSIDE = {"uid": ("hh",), "dev": ("uid", "hh")}
 DIVIDING = ("region", "ward")
 VALUES = "ABC"
+#: Names of attributes, and of a label.
+ATTRIBUTES, LABELS = "pqr", ("reach", "scope")
 
 
 class Held(NamedTuple):
@@ -67,12 +69,12 @@ LIKELY = ("add-remove",) * 4 + ("any-change",) * 4 + ("substitute",)
 
 
 class Division(NamedTuple):
-    """An attribute that divides the population.
+    """An attribute that divides the population; or attributes; or a label.
 
     Attributes:
-        values: Its values.
-        was: What values of the policy before may be now.
-        kept: The definitions of the units that are said to keep them.
+        values: Its values, or the names of attributes.
+        was: What those of the policy before may be now.
+        kept: The definitions of the units that are said to keep their value.
     """
 
     values: tuple[str, ...] = ()
@@ -81,11 +83,23 @@ class Division(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What a policy declares: units, divisions, and whether `page` is timeless."""
+    """What a policy declares.
+
+    Attributes:
+        units: The units.
+        divisions: By name, what divides the population.
+        attributes: The attributes of the data.
+        static: Those of them that have no time.
+        label: A label.
+        names: Its name, and its name before if that was another one.
+    """
 
     units: Chosen
-    divisions: Mapping[str, Division]
-    is_static: bool
+    divisions: Mapping[str, Division] = {}
+    attributes: Division = Division()
+    static: frozenset[str] = frozenset()
+    label: Division = Division()
+    names: tuple[str, ...] = LABELS[:1]
 
 
 def chosen(rng: random.Random, before: Chosen | None = None) -> Chosen:
@@ -108,35 +122,59 @@ def chosen(rng: random.Random, before: Chosen | None = None) -> Chosen:
 
 def divided(rng: random.Random, units: Chosen, before: Division) -> Division:
     """Return what a division is under the next policy; without values, it is none."""
-    fate = rng.choice(("same", "same", "re-keyed", "re-keyed", "re-keyed", "dropped"))
-    if fate == "dropped":
+    if rng.random() < 0.15:
         return Division()
-    values, was = before.values, before.was
-    if fate == "re-keyed" or not values:
-        values = tuple(rng.sample(VALUES, rng.randint(2, 3)))
-        old = {one: now for one, now in was.items() if {*now} <= {*values}}
-        was = old if rng.random() < 0.5 else {}
-        was |= {
-            one: tuple(sorted(rng.sample(values, rng.choice((1, 1, 1, 2)))))
-            for one in VALUES
-            if rng.random() < 0.5
-        }
+    found = re_keyed(rng, before, VALUES)
     kept = {one for one in sorted(before.kept) if rng.random() < 0.7}
     kept |= {facts for facts, _ in units.values() if rng.random() < 0.4}
-    return Division(values, was, frozenset(kept))
+    return found._replace(kept=frozenset(kept))
+
+
+def re_keyed(
+    rng: random.Random, before: Division, values: str, most: int = 2
+) -> Division:
+    """Return the next names of values, each of which was one of some, or is new.
+
+    Args:
+        rng: The dice.
+        before: Those of the policy before, without any at first.
+        values: The names to draw from.
+        most: How many a value may have become at most.
+    """
+    if before.values and rng.random() < 0.4:
+        return before
+    now = tuple(rng.sample(values, rng.randint(2, 3)))
+    was = {one: some for one, some in before.was.items() if {*some} <= {*now}}
+    was = was if rng.random() < 0.5 else {}
+    for one in values:
+        if rng.random() < 0.5:
+            many = min(rng.choice((1, 1, 1, 2)), most)
+            was[one] = tuple(sorted(rng.sample(now, many)))
+    return Division(now, was)
 
 
 def words(rng: random.Random, past: Sequence[Words] = ()) -> Words:
     """Return the words of the next policy; it may be one that was before."""
     if len(past) > 1 and rng.random() < 0.2:
         return rng.choice(past[:-1])
-    before = past[-1] if past else Words({}, {}, is_static=False)
+    before = past[-1] if past else Words({})
     units = chosen(rng, before.units)
     divisions = {
         name: divided(rng, units, before.divisions.get(name, Division()))
         for name in DIVIDING
     }
-    return Words(units, divisions, is_static=rng.random() < 0.1)
+    attributes = re_keyed(rng, before.attributes, ATTRIBUTES)
+    names = before.names
+    if past and rng.random() < 0.3:
+        names = LABELS[names[0] == LABELS[0]], names[0]
+    return Words(
+        units,
+        divisions,
+        attributes,
+        frozenset(one for one in attributes.values if rng.random() < 0.05),
+        re_keyed(rng, before.label, VALUES, most=1),
+        names,
+    )
 
 
 def policy(rng: random.Random, own: Words) -> str:
@@ -167,20 +205,75 @@ def policy(rng: random.Random, own: Words) -> str:
             more += f", groups: {{{', '.join(sizes)}}}"
         written.append(f"{name}: {{{facts}{more}}}")
     divided = f"partition_by: {{{', '.join(partitions(own))}}}"
+    attributes = (
+        f"{one}: [low, {{}}{', static' * (one in own.static)}]"
+        for one in own.attributes.values
+    )
+    former = "".join(f", former_name: {one}" for one in own.names[1:])
+    values = {old: now for old, (now,) in own.label.was.items()}
     return (
         f"modicum: policy/v1\nname: p\nunits: {{{', '.join(written)}}}\n"
-        f"schema: {{attributes: {{page: [low, {{}}{', static' * own.is_static}]}}}}\n"
+        f"schema: {{attributes: {{{', '.join(attributes)}}},"
+        f" was: {flow(own.attributes.was)}}}\n"
+        f"labels: {{{own.names[0]}: {{values: {flow(own.label.values)},"
+        f" default: {own.label.values[0]}, was: {flow(values)}{former}}}}}\n"
         f"population: {{{divided}}}\n" + ruled([*own.units][:1])
     )
 
 
-def ruled(units: Iterable[str]) -> str:
-    """Return rules for some units; what holds of history does not depend on them."""
-    rules = (
-        f"{{name: of-{one}, when: 'true', unit: {one}, budget: {{eps: 9}}}}"
-        for one in units
-    )
-    return f"policies: [{', '.join(rules)}]\n"
+def flow(values: Iterable[str] | Mapping[str, str | Iterable[str]]) -> str:
+    """Return a list or a mapping as YAML."""
+    if isinstance(values, Mapping):
+        items = (
+            f"{key}: {one if isinstance(one, str) else flow(one)}"
+            for key, one in values.items()
+        )
+        return f"{{{', '.join(items)}}}"
+    return f"[{', '.join(values)}]"
+
+
+class Matter(NamedTuple):
+    """What the mechanisms have in common that a rule is about.
+
+    Attributes:
+        attribute: They read it, or do not.
+        is_read: Whether they do.
+        value: They have this value of the label; None for any.
+    """
+
+    attribute: str
+    is_read: bool
+    value: str | None
+
+    def text(self, label: str) -> str:
+        """Return the predicate of the rule."""
+        reads = f'"{self.attribute}" in m.attributes'
+        text = reads if self.is_read else f"!({reads})"
+        return text if self.value is None else f'{text} && m.{label} == "{self.value}"'
+
+    def holds(self, attribute: str, value: str) -> bool:
+        """Return whether it is about a mechanism that reads one attribute."""
+        reads = (attribute == self.attribute) == self.is_read
+        return reads and self.value in (None, value)
+
+
+def matter(rng: random.Random, own: Words) -> Matter:
+    """Return what some rule of a policy is about."""
+    attribute = rng.choice(own.attributes.values)
+    value = rng.choice((None, *own.label.values))
+    return Matter(attribute, rng.random() < 0.7, value)
+
+
+def ruled(units: Sequence[str], some: str = "false") -> str:
+    """Return rules for some units; what holds of history does not depend on them.
+
+    Args:
+        units: The units.
+        some: What one more rule, for the first of these, is about.
+    """
+    rules = [f"{{name: of-{one}, when: 'true', unit: {one}" for one in units]
+    rules.append(f"{{name: some, when: '{some}', unit: {units[0]}")
+    return f"policies: [{', '.join(f'{one}, budget: {{eps: 9}}}}' for one in rules)}]\n"
 
 
 def partitions(own: Words) -> Iterator[str]:
@@ -188,11 +281,8 @@ def partitions(own: Words) -> Iterator[str]:
     for name, (values, was, kept) in own.divisions.items():
         if values:
             units = (one for one, (facts, _) in own.units.items() if facts in kept)
-            steps = (f"{old}: [{', '.join(now)}]" for old, now in was.items())
-            yield (
-                f"{name}: {{values: [{', '.join(values)}],"
-                f" immutable: [{', '.join(units)}], was: {{{', '.join(steps)}}}}}"
-            )
+            facts = f"values: {flow(values)}, immutable: {flow(units)}"
+            yield f"{name}: {{{facts}, was: {flow(was)}}}"
 
 
 class Past(NamedTuple):
@@ -226,12 +316,14 @@ def release(rng: random.Random, vocabulary: Vocabulary, *, is_new: bool) -> Past
         is_new: Whether it names the derived losses, as since version 6.
     """
     units = vocabulary.unit_facts
+    attribute = rng.choice(sorted(vocabulary.attributes))
+    ((label, own),) = vocabulary.labels.items()
     named = rng.choice(DAYS) if len(clocks_of(units)) == 1 else None
     day = None
     span = None
     if named is not None and rng.random() < 0.5:
         span = ((ordinal(named),) * 2,)
-        if not vocabulary.population.static:
+        if attribute not in vocabulary.population.static:
             day = next(iter(clocks_of(units))), named
     many = rng.randint(1, len(units))
     stated = {one: rng.randint(1, 6) for one in rng.sample([*units], many)}
@@ -246,8 +338,8 @@ def release(rng: random.Random, vocabulary: Vocabulary, *, is_new: bool) -> Past
     losses = {unit: loss_of(each) for unit, each in eps.items()}
     mechanism = RecordedMechanism(
         {},
-        ("page",),
-        {},
+        (attribute,),
+        {label: rng.choice(own.values)},
         losses,
         Part(where(rng, vocabulary), span, None),
         neighbors={
@@ -293,13 +385,16 @@ class History(NamedTuple):
         texts: The policies.
         eras: Their words.
         past: The releases, each with the place of its policy.
-        compiled: The last policy, with a rule for each of its units.
+        compiled: The last policy, with a rule for each of its units, and one for some
+            mechanisms.
+        matter: What these have in common.
     """
 
     texts: list[str]
     eras: list[Vocabulary]
     past: list[tuple[int, Past]]
     compiled: CompiledPolicy
+    matter: Matter
 
     def held(self) -> list[Held]:
         """Return the policies but the last; the releases of each follow it."""
@@ -323,12 +418,15 @@ def histories(rng: random.Random, many: int) -> Iterator[History]:
         for place, one in enumerate(own):
             again = own.index(one)
             texts.append(policy(rng, one) if again == place else texts[again])
-        whole = texts[-1].partition("policies:")[0] + ruled(own[-1].units)
+        about = matter(rng, own[-1])
+        rules = ruled([*own[-1].units], about.text(own[-1].names[0]))
+        whole = texts[-1].partition("policies:")[0] + rules
         compiled = compile_text(whole.encode(), "p")
         eras = [found for text in texts[:-1] if (found := vocabulary_of(text))]
         now = compiled.policy.vocabulary
         for _ in range(2):
-            yield History(texts, [*eras, now], [*releases(rng, eras)], compiled)
+            past = [*releases(rng, eras)]
+            yield History(texts, [*eras, now], past, compiled, about)
 
 
 def releases(
