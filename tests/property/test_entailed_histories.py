@@ -45,7 +45,7 @@ from modicum.release.entailment import is_same_unit
 
 pytestmark = pytest.mark.soak
 
-HISTORIES = counted(500)
+HISTORIES = counted(500, plain=320)
 SEED = seed()
 COLUMNS = ("uid", "hh", "dev", "at", "seen", "track")
 #: People who may share or change a household and a device, on days of two months. All
@@ -246,7 +246,7 @@ def test_no_history_of_redefinitions_is_charged_too_little() -> None:
 def test_policies_that_change_no_word_are_no_steps() -> None:
     """What is shown before a policy is activated is what it charges then, and later."""
     rng = random.Random(f"more {SEED}")
-    for found in histories(rng, HISTORIES // 5):
+    for found in histories(rng, HISTORIES // 4):
         held = [
             Held(text, 10 * place + more)
             for place, text in enumerate(found.texts)
@@ -260,7 +260,7 @@ def test_policies_that_change_no_word_are_no_steps() -> None:
 def test_a_history_without_redefinitions_is_charged_as_recorded() -> None:
     """So nothing about it depends on what losses prove for other units."""
     rng = random.Random(f"alike {SEED}")
-    for _ in range(HISTORIES // 5):
+    for _ in range(HISTORIES // 4):
         text = policy(rng, words(rng)._replace(static=frozenset()))
         other = text.replace("eps: 9", "eps: 8")
         now = vocabulary_of(other)
