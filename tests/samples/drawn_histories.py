@@ -155,7 +155,7 @@ def re_keyed(
 
 def words(rng: random.Random, past: Sequence[Words] = ()) -> Words:
     """Return the words of the next policy; it may be one that was before."""
-    if len(past) > 1 and rng.random() < 0.2:
+    if len(past) > 1 and rng.random() < 0.3:
         return rng.choice(past[:-1])
     before = past[-1] if past else Words({})
     units = chosen(rng, before.units)

@@ -9,7 +9,11 @@ becomes larger, never smaller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple, cast
+
+from msgspec import structs
 
 from modicum.release.parts import Box, Part, Span, Values, in_order, merged
 from modicum.release.population import Partition, Population, Was
@@ -28,6 +32,37 @@ class Step(NamedTuple):
     before: Population
     after: Population
     returns: bool = False
+
+
+def steps_of(chain: Sequence[Population]) -> list[Step]:
+    """Return the steps between the divisions of several policies.
+
+    Args:
+        chain: How each policy divided the population, oldest first.
+    """
+    return [
+        Step(before, after, returns=after != before and after in chain[:place])
+        for place, (before, after) in enumerate(pairwise(chain))
+    ]
+
+
+def former_steps_of(chain: Sequence[Population]) -> list[Step]:
+    """Return the steps as they counted under policies activated before version 6.
+
+    A division that stayed for a third policy counted as one that came back, and what it
+    had made may have been made again by the next. Decisions followed, and are audited
+    as they were made.
+
+    Args:
+        chain: As for `steps_of`.
+    """
+    found = [
+        _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
+        for place, one in enumerate(chain)
+    ]
+    if len(chain) > 1 and chain[-1] == chain[-2]:
+        found[-1] = found[-2]
+    return [Step(before, after) for before, after in pairwise(found)]
 
 
 def re_expressed(part: Part, steps: Iterable[Step]) -> Part:
@@ -84,19 +119,23 @@ def _values(
         return None
     steps = [one for one in new.was if one not in old.was]
     if returns:
-        steps = [either(one, new) for one in steps]
+        steps = [_either(one, new) for one in steps]
     if new.values is not None:
         return _listed(cast("tuple[str, ...]", values), steps, new.values)
     return _numbers(cast("tuple[Span, ...]", values), steps, (new.low, new.high))
 
 
-def either(was: Was, partition: Partition) -> Was:
-    """Return the present meaning of values if they may have kept their own.
+def _ambiguous(population: Population) -> Population:
+    """Return a division whose old values may have kept their meaning."""
+    partitions = {
+        name: replace(one, was=tuple(_either(was, one) for was in one.was))
+        for name, one in population.partitions.items()
+    }
+    return structs.replace(population, partitions=partitions)
 
-    Args:
-        was: Their meaning if they did not.
-        partition: The present attribute.
-    """
+
+def _either(was: Was, partition: Partition) -> Was:
+    """Return the present meaning of values that may also have kept their own."""
     if partition.values is not None:
         known = {*was.now, *was.old} & {*partition.values}
         return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))

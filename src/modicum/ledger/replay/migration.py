@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -26,8 +26,10 @@ from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelea
 from modicum.ledger.state.past_vocabulary import Held, is_entailed
 from modicum.release import Part, Population, Vocabulary
 from modicum.release.entailment import Entailment, entailment, is_same_unit
-from modicum.release.part_migration import Step, either, re_expressed
 from modicum.release.parts import in_order
+
+if TYPE_CHECKING:
+    from modicum.release.part_migration import Step
 
 #: Maximum number of cached parts.
 _REMEMBERED_MAX = 10_000
@@ -82,7 +84,7 @@ class Migration:
         ):
             self._fresh -= 1
         self._chain = chain
-        self._steps = (_steps if entails else _steps_before_sixth)(chain)
+        self._steps: list[Step] | None = None
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -142,6 +144,15 @@ class Migration:
         if found is None:
             if len(self._parts) >= _REMEMBERED_MAX:
                 self._parts.clear()
+            from modicum.release.part_migration import (
+                former_steps_of,
+                re_expressed,
+                steps_of,
+            )
+
+            if self._steps is None:
+                steps = steps_of if self._entails else former_steps_of
+                self._steps = steps(self._chain)
             found = self._parts[part, held] = re_expressed(part, self._steps[held:])
         return found
 
@@ -349,36 +360,3 @@ def _read(policy: Held) -> Vocabulary | None:
     from modicum.policy.past_units import vocabulary_of
 
     return vocabulary_of(policy.text)
-
-
-def _steps(chain: Sequence[Population]) -> list[Step]:
-    """Return the steps between the divisions of several policies."""
-    return [
-        Step(before, after, returns=after != before and after in chain[:place])
-        for place, (before, after) in enumerate(pairwise(chain))
-    ]
-
-
-def _steps_before_sixth(chain: Sequence[Population]) -> list[Step]:
-    """Return the steps as policies made them that were activated before version 6.
-
-    A division that stayed for a third policy counted as one that came back, and what it
-    had made may have been made again by the next. Decisions followed, and are audited
-    as they were made.
-    """
-    found = [
-        _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
-        for place, one in enumerate(chain)
-    ]
-    if len(chain) > 1 and chain[-1] == chain[-2]:
-        found[-1] = found[-2]
-    return [Step(before, after) for before, after in pairwise(found)]
-
-
-def _ambiguous(population: Population) -> Population:
-    """Return a division whose old values may have kept their meaning."""
-    partitions = {
-        name: replace(one, was=tuple(either(was, one) for was in one.was))
-        for name, one in population.partitions.items()
-    }
-    return structs.replace(population, partitions=partitions)
