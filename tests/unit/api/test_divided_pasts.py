@@ -76,15 +76,62 @@ def test_a_later_claim_does_not_bring_lost_periods_back(
     ws.verify()
 
 
-def test_the_last_policy_is_no_step_from_itself(tmp_path: Path) -> None:
-    """What `was` says of the policy before is not applied a second time."""
+@pytest.mark.spec("POL-14")
+@pytest.mark.parametrize("many", [1, 2, 3, 4])
+def test_policies_that_keep_what_was_make_its_step_once(
+    tmp_path: Path, many: int
+) -> None:
     of(tmp_path, policy()).submit(release("r-1", 0.9, **reading("EU", "a")))
-    for name in ("second", "third"):
-        activate(tmp_path, policy(was=SWAPPED).replace("pageviews", name))
+    for number in range(many):
+        text = policy(was=SWAPPED).replace("pageviews", f"p-{number}")
+        activate(tmp_path, text.replace("rho: 9", f"rho: {9 - number}"))
+        of(tmp_path).verify()
     ws = of(tmp_path)
     assert ws.submit(release("r-2", 0.5, **reading("EU", "a"))).allowed
     assert not ws.submit(release("r-3", 0.5, **reading("US", "a"))).allowed
     assert ws.verify().decisions == 3
+
+
+@pytest.mark.spec("POL-14")
+def test_what_a_policy_made_when_it_came_back_the_next_does_not_make_again(
+    tmp_path: Path,
+) -> None:
+    swapped = policy(was=SWAPPED)
+    of(tmp_path, swapped).init()
+    activate(tmp_path, policy())
+    activate(tmp_path, swapped)
+    of(tmp_path).submit(release("r-1", 0.9, **reading("EU", "a")))
+    activate(tmp_path, policy(was=SWAPPED, ward="user"))
+    ws = of(tmp_path)
+    assert not ws.check(release("r-2", 0.5, **reading("EU", "a"))).allowed
+    assert ws.check(release("r-3", 0.5, **reading("US", "a"))).allowed
+    ws.verify()
+
+
+@pytest.mark.spec("POL-14")
+def test_what_a_policy_makes_as_it_comes_back_is_not_what_another_made(
+    tmp_path: Path,
+) -> None:
+    first = policy(was=", was: {EU: US}")
+    of(tmp_path, first).init()
+    activate(tmp_path, policy(was=", was: {EU: [EU, US]}"))
+    of(tmp_path).submit(release("r-1", 0.9, **reading("EU", "a")))
+    activate(tmp_path, first)
+    for region in ("EU", "US"):
+        assert (
+            not of(tmp_path).check(release("r-2", 0.5, **reading(region, "a"))).allowed
+        )
+
+
+@pytest.mark.spec("POL-14")
+def test_a_lower_limit_is_accepted_by_what_an_audit_sees(tmp_path: Path) -> None:
+    """Its preview and its audit make the same steps."""
+    of(tmp_path, policy()).submit(release("r-1", 0.5, **reading("EU", "a")))
+    for name in ("second", "third"):
+        activate(tmp_path, policy(was=SWAPPED).replace("pageviews", name))
+    of(tmp_path).submit(release("r-2", 0.4, **reading("EU", "a")))
+    activate(tmp_path, policy(was=SWAPPED).replace("rho: 1}", "rho: 0.6}"))
+    assert of(tmp_path).verify().decisions == 2
 
 
 def test_the_same_policy_is_asked_about_again_whatever_object_it_is(

@@ -303,6 +303,23 @@ def test_a_ledger_of_version_5_verifies_and_its_decisions_follow() -> None:
         assert encode(whole) == record.payload
 
 
+SWAPPED_LEDGER = OLD_LEDGER.with_name("v5-swapped-values.db")
+SWAPPED_HEAD = "761aafb93ff324bf77305601ad8d46ea7cb90b4980077bf62613271ee0f7e081"
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.spec("POL-14")
+def test_a_ledger_of_version_5_whose_values_were_swapped_verifies() -> None:
+    """Its second policy swaps EU and US. Two more raise limits, and keep `was`.
+
+    Version 5 took the last of them for a second swap that may have been made: it denies
+    `r-6`, and that is what its ledger says.
+    """
+    report = audit(old_records(SWAPPED_LEDGER))
+    assert (report.entries, report.decisions, report.head) == (13, 7, SWAPPED_HEAD)
+    assert report.understated == ()
+
+
 @pytest.mark.spec("LED-12")
 @pytest.mark.spec("LED-26")
 def test_a_ledger_of_version_5_goes_on_and_denies_what_no_rule_limits(

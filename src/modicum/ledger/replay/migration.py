@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -24,10 +24,12 @@ from modicum.ledger.decision.charges import entailed
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.past_vocabulary import Held, is_entailed
-from modicum.release import Part, Partition, Population, Vocabulary
+from modicum.release import Part, Population, Vocabulary
 from modicum.release.entailment import Entailment, entailment, is_same_unit
-from modicum.release.parts import in_order, merged
-from modicum.release.population import Was
+from modicum.release.parts import in_order
+
+if TYPE_CHECKING:
+    from modicum.release.part_migration import Step
 
 #: Maximum number of cached parts.
 _REMEMBERED_MAX = 10_000
@@ -81,12 +83,8 @@ class Migration:
             )
         ):
             self._fresh -= 1
-        self._chain = [
-            _ambiguous(one) if one in chain[: max(place - 1, 0)] else one
-            for place, one in enumerate(chain)
-        ]
-        if len(chain) > 1 and chain[-1] == chain[-2]:
-            self._chain[-1] = self._chain[-2]  # No step: `was` is not applied again.
+        self._chain = chain
+        self._steps: list[Step] | None = None
         self._parts: dict[tuple[Part, int], Part] = {}
         self._entailments: dict[int, Entailment] = {}
         self._undivided: dict[int, Mapping[str, Undivided]] = {}
@@ -146,9 +144,16 @@ class Migration:
         if found is None:
             if len(self._parts) >= _REMEMBERED_MAX:
                 self._parts.clear()
-            from modicum.release.part_migration import re_expressed
+            from modicum.release.part_migration import (
+                former_steps_of,
+                re_expressed,
+                steps_of,
+            )
 
-            found = self._parts[part, held] = re_expressed(part, self._chain[held:])
+            if self._steps is None:
+                steps = steps_of if self._entails else former_steps_of
+                self._steps = steps(self._chain)
+            found = self._parts[part, held] = re_expressed(part, self._steps[held:])
         return found
 
     def _named(self, one: RecordedMechanism, held: int) -> RecordedMechanism:
@@ -355,29 +360,3 @@ def _read(policy: Held) -> Vocabulary | None:
     from modicum.policy.past_units import vocabulary_of
 
     return vocabulary_of(policy.text)
-
-
-def _ambiguous(population: Population) -> Population:
-    """Return a division that was reintroduced after another one.
-
-    Whether its migration step applied again is unknown. So an old value that is still a
-    value is charged as itself as well as its successors.
-    """
-    partitions = {
-        name: replace(one, was=tuple(_either(was, one) for was in one.was))
-        for name, one in population.partitions.items()
-    }
-    return structs.replace(population, partitions=partitions)
-
-
-def _either(was: Was, partition: Partition) -> Was:
-    if partition.values is not None:
-        known = {*was.now, *was.old} & {*partition.values}
-        return Was(was.old, tuple(sorted(one for one in known if isinstance(one, str))))
-    spans = [one for one in (*was.now, *was.old) if not isinstance(one, str)]
-    inside = [
-        (max(low, partition.low), min(high, partition.high))
-        for low, high in spans
-        if low <= partition.high and high >= partition.low
-    ]
-    return Was(was.old, merged(inside))
