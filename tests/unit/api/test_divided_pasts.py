@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples.first_version import as_written_by, with_policy
 from samples.redefined import activate, of
 
-from modicum.core.errors import InputError
+from modicum.core.errors import InputError, VerificationError
+from modicum.storage.sqlite_store import SqliteStore
 
 LEDGERS = Path(__file__).parents[2] / "golden" / "ledgers"
 POLICY = """
@@ -121,6 +123,50 @@ def test_what_a_policy_makes_as_it_comes_back_is_not_what_another_made(
         assert (
             not of(tmp_path).check(release("r-2", 0.5, **reading(region, "a"))).allowed
         )
+
+
+@pytest.mark.spec("LED-24")
+@pytest.mark.parametrize(
+    ("texts", "last", "is_short"),
+    [
+        ([SWAPPED, "", SWAPPED, SWAPPED], "[a, b, c]", True),
+        (
+            [", was: {EU: US}", ", was: {EU: [EU, US]}", ", was: {EU: US}"],
+            "[a, b]",
+            True,
+        ),
+        (["", SWAPPED, SWAPPED], "[a, b, c]", False),
+        ([SWAPPED, "", SWAPPED], "[a, b]", False),
+    ],
+)
+def test_an_old_ledger_says_which_values_are_charged_too_little(
+    tmp_path: Path, texts: list[str], last: str, *, is_short: bool
+) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    new.mkdir()
+    old.mkdir()
+    policies = [
+        policy(was=was).replace("pageviews", f"p-{number}")
+        for number, was in enumerate(texts)
+    ]
+    policies[-1] = policies[-1].replace("[a, b]", last)
+    of(new, policies[0]).init()
+    for text in policies[1:-1]:
+        activate(new, text)
+    of(new).submit(release("r-1", 0.9, **reading("EU", "a")))
+    written = with_policy([*of(new).records()], policies[-1])
+    with SqliteStore(old / "ledger.db", wait_seconds=20).turn() as turn:
+        turn.append(as_written_by(5, written))
+    if not is_short:
+        assert of(old).verify().understated == ()
+        return
+    with pytest.raises(VerificationError) as caught:
+        of(old).verify()
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("values of `region` are charged too little")
+    assert problem.notes == ("these rules undercount: short, long",)
+    activate(old, policies[-1].replace("p-", "q-"))
+    assert of(old).verify().understated == ()
 
 
 @pytest.mark.spec("POL-14")

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from modicum.core.diagnostics import shortened
 from modicum.core.errors import Code, Problem
+from modicum.ledger.cells.axes import space_of
 from modicum.ledger.decision.departures import (
     Departure,
     Matched,
@@ -31,11 +32,14 @@ from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import ReadsAny, atoms
+from modicum.release.parts import Box, lies_within
 
 #: Releases that count as spent, as recorded, each with the number of its entry.
 Counted: TypeAlias = Iterable[tuple[RecordedRelease, int]]
 #: Maximum number of rules named.
 _NAMED_MAX = 10
+#: A policy comes back with the third one at the earliest.
+_COMES_BACK = 3
 
 
 class Understated(NamedTuple):
@@ -139,6 +143,7 @@ def understated(
     ]
     if len({one.digest for one in policies}) > 1:
         found += _claimed_later(policies, releases(), compiled)
+        found += _made_again(policies, releases, compiled)
         found += _replaced(policies, releases(), compiled)
         left = _since_recorded(_Compiled(policies), releases(), policies, compiled)
         found += (
@@ -176,6 +181,64 @@ def _claimed_later(
             help="activate another policy: it charges such releases to every part",
         )
         yield Understated(unit, (*rules,), problem)
+
+
+def _made_again(
+    policies: Sequence[ActivePolicy],
+    releases: Callable[[], Counted],
+    compiled: CompiledPolicy,
+) -> Iterator[Understated]:
+    """Yield the attributes whose `was` moved losses away from a value they are about.
+
+    Before version 6, `was` of a policy that came back was mistaken for that of another.
+    """
+    vocabulary = compiled.policy.vocabulary
+    if not vocabulary.population.partitions or len(policies) < _COMES_BACK:
+        return
+    text = compiled.policy.text
+    then, now = (
+        Migration(policies, vocabulary, text, entails=entails)
+        for entails in (False, True)
+    )
+    spaces = {unit: space_of(unit, vocabulary) for unit in vocabulary.units}
+    found: dict[str, dict[str, None]] = {}
+    for release, seq in releases():
+        lost = [
+            _lost(then.part(one.part, seq).where, now.part(one.part, seq).where)
+            for one in release.mechanisms
+        ]
+        if not any(lost):
+            continue
+        facts = facts_of(now.release(release, seq), vocabulary)
+        for rule, places in compiled.rules.matching(facts):
+            names = frozenset[str]().union(*(lost[place] for place in places))
+            for divides in spaces[rule.unit].partitions:
+                if divides.name in names:
+                    found.setdefault(divides.name, {})[rule.scope] = None
+    for name, rules in found.items():
+        problem = Problem(
+            Code.RELEASES_DEPARTED,
+            f"values of `{name}` are charged too little: a policy that came back mapped"
+            " them by `was`",
+            notes=(f"these rules undercount: {shortened([*rules], _NAMED_MAX)}",),
+            help="activate another policy: it charges such releases to all that their"
+            " values may be",
+        )
+        yield Understated(name, (*rules,), problem)
+
+
+def _lost(before: tuple[Box, ...] | None, after: tuple[Box, ...] | None) -> set[str]:
+    """Return the attributes by which boxes do not lie in others."""
+    found: set[str] = set()
+    for box in () if before is None else (after or ((),)):
+        if not any(lies_within(box, other) for other in before or ()):
+            found.update(
+                name
+                for other in before or ()
+                for name, values in other
+                if not lies_within(box, ((name, values),))
+            )
+    return found
 
 
 def _replaced(
