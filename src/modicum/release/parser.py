@@ -151,6 +151,8 @@ def _refuse_many_samples(mechanisms: Sequence[Mechanism], node: Node) -> None:
 
 def may_be_slow(release: Mapping[str, object], mechanisms: Sequence[object]) -> bool:
     """Return whether plain data may exceed a limit that `parse_release` knows."""
+    if len(mechanisms) <= min(SAMPLED_MAX, SELECTED_MAX, CALIBRATED_MAX):
+        return False  # As almost all: quick.
 
     def count(key: str) -> int:
         return sum(isinstance(one, Mapping) and key in one for one in mechanisms)
