@@ -129,7 +129,7 @@ def _refuse_slow(described: Sequence[Node], vocabulary: Vocabulary) -> None:
 
 
 def _refuse_many_samples(mechanisms: Sequence[Mechanism], node: Node) -> None:
-    """Refuse more samples than can be priced in a few seconds; equal ones are one."""
+    """Refuse more samples than are priced in half a minute; equal ones are one."""
     priced = {
         (
             one.kind,

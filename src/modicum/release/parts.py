@@ -157,32 +157,6 @@ def in_order(boxes: Iterable[Box]) -> tuple[Box, ...]:
     return tuple(sorted(set(boxes), key=ascii))  # The same in every version of Python.
 
 
-def lies_within(box: Box, other: Box) -> bool:
-    """Return whether every row of a box lies in another one.
-
-    Examples:
-        >>> swiss = (("country", ("CH",)), ("year", ((1990, 1999),)))
-        >>> lies_within(swiss, (("year", ((1980, 2000),)),))
-        True
-        >>> lies_within((("year", ((1980, 2000),)),), swiss)
-        False
-    """
-    own = dict(box)
-    return all(name in own and _are_among(own[name], values) for name, values in other)
-
-
-def _are_among(values: Values, others: Values) -> bool:
-    return all(
-        one in others
-        or any(
-            low <= one[0] and one[1] <= high
-            for low, high in (span for span in others if not isinstance(span, str))
-            if not isinstance(one, str)
-        )
-        for one in values
-    )
-
-
 def _check_boxes(boxes: tuple[Box, ...]) -> None:
     if not boxes or boxes != in_order(boxes):
         raise ValueError("boxes are not sorted")

@@ -169,6 +169,27 @@ def test_an_old_ledger_says_which_values_are_charged_too_little(
     assert of(old).verify().understated == ()
 
 
+@pytest.mark.spec("LED-24")
+def test_boxes_that_are_charged_already_are_not_charged_too_little(
+    tmp_path: Path,
+) -> None:
+    new, old = tmp_path / "new", tmp_path / "old"
+    new.mkdir()
+    old.mkdir()
+    kept = policy(was=SWAPPED)
+    of(new, kept).init()
+    activate(new, policy())
+    activate(new, kept)
+    every = {"where": [{"region": ["EU"], "ward": ["a"]}, {"region": ["US"]}]}
+    of(new).submit(release("r-1", 0.9, **every))
+    last = kept.replace("[a, b]", "[a, b, c]")
+    written = with_policy([*of(new).records()], last)
+    with SqliteStore(old / "ledger.db", wait_seconds=20).turn() as turn:
+        turn.append(as_written_by(5, written))
+    # The units are divided by the region only, and both regions are charged.
+    assert of(old).verify().understated == ()
+
+
 @pytest.mark.spec("POL-14")
 def test_a_lower_limit_is_accepted_by_what_an_audit_sees(tmp_path: Path) -> None:
     """Its preview and its audit make the same steps."""

@@ -158,6 +158,23 @@ def test_a_filter_matters_to_limits_with_a_delta_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("POL-22")
+def test_a_sum_over_days_needs_a_filter_too(tmp_path: Path) -> None:
+    week = (
+        'per_release:\n  - {name: week, when: "true", unit: user,'
+        " budget: {eps: 1, delta: 1e-6}, requester_days: 7}\n"
+    )
+    assert "per_release" not in WITHOUT
+    before = WITHOUT.rstrip() + "\n" + week
+    of(tmp_path, before).submit(release("r-1"), publish=True)
+    after = before.replace("zcdp-v1", "combined-v2")
+    (problem,) = problems(tmp_path, after)
+    assert problem.code is Code.FILTER_CHANGED
+    assert problem.notes[1] == "delta 1e-6 becomes 2e-6 for week"
+    alone = after.replace(", requester_days: 7", "")
+    assert problems(tmp_path, alone) == ()
+
+
+@pytest.mark.spec("POL-22")
 def test_each_filter_fails_with_the_largest_delta_that_it_had(tmp_path: Path) -> None:
     of(tmp_path, POLICY).submit(release("r-1"), publish=True)
     activate(tmp_path, POLICY.replace("2, delta: 1e-6", "2, delta: 5e-6"))
@@ -268,7 +285,7 @@ def test_the_commands_say_what_it_costs(
     assert "  accepted  filter:combined-v2 is a further filter\n" in done.stdout
     status = run("status")
     assert status.exit_code == 0
-    assert "by the filters `combined-v1` and `combined-v2`" in status.stderr
+    assert "have the filters `combined-v1` and `combined-v2`" in status.stderr
     assert "delta 2e-6 for all" in status.stderr
     (shown,) = json.loads(run("status", "--json").stdout)["problems"]
     assert shown["notes"][1:] == ["delta 2e-6 for all", "delta 2e-7 for town"]

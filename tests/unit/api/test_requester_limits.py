@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
-from samples.reserved import DAY, Ledger, release
+from samples.reserved import DAY, POLICY, Ledger, release
 
 from modicum.api.local import submit
+from modicum.api.local.plans import commit
 from modicum.api.local.plans.requests import Handed, read_request
 from modicum.core.document import from_python
 from modicum.core.errors import Code, ConflictError, InputError, Problem
@@ -46,7 +48,7 @@ def test_a_release_in_parts_costs_its_requester_as_much_as_the_whole() -> None:
         " adds rho = 0.1: one identity may reserve rho = 0.3 in that time"
     )
     assert problem.notes == (
-        "what was reserved first stops counting on 2026-05-08",
+        "it fits on 2026-05-08, if nothing else is reserved until then",
         "nothing was written",
     )
     assert ann.state().seq == before
@@ -70,28 +72,126 @@ def test_what_was_canceled_or_has_expired_does_not_count() -> None:
     ledger.audit()
 
 
-@pytest.mark.spec("LED-28")
-def test_a_plan_may_reserve_more_and_does_not_count() -> None:
+ROUNDS = """rotation: {active: 1, opened_by: [officer]}
+roles: {officer: [olga], analyst: [ann]}
+"""
+
+
+def in_rounds(more: str) -> Ledger:
+    """Return a ledger whose first round is open, and reads one user group."""
     ledger = Ledger(LIMIT)
+    grouped = POLICY.replace(
+        "population:", "population:\n  groups: {immutable: [user]}"
+    )
+    ledger.policy = compile_text((grouped + LIMIT + more).encode(), "policy.yaml")
     olga = ledger.by("olga")
     olga.init()
     olga.rounds.open()
-    active = olga.policy()
+    return ledger
+
+
+def grouped(name: str, rho: str) -> dict[str, Any]:
+    return {**release(name, rho), "groups": 1}
+
+
+def planned(ledger: Ledger, who: str, *names: str) -> tuple[str, ...]:
+    """Let somebody plan and commit releases; return their ids."""
+    by = ledger.by(who)
     requests = [
-        read_request(Handed(one["release"], None, partial(from_python, one)), active)
-        for one in (release("p", "0.3"), release("q", "0.3"))
+        read_request(Handed(name, None, partial(from_python, one)), by.policy())
+        for name in names
+        for one in [grouped(name, "0.3")]
     ]
-    done = olga.rounds.commit(olga.rounds.plan(requests))
-    assert done.releases == ("p", "q")
-    assert olga.submit(release("own", "0.3")).allowed
-    refused(ledger, "more", by="olga")
+    return by.rounds.commit(by.rounds.plan(requests)).releases
+
+
+@pytest.mark.spec("LED-28")
+def test_plans_of_who_may_open_rounds_reserve_more_and_do_not_count() -> None:
+    ledger = in_rounds(ROUNDS)
+    assert planned(ledger, "olga", "p", "q") == ("p", "q")
+    assert ledger.by("olga").submit(grouped("own", "0.3")).allowed
+    with pytest.raises(ConflictError, match="`olga` reserved"):
+        ledger.by("olga").submit(grouped("more", "0.1"))
     ledger.audit()
+
+
+@pytest.mark.spec("LED-28")
+@pytest.mark.parametrize("rounds", ["", ROUNDS])
+def test_plans_of_others_count_and_are_refused(rounds: str) -> None:
+    ledger = in_rounds(rounds)
+    assert planned(ledger, "ann", "p") == ("p",)
+    with pytest.raises(ConflictError, match="`ann` reserved"):
+        planned(ledger, "ann", "q")
+    with pytest.raises(ConflictError, match="`ann` reserved"):
+        ledger.by("ann").submit(grouped("r", "0.1"))
+    ledger.audit()
+
+
+def test_an_audit_finds_plans_that_count() -> None:
+    ledger = in_rounds("")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(commit, "split_refusal", lambda *_: None)
+        planned(ledger, "olga", "p", "q")
+    with pytest.raises(ChainBreakError, match="`q` reserves more"):
+        ledger.audit()
+
+
+def test_a_clock_that_steps_back_over_midnight_forgets_nothing() -> None:
+    ledger = Ledger(LIMIT)
+    ann = ledger.by("ann")
+    ann.submit(release("a", "0.3"), publish=True)
+    late = add_seconds(ledger.clock.time, 7 * DAY)
+    for clock, fits in (("T00:00:05", True), ("T23:59:50", False)):
+        day = late[:10] if fits else add_seconds(late, -DAY)[:10]
+        ledger.clock.time = f"{day}{clock}.000000Z"
+        found = ann.check(release("b", "0.3"))
+        assert any("is refused now" in one for one in found.notices) == (not fits)
+    refused(ledger, "b")
+    with pytest.raises(ConflictError):
+        ann.submit(release("b", "0.3"))
+    ledger.audit()
+
+
+def test_a_check_knows_what_has_expired() -> None:
+    ledger = Ledger(LIMIT)
+    ann = ledger.by("ann")
+    ann.submit(release("held", "0.1", "FR"), reserve_seconds=60)
+    ann.submit(release("a", "0.3", "CH"), publish=True)
+    ledger.clock.time = add_seconds(ledger.clock.time, 120)
+    for country, fits in (("CH", False), ("FR", True)):
+        found = ann.check(release("b", "0.3", country))
+        assert any("is refused now" in one for one in found.notices) == (not fits)
+
+
+def test_it_says_on_which_day_a_release_fits() -> None:
+    ledger = Ledger(LIMIT.replace('"true"', "'\"pay\" in m.attributes'"))
+    ann = ledger.by("ann")
+    ann.submit(release("age", "0.3"), publish=True)  # Another attribute.
+    for number in range(3):
+        ledger.clock.time = add_seconds(ledger.clock.time, DAY)
+        ann.submit(paying(f"r-{number}", 0.1), publish=True)
+    with pytest.raises(ConflictError) as caught:
+        ann.submit(paying("r", 0.2))
+    # The first two of three have to drop out.
+    assert caught.value.problems[0].notes[0].startswith("it fits on 2026-05-10, ")
+    ledger.clock.time = "2026-05-09T23:59:00.000000Z"
+    with pytest.raises(ConflictError):
+        ann.submit(paying("r", 0.2))
+    ledger.clock.time = "2026-05-10T00:01:00.000000Z"
+    assert ann.submit(paying("r", 0.2)).allowed
+    ledger.audit()
+
+
+def paying(name: str, rho: float) -> dict[str, Any]:
+    written = release(name, str(rho))
+    written["mechanisms"][0]["attributes"] = ["pay"]
+    return written
 
 
 def test_an_audit_finds_what_a_writer_let_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(submit, "refuse_split", lambda *_: None)
+    monkeypatch.setattr(submit, "split_refusal", lambda *_: None)
     ledger = Ledger(LIMIT)
     ann = ledger.by("ann")
     ann.submit(release("a", "0.2"), publish=True)

@@ -22,7 +22,7 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
-from modicum.api.local.submit import Submission, prepared, refuse_split, seconds_held
+from modicum.api.local.submit import Submission, prepared, seconds_held, split_refusal
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
 from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
@@ -356,16 +356,19 @@ class LedgerView:
                     answer = replace(answer, notices=(*answer.notices, notice))
                 if not answer.allowed:
                     return answer
+                read = self._store.read
+                split = split_refusal(
+                    one.release, followed, book.state, read, actor, now
+                )
+                if split is not None:
+                    return _refused_now(answer, split)
                 try:
-                    read = self._store.read
-                    refuse_split(one.release, followed, book.state, read, actor, day)
                     seconds_held(one, followed, book.state, actor, day)
                 except ConflictError as refused:
                     state = book.state
                     if not state.holders.of(actor).isdisjoint(state.due(now)):
                         return answer  # Part of the result expires with the turn.
-                    notice = f"submitting is refused now: {refused.problems[0].message}"
-                    return replace(answer, notices=(*answer.notices, notice))
+                    return _refused_now(answer, refused.problems[0])
                 return answer
             corrects = book.state.correction_of(one.release.id, one.release.content)
             if corrects is None:
@@ -393,3 +396,9 @@ class LedgerView:
                 help="give one with  --policy policy.yaml",
             )
         )
+
+
+def _refused_now(answer: Decision, problem: Problem) -> Decision:
+    """Return a decision with a note that submitting would be refused."""
+    notice = f"submitting is refused now: {problem.message}"
+    return replace(answer, notices=(*answer.notices, notice))

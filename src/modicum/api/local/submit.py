@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from modicum.accounting import INFINITE
 from modicum.api.local.balances import Entry, Reader
 from modicum.api.local.batch import attempt, each
 from modicum.api.local.decision import Decision
@@ -39,6 +40,7 @@ from modicum.core.rationals import brief
 from modicum.core.reader import text
 from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
 from modicum.ledger.decision.approvals import approved_by, release_approvals
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     PastRecorded,
     ReleaseDenied,
@@ -282,7 +284,9 @@ class Submitter(Struct, frozen=True):
             called, missing = f"release `{release.id}`", missing_approvals(states)
             raise needs_approval(called, missing, "modicum release approve")
         state, actor = entry.book.state, entry.actor
-        refuse_split(release, followed, state, entry.read, actor, day)
+        split = split_refusal(release, followed, state, entry.read, actor, entry.now)
+        if split is not None:
+            raise ConflictError(split)
         seconds = seconds_held(one, followed, state, actor, day)
         expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
@@ -310,15 +314,15 @@ class Submitter(Struct, frozen=True):
         return Evaluation(self.ledger, entry.book, entry.actor)
 
 
-def refuse_split(
+def split_refusal(
     release: RecordedRelease,
     followed: Followed,
     state: State,
     read: Reader,
     actor: str,
-    day: int,
-) -> None:
-    """Refuse a release that takes an identity over a limit within some days.
+    now: str,
+) -> Problem | None:
+    """Return why a release takes an identity over a limit within some days, if it does.
 
     Args:
         release: The release.
@@ -326,32 +330,28 @@ def refuse_split(
         state: The state at the head.
         read: Reads the log.
         actor: Who submits it.
-        day: The day on which it is decided, as an ordinal.
-
-    Raises:
-        ConflictError: If a rule with `requester_days` denies it beside what the actor
-            reserved in these days.
+        now: The time.
     """
+    day, due = day_of(now), state.due(now)
     for window in followed.windows(state, read):
-        beyond = window.judged(actor, release, day).beyond
+        beyond = window.refuses(actor, release, day, due).beyond
         if beyond is not None:
             holds, more, most = _amounts_held(beyond)
-            until = date.fromordinal(window.oldest(actor, day) + window.days)
+            first = date.fromordinal(window.first_day(actor, release, day))
             where = f" in {beyond.cell}" if beyond.cell else ""
-            raise ConflictError(
-                Problem(
-                    Code.SPLIT_TOO_FAR,
-                    f"`{actor}` reserved {holds} within {window.days} days under rule"
-                    f" `{beyond.rule.id}`{where}, and this release adds {more}: one"
-                    f" identity may reserve {most} in that time",
-                    notes=(
-                        f"what was reserved first stops counting on {until}",
-                        "nothing was written",
-                    ),
-                    help="submit it then, or add more noise; or have it decided in a"
-                    " round",
-                )
+            return Problem(
+                Code.SPLIT_TOO_FAR,
+                f"`{actor}` reserved {holds} within {window.days} days under rule"
+                f" `{beyond.rule.id}`{where}, and this release adds {more}: one"
+                f" identity may reserve {most} in that time",
+                notes=(
+                    f"it fits on {first}, if nothing else is reserved until then",
+                    "nothing was written",
+                ),
+                help="submit it then, or add more noise; if it is already published,"
+                " record it with  release backfill",
             )
+    return None
 
 
 def seconds_held(
@@ -415,6 +415,8 @@ def _amounts_held(loss: RuleLoss) -> tuple[str, str, str]:
     found = amounts(loss)
     has, more, most = (
         f"{found.measure} = {brief(Fraction(units, found.scale))}"
+        if units < INFINITE
+        else "an infinite loss"
         for units in (found.before, found.alone, found.limit)
     )
     return has, more, most

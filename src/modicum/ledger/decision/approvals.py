@@ -237,6 +237,16 @@ def may_open_rounds(person: str, policy: Policy) -> bool:
     return roles_missing(person, policy) is None
 
 
+def plans_freely(person: str, policy: Policy) -> bool:
+    """Return whether what a person's plans reserve is not limited by identity.
+
+    So it is if the policy names who may open rounds, and this person may.
+    """
+    rotation = policy.rotation
+    named = rotation is not None and rotation.opened_by is not None
+    return named and may_open_rounds(person, policy)
+
+
 def roles_missing(person: str, policy: Policy) -> tuple[str, ...] | None:
     """Return the roles a person needs to open rounds; None if they may."""
     rotation = policy.rotation

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
+from modicum.ledger.decision.approvals import plans_freely
 from modicum.ledger.decision.decide import decide, verdict_over_history
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.codec import release_to_plain
@@ -218,9 +219,8 @@ class _Replay:
         if self._beyond:
             held = self.state.holders.by
             self._beyond = {k: v for k, v in self._beyond.items() if k in held}
-        if isinstance(event.body, PlanCommitted):
-            for planned in event.body.releases:
-                self._split.pop(planned, None)
+        if self._split and isinstance(event.body, PlanCommitted):
+            self._excuse(event.body, event.actor)
         if isinstance(event.body, PastRecorded | PastRedescribed):
             self._past[event.body.release.id] = _written(event.body.release)
         if isinstance(event.body, PolicyActivated):
@@ -230,6 +230,13 @@ class _Replay:
                 self._followed.settle(change)
             self._windows(record)
         return event
+
+    def _excuse(self, plan: PlanCommitted, actor: str) -> None:
+        """Let a plan reserve more than one identity may, if its committer may that."""
+        assert self._followed is not None
+        if plans_freely(actor, self._followed.compiled.policy):
+            for release in plan.releases:
+                self._split.pop(release, None)
 
     def _windows(self, last: Record) -> tuple[RequesterWindow, ...]:
         """Return what each identity reserved within some days, with the last record."""
@@ -344,7 +351,7 @@ class _Replay:
         assert self._followed is not None
         day, holdings = day_of(event.at), self._followed.holdings
         for window in self._followed.windows(self.state, self._after):
-            found = window.judged(event.actor, body.release, day)
+            found = window.refuses(event.actor, body.release, day)
             if found.beyond is not None and not found.is_rounded:
                 self._split[body.release.id] = seq
         bound = self._followed.compiled.policy.reservations

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Reversible, Set
 from fractions import Fraction
-from itertools import takewhile
+from itertools import islice, takewhile
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from modicum.ledger.cells.axes import Space
 from modicum.ledger.cells.family import ReleaseCosts
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SegmentsThen
+from modicum.ledger.decision.approvals import plans_freely
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.decision.decide import admits, denied_on_top
 from modicum.ledger.decision.single_release import RuleLoss
@@ -29,7 +31,7 @@ from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.release_table import Holders
 from modicum.ledger.state.rounds import Planning
 from modicum.ledger.state.state import LossChange, State
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, Policy
 
 #: Returns the release of an entry, re-keyed to a policy.
 Migrate: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
@@ -85,8 +87,8 @@ class _ActorBalances(ABC):
         return Judged(is_large=True, beyond=beyond, is_rounded=bool(balances.rounded))
 
     @abstractmethod
-    def _releases(self, actor: str) -> Collection[str]:
-        """Return the ids of an actor's releases; oldest first."""
+    def _releases(self, actor: str) -> Set[str]:
+        """Return the ids of an actor's releases."""
 
     @abstractmethod
     def _charge(self, release: str) -> LossChange:
@@ -97,14 +99,17 @@ class _ActorBalances(ABC):
         known = self._cache.pop(actor, None)
         balances, charged = known or _Cached(Balances(self._compiled), {})
         present = self._releases(actor)
-        for gone in charged.keys() - present:
-            balances.take_back(*charged.pop(gone))
-        # Both are in the order of the log: missing ones are at the end.
-        for new in [*present][len(charged) :]:
-            one = self._charge(new)
+        if not charged.keys() <= present:
+            for gone in charged.keys() - present:
+                balances.take_back(*charged.pop(gone))
+        # Mostly the last ones are missing.
+        latest = reversed(present) if isinstance(present, Reversible) else present
+        unknown = (one for one in latest if one not in charged)
+        missing = map(self._charge, islice(unknown, len(present) - len(charged)))
+        for one in sorted(missing, key=attrgetter("seq")):
             migrated = self._migrate(one.release, one.seq)
             balances.charge(migrated, one.day)
-            charged[new] = migrated, one.day
+            charged[one.release.id] = migrated, one.day
         self._cache[actor] = _Cached(balances, charged)
         if len(self._cache) > _KEPT:
             self._cache.popitem(last=False)
@@ -126,7 +131,7 @@ class Holdings(_ActorBalances):
         super().__init__(compiled, migrate)
         self._state = state
 
-    def _releases(self, actor: str) -> Collection[str]:
+    def _releases(self, actor: str) -> Set[str]:
         return self._state.holders.of(actor)
 
     def _charge(self, release: str) -> LossChange:
@@ -137,66 +142,87 @@ class Holdings(_ActorBalances):
 class RequesterWindow(_ActorBalances):
     """Balances of what each actor reserved within the last days, this one included.
 
-    Canceled and expired reservations do not count, and neither do those of a plan: a
-    round weighs the requests of all against each other.
+    Canceled and expired reservations do not count, and neither do those of plans whose
+    committers may open rounds: these weigh the requests of all against each other.
 
     Args:
         days: The number of days.
         limits: The rules of the policy that have this number, over what is summed.
+        policy: The policy.
         migrate: Returns a release re-keyed to the policy.
 
     Attributes:
         days: The number of days.
     """
 
-    def __init__(self, days: int, limits: CompiledPolicy, migrate: Migrate) -> None:
+    def __init__(
+        self, days: int, limits: CompiledPolicy, policy: Policy, migrate: Migrate
+    ) -> None:
         super().__init__(limits, migrate)
         self.days = days
+        self._policy = policy
         self._holders = Holders()
         self._recent: dict[str, LossChange] = {}
+        self._day = 0
+        self._due: Set[str] = frozenset()
 
     def follow(self, event: Event, seq: int) -> None:
         """Take the next event of the log into account."""
         match event.body:
             case ReleaseReserved(release=release):
                 day = day_of(event.at)
-                self._forget(day)
+                # Times never fall from one entry to the next.
+                for past in list(takewhile(self._is_before(day), self._recent)):
+                    self._drop(past)
                 self._recent[release.id] = LossChange(release, seq, day)
                 self._holders.add(release.id, event.actor)
             case ReleaseVoided(release=ended) | ReleaseExpired(release=ended):
                 self._drop(ended)
             case PlanCommitted(releases=planned):
-                for one in planned:
-                    self._drop(one)
+                if plans_freely(event.actor, self._policy):
+                    for one in planned:
+                        self._drop(one)
             case _:
                 pass  # It neither reserves nor ends a reservation.
 
-    def oldest(self, actor: str, day: int) -> int:
-        """Return the day of the actor's oldest release that counts on a day."""
-        self._forget(day)
-        return min(self._recent[one].day for one in self._holders.of(actor))
-
-    def judged(
-        self, actor: str, release: RecordedRelease, day: int, share: Fraction = WHOLE
+    def refuses(
+        self,
+        actor: str,
+        release: RecordedRelease,
+        day: int,
+        due: Collection[str] = (),
     ) -> Judged:
-        """Return whether an actor may reserve a release on a day."""
-        self._forget(day)
-        return super().judged(actor, release, day, share)
+        """Return whether an actor may reserve a release on a day.
 
-    def _forget(self, day: int) -> None:
-        # Times never fall from one entry to the next.
-        past = takewhile(
-            lambda one: self._recent[one].day <= day - self.days, self._recent
-        )
-        for one in list(past):
-            self._drop(one)
+        Args:
+            actor: The actor.
+            release: The release.
+            day: The day, as an ordinal; not before the last entry.
+            due: The reservations that have expired, and are not yet recorded so.
+        """
+        self._day, self._due = day, frozenset(due)
+        return self.judged(actor, release, day)
+
+    def first_day(self, actor: str, release: RecordedRelease, day: int) -> int:
+        """Return the first day on which a release fits, if nothing else is reserved."""
+        later = range(day + 1, day + self.days)
+        fits = (one for one in later if not self.refuses(actor, release, one).beyond)
+        return next(fits, day + self.days)
+
+    def _is_before(self, day: int) -> Callable[[str], bool]:
+        """Return whether a release does not count on a day."""
+        return lambda one: self._recent[one].day <= day - self.days
 
     def _drop(self, release: str) -> None:
         self._recent.pop(release, None)
         self._holders.drop(release)
 
-    def _releases(self, actor: str) -> Collection[str]:
-        return self._holders.of(actor)
+    def _releases(self, actor: str) -> Set[str]:
+        own = self._holders.of(actor)
+        # Days before are not dropped: another clock may look at an earlier day.
+        past = frozenset(takewhile(self._is_before(self._day), own))
+        gone = past | self._due
+        return own - gone if gone else own
 
     def _charge(self, release: str) -> LossChange:
         return self._recent[release]

@@ -95,7 +95,7 @@ class Followed:
         # collected.
         self.holdings = Holdings(compiled, self._migration.release, state)
         self._windows = tuple(
-            RequesterWindow(days, limits, self._migration.release)
+            RequesterWindow(days, limits, policy, self._migration.release)
             for days, limits in compiled.requester_limits.items()
         )
         #: The entry up to which they were read; they are read on first use.
@@ -128,9 +128,10 @@ class Followed:
                 for the entries since the last call that may count.
         """
         if self._windows and self._windows_at < state.seq:
-            first = day_of(state.at) - max(one.days for one in self._windows)
-            after = max(self._windows_at, state.releases.last_before(first))
-            for record in read(after):
+            if not self._windows_at:
+                first = day_of(state.at) - max(one.days for one in self._windows)
+                self._windows_at = state.releases.last_before(first)
+            for record in read(self._windows_at):
                 if record.seq > state.seq:
                     break
                 event = event_of(record, record.seq)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from modicum.core.diagnostics import shortened
@@ -32,12 +34,17 @@ from modicum.ledger.state.state import ActivePolicy
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from modicum.policy.predicates import ReadsAny, atoms
-from modicum.release.parts import Box, lies_within
+from modicum.release import Partition
+from modicum.release.parts import Box, Values
 
 #: Releases that count as spent, as recorded, each with the number of its entry.
 Counted: TypeAlias = Iterable[tuple[RecordedRelease, int]]
 #: Maximum number of rules named.
 _NAMED_MAX = 10
+#: Boxes, any of which a row may lie in; None for everybody.
+Boxes: TypeAlias = tuple[Box, ...] | None
+#: Maximum number of cells compared one by one.
+_CELLS_MAX = 10_000
 #: A policy comes back with the third one at the earliest.
 _COMES_BACK = 3
 
@@ -200,21 +207,22 @@ def _made_again(
         Migration(policies, vocabulary, text, entails=entails)
         for entails in (False, True)
     )
-    spaces = {unit: space_of(unit, vocabulary) for unit in vocabulary.units}
+    divides = {unit: space_of(unit, vocabulary).partitions for unit in vocabulary.units}
     found: dict[str, dict[str, None]] = {}
     for release, seq in releases():
-        lost = [
-            _lost(then.part(one.part, seq).where, now.part(one.part, seq).where)
+        parts = [
+            (then.part(one.part, seq).where, now.part(one.part, seq).where)
             for one in release.mechanisms
         ]
-        if not any(lost):
+        if all(before in (None, after) for before, after in parts):
             continue
         facts = facts_of(now.release(release, seq), vocabulary)
         for rule, places in compiled.rules.matching(facts):
-            names = frozenset[str]().union(*(lost[place] for place in places))
-            for divides in spaces[rule.unit].partitions:
-                if divides.name in names:
-                    found.setdefault(divides.name, {})[rule.scope] = None
+            own = divides[rule.unit]
+            if any(_goes_beyond(own, *parts[place]) for place in places):
+                for one in own:
+                    if one.was:
+                        found.setdefault(one.name, {})[rule.scope] = None
     for name, rules in found.items():
         problem = Problem(
             Code.RELEASES_DEPARTED,
@@ -227,18 +235,51 @@ def _made_again(
         yield Understated(name, (*rules,), problem)
 
 
-def _lost(before: tuple[Box, ...] | None, after: tuple[Box, ...] | None) -> set[str]:
-    """Return the attributes by which boxes do not lie in others."""
-    found: set[str] = set()
-    for box in () if before is None else (after or ((),)):
-        if not any(lies_within(box, other) for other in before or ()):
-            found.update(
-                name
-                for other in before or ()
-                for name, values in other
-                if not lies_within(box, ((name, values),))
+def _goes_beyond(divides: Sequence[Partition], before: Boxes, after: Boxes) -> bool:
+    """Return whether boxes have a cell that those before had not, if that is known."""
+    if before is None:
+        return False
+    every = after or ((),)
+    axes = {one.name: [*_points(one, (*before, *every))] for one in divides}
+    if prod(map(len, axes.values())) > _CELLS_MAX:
+        return True
+
+    def cells(boxes: Iterable[Box]) -> set[tuple[object, ...]]:
+        return {
+            cell
+            for box in map(dict, boxes)
+            for cell in product(
+                *(
+                    [one for one in axis if name not in box or _is_in(one, box[name])]
+                    for name, axis in axes.items()
+                )
             )
-    return found
+        }
+
+    return not cells(every) <= cells(before)
+
+
+def _points(partition: Partition, boxes: Iterable[Box]) -> Iterator[str | int]:
+    """Yield values of an attribute, one for each piece that boxes cut it into."""
+    if partition.values is not None:
+        yield from partition.values
+        return
+    spans = (
+        span
+        for box in boxes
+        for span in dict(box).get(partition.name, ())
+        if not isinstance(span, str)
+    )
+    cuts = {partition.low, *(cut for low, high in spans for cut in (low, high + 1))}
+    yield from (one for one in cuts if partition.low <= one <= partition.high)
+
+
+def _is_in(value: str | int, values: Values) -> bool:
+    if isinstance(value, str):
+        return value in values
+    return any(
+        span[0] <= value <= span[1] for span in values if not isinstance(span, str)
+    )
 
 
 def _replaced(

@@ -19,7 +19,7 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_spelled
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.state.state import ActivePolicy
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, RuleSet
 from modicum.policy.compiler import compile_text
 
 #: The name by which a further filter is accepted: no rule id has this form.
@@ -81,8 +81,17 @@ def _read(text: str) -> tuple[CompiledPolicy, bool]:
 
 
 def _needs_filter(compiled: CompiledPolicy) -> bool:
-    budgets = compiled.rules.budgets()
-    return any(isinstance(one, ApproxBudget) for one, _, _ in budgets)
+    return any(
+        isinstance(one, ApproxBudget)
+        for rules in _summed(compiled)
+        for one, _, _ in rules.budgets()
+    )
+
+
+def _summed(compiled: CompiledPolicy) -> Iterator[RuleSet]:
+    """Yield the rules that a filter holds: of history, and of `requester_days`."""
+    yield compiled.rules
+    yield from (one.rules for one in compiled.requester_limits.values())
 
 
 def promised_delta(rule: str, limit: ApproxBudget, past: Iterable[Era]) -> Fraction:
@@ -107,8 +116,8 @@ def promised_delta(rule: str, limit: ApproxBudget, past: Iterable[Era]) -> Fract
     found: dict[str, set[ApproxBudget]] = {}
     for era in past:
         if era.needs_filter:
-            own = era.compiled.rules.limit(rule)
-            one = own if isinstance(own, ApproxBudget) else limit
+            own = [rules.limit(rule) for rules in _summed(era.compiled)]
+            one = next((one for one in own if isinstance(one, ApproxBudget)), limit)
             found.setdefault(era.filter, set()).add(one)
     each = (_delta(name, limits) for name, limits in found.items())
     return sum(each, Fraction(0)) or limit.delta
@@ -207,12 +216,13 @@ def summed_deltas(
     Args:
         policies: The policies that were activated, oldest first.
         counted: As for `eras`.
-        compiled: The policy whose limits are meant.
+        compiled: The policy whose limits are meant; nothing is unless it is active.
 
     Raises:
         VerificationError: As `eras` does.
     """
-    if len({one.digest for one in policies}) < _SEVERAL:
+    digests = [one.digest for one in policies]
+    if len({*digests}) < _SEVERAL or digests[-1] != compiled.policy.digest:
         return None
     past = tuple(one for one in eras(policies, counted) if one.needs_filter)
     filters = dict.fromkeys(f"`{one.filter}`" for one in past)
@@ -223,8 +233,8 @@ def summed_deltas(
         promised.setdefault(promised_delta(rule, limit, past), []).append(rule)
     return Problem(
         Code.FILTER_CHANGED,
-        f"releases were decided by the filters {' and '.join(filters)}: each may fail"
-        " with its own delta",
+        f"the policies since the first release have the filters"
+        f" {' and '.join(filters)}: each may fail with its own delta",
         notes=(
             "these limits hold with the sum of the deltas:",
             *_listed(
@@ -238,11 +248,11 @@ def summed_deltas(
 
 def _approximate(compiled: CompiledPolicy) -> Iterator[tuple[str, ApproxBudget]]:
     """Yield each rule with a delta, and its limit."""
-    rules = compiled.rules
-    for number in range(len(rules)):
-        limit = rules.budget(*divmod(number, len(rules.contexts)))
-        if isinstance(limit, ApproxBudget):
-            yield rules.rule_id(number), limit
+    for rules in _summed(compiled):
+        for number in range(len(rules)):
+            limit = rules.budget(*divmod(number, len(rules.contexts)))
+            if isinstance(limit, ApproxBudget):
+                yield rules.rule_id(number), limit
 
 
 def _listed(priced: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from modicum.api.local.submit import (
     Submission,
     prepared,
     refuse_odd_length,
+    split_refusal,
 )
 from modicum.api.ports.storage import Clock
 from modicum.core.errors import (
@@ -26,7 +27,11 @@ from modicum.core.errors import (
 )
 from modicum.core.yaml_reader import read_document
 from modicum.ledger import RecordedRelease, decide
-from modicum.ledger.decision.approvals import approved_by, release_approvals
+from modicum.ledger.decision.approvals import (
+    approved_by,
+    plans_freely,
+    release_approvals,
+)
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
@@ -166,6 +171,13 @@ def _in_the_way(
         verdict = decide(entry.followed(compiled).balances, release, entry.day)
         if not verdict.allowed:
             yield f"denied by {', '.join(verdict.causes)}"
+        elif not plans_freely(entry.actor, compiled.policy):
+            followed = entry.followed(compiled)
+            split = split_refusal(
+                release, followed, state, entry.read, entry.actor, entry.now
+            )
+            if split is not None:
+                yield split.message
 
 
 def _stale(plan: Plan, seq: int, why: str) -> StaleError:
