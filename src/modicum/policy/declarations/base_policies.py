@@ -236,7 +236,9 @@ class _Reader:
         return replace(policy, requester_days=days)
 
     def _requester_days(self, fields: Fields) -> int | None:
-        if "requester_days" in fields and self._what != PER_RELEASE:
+        if self._what != PER_RELEASE:
+            if "requester_days" not in fields:
+                return None
             raise fail(
                 Code.KEYS_CONFLICT,
                 f"`requester_days` is for {PER_RELEASE}, not for {self._what}",
