@@ -18,6 +18,7 @@ from uvicorn import Server
 import modicum as mo
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants, Identity
+from modicum.console.router import Console
 from modicum.server.app import build
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -84,6 +85,15 @@ class Served:
         """Ask for something."""
         return self.client.get(f"/api/v1{path}", headers={HEADER: who}, **named)
 
+    def page(self, who: str, path: str, **named: Any) -> httpx2.Response:
+        """Open a page of the console."""
+        return self.client.get(path, headers={HEADER: who}, **named)
+
+    def fill(self, who: str, path: str, **fields: str) -> httpx2.Response:
+        """Send a form of the console, under a new key unless one is given."""
+        fields.setdefault("key", f"form-{next(self._keys)}")
+        return self.client.post(path, data=fields, headers={HEADER: who})
+
     def post(
         self,
         who: str,
@@ -114,6 +124,7 @@ def served(
     watch: TelemetryContext | None = None,
     waits: Timeouts | None = None,
     own: Equipment | None = None,
+    console: bool = False,
 ) -> Iterator[Served]:
     """Serve a ledger; it ends with the block."""
     if policy is not None:
@@ -128,6 +139,7 @@ def served(
         rates or Rates(),
         watch or TelemetryContext(),
         own or Equipment(),
+        console=Console() if console else None,
         anonymous_rates=strangers or rates or Rates(),
     )
     try:
