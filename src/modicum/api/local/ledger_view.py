@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
+from modicum.api.local.rule_losses import RuleLosses
 from modicum.api.local.submit import Submission, prepared, seconds_held, split_refusal
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
@@ -29,6 +30,8 @@ from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
 from modicum.ledger.log.days import day_of
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy, Rule
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from modicum.api.local.alternatives.trials import HeadView
@@ -62,6 +65,9 @@ class LedgerView:
         self._clock = clock
         self._policy = policy
         self._actor = actor
+        self._losses = RuleLosses()
+        #: What was computed from the loss of a rule, by function and rule.
+        self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
             store,
             clock,
@@ -219,18 +225,24 @@ class LedgerView:
     def standings(self) -> list[RuleLoss]:
         """Return the status of every rule of the policy. Writes nothing.
 
+        Rules that nothing was charged to since the last call have the same objects.
+
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
-        from modicum.api.local.explanation.charges import standing_in
-
         book = self._live.read(deciding=True)
-        compiled = self._intended_policy(book)
-        with book.followed_at(compiled, self._store.read, self._live.now) as followed:
-            day = day_of(self._live.now)
-            return [
-                standing_in(followed.balances, rule, day) for rule in compiled.rules
-            ]
+        compiled, now = self._intended_policy(book), self._live.now
+        with book.followed_at(compiled, self._store.read, now) as followed:
+            return self._losses.of(book, followed, now)
+
+    def computed(self, compute: Callable[[RuleLoss], T], loss: RuleLoss) -> T:
+        """Return what a function makes of one of `standings`, computed once."""
+        key = compute, loss.rule.id
+        known = self._computed.get(key)
+        if known is None or known[0] is not loss:
+            known = self._computed[key] = loss, compute(loss)
+        found: T = known[1]
+        return found
 
     def loss_of(self, rule: Rule) -> RuleLoss:
         """Return the status of one rule, as `standings` does. Writes nothing.

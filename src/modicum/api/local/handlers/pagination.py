@@ -49,7 +49,7 @@ def _no_cursor() -> InputError:
     return InputError(
         Problem(
             Code.BAD_REQUEST,
-            "the cursor does not belong to this list",
+            "the cursor does not belong to this list, or to another order of it",
             help="start without one, and continue with `next` of each page",
         )
     )
