@@ -177,6 +177,15 @@ class LedgerView:
         self._live.must_exist()
         return self._store.read(0)
 
+    def page(self, after: int, limit: int) -> Iterable[Record]:
+        """Return the stored records after a number, oldest first, unchecked.
+
+        Args:
+            after: The number.
+            limit: Maximum number of records.
+        """
+        return self._store.read(after, limit)
+
     def verify(
         self,
         on_entry: Callable[[int], None] | None = None,

@@ -8,7 +8,13 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta
 
 from modicum.api import operations
-from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
+from modicum.api.local.handlers.pagination import (
+    LOOKED_AT,
+    Cursor,
+    Limit,
+    after_of,
+    cursor_of,
+)
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
@@ -22,8 +28,6 @@ from modicum.ledger import Standing
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
 
-#: Maximum number of releases scanned for one page, shown or not.
-LOOKED_AT: Final = 5_000
 #: Maximum number of ids searched for one page.
 SEARCHED: Final = 100_000
 
