@@ -36,6 +36,7 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
+    from modicum.api.local.past_ledger import PastPoint
     from modicum.ledger import AuditReport
 
 
@@ -312,17 +313,30 @@ class LedgerView:
         Raises:
             UsageError: If the ledger did not exist yet, or the point is in the future.
         """
-        from modicum.api.local.past_ledger import EarlierClock, EarlierStore, past_point
+        from modicum.api.local.past_ledger import EarlierClock, EarlierStore
 
-        self._live.must_exist()
-        book = self._live.read()
-        past = past_point(point, book.state, self._store, self._live.now)
+        past = self.past_point(point)
         return LedgerView(
             EarlierStore(self._store, past.seq),
             EarlierClock(past.at),
             policy=self._policy,
             actor=self._actor,
         )
+
+    def past_point(self, point: int | str) -> PastPoint:
+        """Return the entry and the time of an earlier point; see `as_of`.
+
+        Args:
+            point: As for `as_of`.
+
+        Raises:
+            UsageError: As for `as_of`.
+        """
+        from modicum.api.local.past_ledger import past_point
+
+        self._live.must_exist()
+        state = self._live.read().state
+        return past_point(point, state, self._store, self._live.now)
 
     def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of an existing ledger, a reader of its log, and the time.
