@@ -64,6 +64,7 @@ def hasse_chart(
         width=width,
         # What is one image has no links in it.
         role="group" if link else "img",
+        class_="chart wide",
         font_family=_FONT,
         font_size="11",
     )

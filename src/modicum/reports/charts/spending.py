@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, inf, isinf
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from modicum.accounting.decimals import significant
 from modicum.core.rationals import brief
@@ -37,8 +37,6 @@ from modicum.reports.charts.svg import (
 )
 from modicum.reports.markup import Markup, element
 
-#: Whether a limit is spent. Who draws decides it on exact numbers.
-State: TypeAlias = Literal["ok", "near", "over"]
 #: The number of an entry, or a time.
 Moment: TypeAlias = int | datetime
 #: Exact, or infinite.
@@ -50,21 +48,22 @@ _STROKES = "".join(f"M{x} {_HEIGHT}l{_HEIGHT}-{_HEIGHT}" for x in range(0, 110, 
 _DIGITS = 4
 
 
-def meter(share: Fraction, label: str, *, state: State = "ok") -> Markup:
+def meter(share: Fraction, label: str, *, state: str = "ok") -> Markup:
     """Return a small drawing of how much of a limit is spent.
 
     Args:
         share: Which part is spent; more than 1 is drawn as 1.
         label: The same in words.
-        state: Whether the limit is near or exceeded.
+        state: `near` or `over` the limit, or another word; decided on exact numbers.
     """
     filled = min(ceil(share * _WIDTH), _WIDTH)
+    kind = state if state in ("near", "over") else "fill"
     strokes = element("path", d=_STROKES, stroke="currentColor", **paint("paper"))
     return element(
         "svg",
         element("title", label),
         rectangle((0, 0, _WIDTH, _HEIGHT), "rail"),
-        rectangle((0, 0, filled, _HEIGHT), "fill" if state == "ok" else state),
+        rectangle((0, 0, filled, _HEIGHT), kind),
         strokes if state == "over" else "",
         role="img",
         aria_label=label,
