@@ -10,6 +10,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -94,10 +95,10 @@ class Console:
                 return self._sign_in(relay)
             problem = problem or refused.problem
             status, template = problem.status, "error.html"
-        text = self._templates.get_template(template).render(
-            {**frame, "problem": problem, **shown}
-        )
-        return HTMLResponse(text, status)
+        contents = {**frame, "problem": problem, "present": relay.is_present, **shown}
+        render = self._templates.get_template(template).render
+        # Large pages take milliseconds, in which nobody else would be answered.
+        return HTMLResponse(await run_in_threadpool(render, contents), status)
 
     async def _frame(self, relay: Relay, page: Page) -> dict[str, Any]:
         """Return what every page shows around its own contents."""
@@ -118,7 +119,7 @@ class Console:
             "fields": defaultdict(str, relay.fields),
             "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
             "new_key": lambda: str(uuid4()),
-            AS_OF: relay.query.get(AS_OF, ""),
+            AS_OF: relay.as_of,
         }
 
     def serves(self, request: Request) -> bool:
