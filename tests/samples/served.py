@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,15 @@ class Served:
         """Ask for something."""
         return self.client.get(f"/api/v1{path}", headers={HEADER: who}, **named)
 
+    def page(self, who: str, path: str, **named: Any) -> httpx2.Response:
+        """Open a page of the console."""
+        return self.client.get(path, headers={HEADER: who}, **named)
+
+    def fill(self, who: str, path: str, **fields: str) -> httpx2.Response:
+        """Send a form of the console, under a new key unless one is given."""
+        fields.setdefault("key", f"form-{next(self._keys)}")
+        return self.client.post(path, data=fields, headers={HEADER: who})
+
     def post(
         self,
         who: str,
@@ -114,6 +124,7 @@ def served(
     watch: TelemetryContext | None = None,
     waits: Timeouts | None = None,
     own: Equipment | None = None,
+    console: bool = False,
 ) -> Iterator[Served]:
     """Serve a ledger; it ends with the block."""
     if policy is not None:
@@ -128,6 +139,8 @@ def served(
         rates or Rates(),
         watch or TelemetryContext(),
         own or Equipment(),
+        # Not imported above: most suites that serve a ledger do not use its pages.
+        console=import_module("modicum.console.router").Console() if console else None,
         anonymous_rates=strangers or rates or Rates(),
     )
     try:

@@ -16,6 +16,10 @@ class Markup(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        """Return it as templates insert it."""
+        return self
+
 
 Child: TypeAlias = "str | Markup"
 

@@ -26,6 +26,7 @@ from modicum.server.inputs.body import malformed
 from modicum.server.openapi import description_of
 from modicum.server.problems import (
     problem_response,
+    problem_view,
     problems_response,
     status_of,
 )
@@ -112,6 +113,8 @@ def build(
         app.include_router(routes.router, prefix=PREFIX)
     for module, tag in _READS:
         app.include_router(routes_of(module, tag), prefix=PREFIX)
+    if parts.console is not None:
+        app.include_router(parts.console.router())
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(error_codes.router)
@@ -173,6 +176,12 @@ async def _refused(request: Request, error: Exception) -> Response:
         408: "the request ended early",
     }.get(error.status_code, "the request was refused")
     problem = Problem(code, message, help="see /api/v1/openapi.json")
+    pages = parts_of(request).console
+    if pages is not None and pages.serves(request):
+        view = problem_view(
+            error.status_code, (problem,), kind="input", trace=_trace(request)
+        )
+        return await pages.refusal(request, view)
     headers = _allow(request) if error.status_code == 405 else error.headers
     return problems_response(
         error.status_code, (problem,), trace=_trace(request), headers=headers

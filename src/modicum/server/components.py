@@ -10,6 +10,7 @@ import anyio.to_thread
 from fastapi import Depends
 from starlette.requests import Request
 
+from modicum.console.router import Console
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import Registry
@@ -110,6 +111,7 @@ class Parts:
         remembered: Facts about the ledger, for metrics.
         service: The operations.
         entrance: Authentication; None in tests without it.
+        console: Its web pages; None if it has none.
         closing: What to close at the end, after the ledger.
         streams: Counts those who watch.
         anonymous_rates: Limits unauthenticated requests by address.
@@ -123,6 +125,7 @@ class Parts:
     watch: TelemetryContext = field(default_factory=TelemetryContext)
     own: Equipment = field(default_factory=Equipment)
     entrance: Authentication | None = None
+    console: Console | None = None
     closing: tuple[Callable[[], object], ...] = ()
     streams: Streams = field(default_factory=Streams)
     anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))

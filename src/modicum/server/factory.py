@@ -116,6 +116,7 @@ def make_parts(
         watch,
         own=own,
         entrance=coming_in,
+        console=coming_in.console() if settings.console else None,
         closing=closing,
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
     )

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter
 
 from modicum.api.permissions.identity import Identity
+from modicum.console.router import Console
 from modicum.core.canonical import Plain, digest, encode
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth import routes
@@ -24,7 +25,7 @@ from modicum.server.auth.ports import Clock, SessionStore, Tokens
 from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
 from modicum.server.auth.sessions import CookieJar, Sessions
-from modicum.server.auth.sign_in import SignIn
+from modicum.server.auth.sign_in import LOGIN_PATH, SignIn
 from modicum.server.auth.token_scope import TokenScope, token_scope
 from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
@@ -66,6 +67,9 @@ class Authentication:
         links: The one-time links of a server without sign-in, by person; empty if it
             has sign-in.
         roof: The most that API tokens may do.
+        csrf_cookie: The name of the cookie whose value pages send back; empty if
+            nobody can sign in with a browser.
+        login: The path that starts a sign-in; empty without a provider.
     """
 
     authenticator: Authenticators
@@ -73,7 +77,13 @@ class Authentication:
     routers: tuple[APIRouter, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict, repr=False)
     roof: TokenScope = field(default_factory=TokenScope)
+    csrf_cookie: str = ""
+    login: str = ""
     _fetch: HttpFetch | None = field(default=None, repr=False)
+
+    def console(self) -> Console | None:
+        """Return the web console; None if nobody can sign in with a browser."""
+        return Console(self.login, self.csrf_cookie) if self.csrf_cookie else None
 
     async def aclose(self) -> None:
         """Close open connections when the server stops."""
@@ -108,6 +118,7 @@ def authentication(
             for name, grants in people.items()
         },
         roof,
+        jar.csrf,
     )
 
 
@@ -157,6 +168,8 @@ def _with_provider(
             routes.leaving(sessions),
         ),
         roof=roof,
+        csrf_cookie=jar.csrf,
+        login=LOGIN_PATH,
         _fetch=fetch,
     )
 

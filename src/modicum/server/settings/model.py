@@ -181,6 +181,7 @@ class Settings:
         trusted_proxies: The networks whose `X-Forwarded-…` headers are believed.
         oidc: The OpenID provider, if there is one.
         api_tokens: Whether API tokens are accepted.
+        console: Whether it serves the web console to people who sign in.
         grants: The grants of each group's members.
         people: The grants of each person, by the name as `person_key` returns it.
         programs: The grants of each program, by name.
@@ -206,6 +207,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     oidc: Oidc | None = None
     api_tokens: bool = False
+    console: bool = True
     grants: GrantsByName = field(default_factory=dict)
     people: GrantsByName = field(default_factory=dict)
     programs: GrantsByName = field(default_factory=dict)

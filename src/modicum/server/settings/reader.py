@@ -52,6 +52,7 @@ LEEWAY_S_MAX: Final = 120
 WORKERS_MAX: Final = 64
 #: The greatest number of a user.
 UID_MAX: Final = 2**32 - 2
+_ON_OFF: Final = ("on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -150,6 +151,9 @@ class _Reader:
         with self.found.guard():
             if (node := take("api_tokens")) is not None:
                 got = replace(got, api_tokens=boolean(node, "`api_tokens`"))
+            if (node := take("console")) is not None:
+                state = choice(node, "console", _ON_OFF, Code.UNKNOWN_CHOICE)
+                got = replace(got, console=state == "on")
         by_section: dict[str, GrantsByName] = {}
         for key, one in (
             ("grants", "a group"),

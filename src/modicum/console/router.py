@@ -1,0 +1,181 @@
+"""The routes of the console: pages, their forms, and what browsers load with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from modicum.api import operations
+from modicum.api.schema.problem import ProblemDetails
+from modicum.console.html import environment, static_file
+from modicum.console.pages import load_pages
+from modicum.console.registry import DONE, FORMS, PAGES, SECTIONS, Form, Page
+from modicum.console.relay import AS_OF, RefusedError, Relay, fields_of
+
+_KINDS: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+#: What pages show around their contents if the visitor may not see even that.
+_BARE: Final[dict[str, Any]] = {"me": None, "section": "", "done": None, AS_OF: ""}
+#: Addresses of files name their contents, so browsers keep them.
+_KEPT: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class Console:
+    """The console of a server.
+
+    Args:
+        login: The path that starts a sign-in; empty if people have one-time links.
+        csrf_cookie: The name of the cookie whose value forms send; empty in tests
+            without sessions.
+    """
+
+    def __init__(self, login: str = "", csrf_cookie: str = "") -> None:
+        load_pages()
+        self._login = login
+        self._csrf_cookie = csrf_cookie
+        self._templates = environment()
+
+    def router(self) -> APIRouter:
+        """Return its routes."""
+        router = APIRouter(include_in_schema=False)
+        router.add_api_route("/static/{digest}/{name:path}", _static, methods=["GET"])
+        router.add_api_route("/sign-out", self._sign_out, methods=["POST"])
+        # Specific paths before those with parameters that match anything.
+        for form in sorted(FORMS.values(), key=lambda one: _order(one.path)):
+            router.add_api_route(form.path, self._acting(form), methods=["POST"])
+        for page in sorted(PAGES.values(), key=lambda one: _order(one.path)):
+            router.add_api_route(page.path, self._showing(page), methods=["GET"])
+        return router
+
+    # --- pages -----------------------------------------------------------------------
+
+    def _showing(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def show(request: Request) -> Response:
+            return await self._show(page, Relay(request))
+
+        return show
+
+    def _acting(self, form: Form) -> Callable[[Request], Awaitable[Response]]:
+        page = next(one for one in PAGES.values() if one.view is form.page)
+
+        async def act(request: Request) -> Response:
+            relay = Relay(request, await fields_of(request))
+            try:
+                return RedirectResponse(await form.act(relay), 303)
+            except RefusedError as refused:
+                return await self._show(page, relay, refused.problem)
+
+        return act
+
+    async def _show(
+        self, page: Page, relay: Relay, problem: ProblemDetails | None = None
+    ) -> Response:
+        """Return a page; with the problem of its form, and with what it contained."""
+        status = problem.status if problem else 200
+        template, frame, shown = page.template, dict(_BARE), {}
+        try:
+            frame |= await self._frame(relay, page)
+            shown = await page.view(relay)
+        except RefusedError as refused:
+            if refused.status == 401:
+                return self._sign_in(relay)
+            status, template = refused.status, "error.html"
+            problem = problem or refused.problem
+        text = self._templates.get_template(template).render(
+            {**frame, "problem": problem, **shown}
+        )
+        return HTMLResponse(text, status)
+
+    async def _frame(self, relay: Relay, page: Page) -> dict[str, Any]:
+        """Return what every page shows around its own contents."""
+        me = await relay.get(operations.ME)
+        policies = await relay.try_get(operations.POLICIES)
+        head = await relay.try_get(operations.HEAD)
+        return {
+            "me": me,
+            "may": frozenset(me.actions).__contains__,
+            "active": policies.policies[-1] if policies and policies.policies else None,
+            "head": head,
+            "section": page.section,
+            "sections": SECTIONS,
+            "here": _address(page.path, relay.request.path_params),
+            "done": DONE.get(relay.query.get("done", "")),
+            "query": relay.query,
+            "next_query": lambda cursor: {**relay.query, "cursor": cursor},
+            "fields": relay.fields,
+            "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
+            "new_key": lambda: str(uuid4()),
+            AS_OF: relay.query.get(AS_OF, ""),
+        }
+
+    def serves(self, request: Request) -> bool:
+        """Return whether a request is a browser's for a page."""
+        is_page = not request.url.path.startswith(operations.PREFIX)
+        return is_page and "text/html" in request.headers.get("accept", "")
+
+    async def refusal(self, request: Request, problem: ProblemDetails) -> Response:
+        """Return the page for an address at which there is none."""
+
+        async def refuse(_: Relay) -> dict[str, Any]:
+            raise RefusedError(problem)
+
+        here = Page(request.url.path, "error.html", refuse, "")
+        return await self._show(here, Relay(request))
+
+    # --- sign-in ---------------------------------------------------------------------
+
+    def _sign_in(self, relay: Relay) -> Response:
+        """Return the way to sign in; the page is shown afterward."""
+        if self._login and relay.request.method == "GET":
+            url = relay.request.url
+            wanted = f"{url.path}?{url.query}" if url.query else url.path
+            address = relay.request.url.replace(path=self._login, query="")
+            address = address.include_query_params(next=wanted)
+            return RedirectResponse(f"{address.path}?{address.query}", 303)
+        return HTMLResponse(self._outside(), 401)
+
+    async def _sign_out(self, request: Request) -> Response:
+        fields = await fields_of(request)
+        relay = Relay(request, fields)
+        headers = {"x-csrf-token": fields.get("csrf", "")}
+        status, _, sent = await relay.send("POST", "/logout", {}, headers, b"")
+        response = HTMLResponse(self._outside(), 200 if status == 204 else status)
+        for cookie in sent.getlist("set-cookie"):
+            response.headers.append("set-cookie", cookie)
+        return response
+
+    def _outside(self) -> str:
+        """Return the page of people who are not signed in."""
+        template = self._templates.get_template("sign-in.html")
+        return template.render({**_BARE, "problem": None, "login": self._login})
+
+
+async def _static(digest: str, name: str) -> Response:
+    """Return a file that browsers load; it is public."""
+    contents = static_file(name)
+    kind = _KINDS.get(name.rpartition(".")[2])
+    if contents is None or kind is None:
+        return Response("there is no such file", 404, media_type="text/plain")
+    return Response(contents, headers=_KEPT, media_type=kind)
+
+
+def _address(path: str, parts: Mapping[str, Any]) -> str:
+    """Return the address of a page with its parts in its path, quoted."""
+    return re.sub(r"{(\w+)(?::\w+)?}", lambda one: quote(parts[one[1]], safe=""), path)
+
+
+def _order(path: str) -> tuple[int, str]:
+    """Return the place of a path: fewer parameters first, and longer ones first."""
+    return (len(re.findall("{", path)), f"{1000 - len(path):04}{path}")
