@@ -25,7 +25,7 @@ DONE.update(
     {
         "policy-approved": "Your approval of the policy is recorded.",
         "policy-rejected": "Your rejection is recorded. It blocks until you approve.",
-        "policy-taken-back": "Your approval is taken back. It blocks until you approve.",
+        "policy-taken-back": "Your approval is taken back. It blocks the policy now.",
         "proposed": "The policy is proposed. It waits for approval and activation.",
         "activated": "The policy is active now.",
     }
