@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from math import inf, nextafter, sqrt
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from modicum.api import operations
+from modicum.api.schema.policy import RuleDiagram
 from modicum.console.registry import page
-from modicum.console.relay import RefusedError, Relay
+from modicum.console.relay import AS_OF, RefusedError, Relay
+from modicum.policy.hasse.diagram import Hasse, HasseNode, HasseRule
+from modicum.reports.charts import Chart, hasse_chart
 
 #: Rules on one page of the list.
 ROWS: Final = 100
@@ -65,11 +69,37 @@ async def drawing(relay: Relay) -> dict[str, Any]:
         name: relay.query.get(name)
         for name in ("rule", "unit", "context", "binding", "steps")
     }
-    shown: dict[str, Any] = {"diagram": None, "refused": None, "filters": given}
+    shown: dict[str, Any] = {"chart": None, "refused": None, "filters": given}
     try:
-        shown["diagram"] = await relay.get(operations.RULE_DIAGRAM, **given)
+        found = await relay.get(operations.RULE_DIAGRAM, **given)
     except RefusedError as refused:
         if refused.status not in (404, 413):
             raise
-        shown["refused"] = refused.problem
+        return {**shown, "refused": refused.problem}
+    if found.nodes:
+        point = relay.query.get(AS_OF)
+        query = f"?{urlencode({AS_OF: point})}" if point else ""
+        shown["chart"] = _chart(found, given["rule"] or "", query)
     return shown
+
+
+def _chart(found: RuleDiagram, selected: str, query: str) -> Chart:
+    """Return the drawing of a diagram, whose rules are links."""
+    nodes = tuple(
+        HasseNode(
+            tuple(
+                HasseRule(0, one.rule, (), one.budget, one.witness or "")
+                for one in node.rules
+            ),
+            node.unit,
+        )
+        for node in found.nodes
+    )
+    near = f" near {selected}" if selected else ""
+    title = f"Rules of {found.policy.name}{near}"
+    diagram = Hasse(title, nodes, found.edges, frozenset(found.witness_edges))
+    return hasse_chart(
+        diagram,
+        link=lambda rule: f"/rules/{quote(rule, safe='')}{query}",
+        selected=[selected],
+    )
