@@ -99,8 +99,8 @@ class Console:
         except RefusedError as refused:
             if refused.status == 401:
                 return self._sign_in(relay)
-            status, template = refused.status, "error.html"
             problem = problem or refused.problem
+            status, template = problem.status, "error.html"
         text = self._templates.get_template(template).render(
             {**frame, "problem": problem, **shown, **(more or {})}
         )
@@ -121,7 +121,7 @@ class Console:
             "sections": SECTIONS,
             "here": _address(page.path, relay.request.path_params),
             "done": DONE.get(relay.query.get("done", "")),
-            "query": relay.query,
+            "query": defaultdict(str, relay.query),
             "next_query": lambda cursor: {**relay.query, "cursor": cursor},
             "fields": defaultdict(str, relay.fields),
             "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
