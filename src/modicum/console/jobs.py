@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from modicum.api import operations
 from modicum.api.schema.job import Job
 from modicum.console.relay import Relay
 
 
-def job_page(path: str, *parts: str, job: str) -> str:
-    """Return the address of a page that shows a job.
+def job_page(path: str, *parts: str, job: str, **query: str) -> str:
+    """Return the address of a page that shows a job, with further query parameters.
 
     Each `{}` in the path is replaced by one of the parts, quoted.
     """
     quoted = (quote(one, safe="") for one in parts)
-    return f"{path.format(*quoted)}?job={quote(job, safe='')}"
+    kept = {name: one for name, one in query.items() if one}
+    return f"{path.format(*quoted)}?{urlencode({'job': job, **kept})}"
 
 
 async def job_of(relay: Relay, kind: str) -> Job | None:
