@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -134,7 +133,7 @@ def test_a_verification(server: Served) -> None:
 
 
 def test_a_simulation(server: Served) -> None:
-    tighter = POLICY.replace("budget: 2.0}", "budget: 1.3}", 1)
+    tighter = POLICY.replace("budget: 2.0}", "budget: 1.2}", 1)
     answered = server.client.post(
         "/api/v1/policies:simulate",
         content=tighter,
