@@ -17,6 +17,7 @@ from modicum.api.schema import (
     approval,
     escrow,
     escrow_input,
+    health,
     job,
     ledger,
     plan,
@@ -261,6 +262,8 @@ CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
 PROOF: Final = _get("/ledger/proof", ledger.Proof)
 VERIFY_LEDGER: Final = _job("/ledger:verify", None)
 BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
+AUDIT_STATEMENT: Final[Operation[None]] = _get("/audit/statement", None)
+DOCTOR: Final = _get("/doctor", health.Diagnosis)
 
 # --- rounds and plans ---------------------------------------------------------------
 
