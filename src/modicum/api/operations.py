@@ -182,6 +182,7 @@ CANCEL_RELEASE: Final = _step(
 RELEASES: Final = _get("/releases", release.ReleasePage)
 RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
+VOCABULARY: Final = _get("/vocabulary", release.Vocabulary)
 
 # --- requests for approval ----------------------------------------------------------
 

@@ -73,16 +73,23 @@ class Console:
         async def act(request: Request) -> Response:
             relay = Relay(request, await fields_of(request))
             try:
-                return RedirectResponse(await form.act(relay), 303)
+                outcome = await form.act(relay)
             except RefusedError as refused:
                 return await self._show(page, relay, refused.problem)
+            if isinstance(outcome, str):
+                return RedirectResponse(outcome, 303)
+            return await self._show(page, relay, more=outcome)
 
         return act
 
     async def _show(
-        self, page: Page, relay: Relay, problem: ProblemDetails | None = None
+        self,
+        page: Page,
+        relay: Relay,
+        problem: ProblemDetails | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Return a page; with the problem of its form, and with what it contained."""
+        """Return a page; with the problem or the answer of its form, and its fields."""
         status = problem.status if problem else 200
         template, frame, shown = page.template, dict(_BARE), {}
         try:
@@ -94,9 +101,10 @@ class Console:
             status, template = refused.status, "error.html"
             problem = problem or refused.problem
         text = self._templates.get_template(template).render(
-            {**frame, "problem": problem, **shown}
+            {**frame, "problem": problem, **shown, **(more or {})}
         )
-        return HTMLResponse(text, status)
+        headers = {"Cache-Control": "no-store"} if more else None
+        return HTMLResponse(text, status, headers)
 
     async def _frame(self, relay: Relay, page: Page) -> dict[str, Any]:
         """Return what every page shows around its own contents."""

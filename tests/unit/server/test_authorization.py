@@ -503,6 +503,9 @@ ROWS: dict[tuple[str, str], Row] = {
         ),
         lambda case: case.post(f"/releases/{case.reserved()}:void", REASON),
     ),
+    ("get", "/vocabulary"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/vocabulary")
+    ),
     # Requests
     ("get", "/requests"): Row(
         takes_anywhere(Action.READ_RELEASES), lambda case: case.get("/requests")
