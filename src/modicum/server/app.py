@@ -46,6 +46,7 @@ from modicum.server.routes import (
     policies,
     policy_analysis,
     proposals,
+    queries,
     receipts,
     releases,
     requests,
@@ -107,7 +108,7 @@ def build(
     for routes in (
         receipts,  # First, since a release path matches anything.
         *(releases, requests, proposals, policies, ledgers, tokens, me),
-        *(policy_analysis, rounds, audits, risk, jobs),
+        *(policy_analysis, queries, rounds, audits, risk, jobs),
         *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)
