@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from uvicorn import Server
 import modicum as mo
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants, Identity
-from modicum.console.router import Console
 from modicum.server.app import build
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -139,7 +139,8 @@ def served(
         rates or Rates(),
         watch or TelemetryContext(),
         own or Equipment(),
-        console=Console() if console else None,
+        # Not imported above: most suites that serve a ledger do not use its pages.
+        console=import_module("modicum.console.router").Console() if console else None,
         anonymous_rates=strangers or rates or Rates(),
     )
     try:

@@ -7,7 +7,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from suites import BOTTOM, ROOT, SUITES, TESTS, suite_of, touched_by, within
+from suites import (
+    BOTTOM,
+    ROOT,
+    SUITES,
+    TESTS,
+    needs_counts,
+    suite_of,
+    touched_by,
+    within,
+)
 
 SOURCE = ROOT / "src" / "modicum"
 MODULES = sorted(TESTS.rglob("test_*.py"))
@@ -90,6 +99,14 @@ def test_what_is_touched_runs_what_may_break() -> None:
     assert touched_by(["tests/unit/storage/test_store_contract.py"]) == ["postgres"]
     assert "engines" not in touched_by(["src/modicum/cli/main.py"])
     assert "engines" in touched_by(["src/modicum/engines/duckdb_engine.py"])
+
+
+def test_all_examples_run_if_a_decision_may_have_changed() -> None:
+    for file in ("core/rationals.py", "ledger/log/x.py", "api/local/submit.py"):
+        assert needs_counts(["docs/index.md", f"src/modicum/{file}"])
+    assert needs_counts(["?"])
+    for file in ("api/schema/plan.py", "api/local/handlers/log.py", "console/html.py"):
+        assert not needs_counts([f"src/modicum/{file}", "pyproject.toml"])
 
 
 def test_contributing_shows_every_suite() -> None:

@@ -117,10 +117,11 @@ def _settings(config: Path | None) -> Settings:
 
 
 def _print_address(opened: Opened) -> None:
-    """Print where the server listens, and the sign-in link of its only user."""
+    """Print where the server listens, and the sign-in link of each person."""
     note(f"listening on {printable(opened.url)}")
-    if opened.link is not None:
-        note(f"one-time sign-in link:  {opened.link}")
+    for name, link in opened.links.items():
+        whose = f" of {printable(name)}" if len(opened.links) > 1 else ""
+        note(f"one-time sign-in link{whose}:  {link}")
 
 
 def _print_checked(found: Checked, settings: Settings) -> None:
@@ -154,7 +155,8 @@ def _escrow(data_sets: int | None, settings: Settings) -> str:
 def _let_in(settings: Settings, user: str) -> Iterator[str]:
     """Yield who could sign in, and how."""
     if settings.is_local:
-        yield f"{user} by a one-time link, from this machine"
+        who = ", ".join(settings.local_people) or user
+        yield f"{who} by a one-time link, from this machine"
     if settings.oidc is not None:
         yield f"people who sign in at {settings.oidc.issuer}"
         if settings.oidc.programs is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -98,8 +99,8 @@ class Console:
         except RefusedError as refused:
             if refused.status == 401:
                 return self._sign_in(relay)
-            status, template = refused.status, "error.html"
             problem = problem or refused.problem
+            status, template = problem.status, "error.html"
         text = self._templates.get_template(template).render(
             {**frame, "problem": problem, **shown, **(more or {})}
         )
@@ -120,9 +121,9 @@ class Console:
             "sections": SECTIONS,
             "here": _address(page.path, relay.request.path_params),
             "done": DONE.get(relay.query.get("done", "")),
-            "query": relay.query,
+            "query": defaultdict(str, relay.query),
             "next_query": lambda cursor: {**relay.query, "cursor": cursor},
-            "fields": relay.fields,
+            "fields": defaultdict(str, relay.fields),
             "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
             "new_key": lambda: str(uuid4()),
             AS_OF: relay.query.get(AS_OF, ""),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from modicum.core.errors import Code, Problem, UsageError
@@ -32,11 +32,12 @@ class Opened:
 
     Attributes:
         url: The listening address.
-        link: The one-time link of a server without sign-in; None if it has sign-in.
+        links: The one-time links of a server without sign-in, by person; empty if it
+            has sign-in.
     """
 
     url: str
-    link: str | None
+    links: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def open_server(
@@ -70,7 +71,7 @@ def open_server(
         door = PublicAddress(address, port, user)
         callback = on_open if settings.is_local else None
         if callback is None and on_open is not None:
-            on_open(Opened(door.origin, None))
+            on_open(Opened(door.origin))
         log = Log(sys.stderr, Level(settings.telemetry.log_level))
         serve(partial(make_parts, settings, door, callback), listening, own, log)
 
@@ -106,7 +107,7 @@ def make_parts(
         store.close()
         raise
     if on_open is not None:
-        on_open(Opened(door.origin, coming_in.link))
+        on_open(Opened(door.origin, coming_in.links))
     return Parts(
         decider,
         registry,

@@ -19,11 +19,11 @@ from starlette.testclient import TestClient
 
 from modicum.api.local import Workspace
 from modicum.api.permissions.actions import ALLOWED, APART, Role
-from modicum.api.permissions.identity import ALL
+from modicum.api.permissions.identity import ALL, Identity
 from modicum.api.permissions.tokens import TokenTerms
 from modicum.core.errors import AccessError, InputError, UsageError
 from modicum.server.auth.authentication import Recognizing, Standing
-from modicum.server.auth.local_link import LINK_SECONDS, LOCAL_GRANTS, OneTimeLink
+from modicum.server.auth.local_link import LINK_SECONDS, LOCAL_GRANTS, OneTimeLinks
 from modicum.server.auth.registry import Registry, open_registry
 from modicum.server.auth.secret_files import Secret, read_secret
 from modicum.server.auth.setup import Authentication, PublicAddress, authentication
@@ -55,9 +55,8 @@ def local(registry: Registry, clock: FixedClock) -> Authentication:
     return authentication(Settings(), registry, clock, DOOR)
 
 
-def key_of(way: Authentication) -> str:
-    assert way.link is not None
-    path = way.link.removeprefix(ORIGIN)
+def key_of(way: Authentication, who: str = "dana") -> str:
+    path = way.links[who].removeprefix(ORIGIN)
     assert re.fullmatch(r"/login/local\?key=[A-Za-z0-9_-]{43}", path)
     return path
 
@@ -151,15 +150,15 @@ def test_another_key_opens_nothing_and_leaves_the_link_as_it_is(
 
 def test_a_link_that_was_never_made_takes_no_key(clock: FixedClock) -> None:
     with pytest.raises(AccessError):
-        OneTimeLink(clock).use("")
+        OneTimeLinks(clock).use("")
 
 
 def test_a_new_link_ends_the_old_one(clock: FixedClock) -> None:
-    link = OneTimeLink(clock)
-    first, second = link.make(ORIGIN), link.make(ORIGIN)
+    links, dana = OneTimeLinks(clock), Identity("dana", LABS)
+    first, second = links.make(dana, ORIGIN), links.make(dana, ORIGIN)
     with pytest.raises(AccessError):
-        link.use(first.partition("key=")[2])
-    link.use(second.partition("key=")[2])
+        links.use(first.partition("key=")[2])
+    assert links.use(second.partition("key=")[2]) is dana
 
 
 def test_a_page_with_another_name_for_this_machine_gets_nothing(
@@ -172,6 +171,101 @@ def test_a_page_with_another_name_for_this_machine_gets_nothing(
 def test_nobody_else_gets_in_by_the_link(local: Authentication) -> None:
     far = TestClient(app_behind(local), base_url=ORIGIN, client=("203.0.113.7", 1))
     assert far.get(key_of(local)).status_code == 401
+
+
+# --- several people ----------------------------------------------------------
+
+SEVERAL = """
+modicum: server/v1
+local_people:
+  Olga: {privacy-officer: all}
+  omar: {privacy-officer: all}
+  ann: {analyst: [labs]}
+"""
+
+
+@pytest.fixture
+def several(registry: Registry, clock: FixedClock, tmp_path: Path) -> Authentication:
+    return authentication(settings_of(SEVERAL, tmp_path), registry, clock, DOOR)
+
+
+def test_each_person_has_a_link_of_their_own(several: Authentication) -> None:
+    app = app_behind(several)
+    assert list(several.links) == ["olga", "omar", "ann"]
+    assert len(set(several.links.values())) == 3
+    pages = {who: neighbor(app) for who in ("ann", "omar", "olga")}
+    for who, page in pages.items():
+        got = page.get(key_of(several, who))
+        assert (got.status_code, got.headers["Location"]) == (303, "/")
+    found = {who: page.get("/who").json() for who, page in pages.items()}
+    assert {who: one["name"] for who, one in found.items()} == {w: w for w in pages}
+    assert found["olga"]["roles"] == {"privacy-officer": [ALL]}
+    assert found["ann"]["roles"] == {"analyst": ["labs"]}
+    for who in pages:
+        again = neighbor(app).get(key_of(several, who))
+        assert (again.status_code, "set-cookie" in again.headers) == (401, False)
+
+
+@pytest.mark.parametrize("more", ["&who=omar", "&name=omar&user=omar", "#omar"])
+def test_a_link_makes_nobody_another_person(several: Authentication, more: str) -> None:
+    page = neighbor(app_behind(several))
+    page.get(key_of(several, "ann") + more, headers={"X-Who": "omar"})
+    assert page.get("/who").json()["name"] == "ann"
+
+
+def test_a_link_that_is_used_or_too_old_leaves_the_others(
+    several: Authentication, clock: FixedClock
+) -> None:
+    app = app_behind(several)
+    assert neighbor(app).get(key_of(several, "olga")).status_code == 303
+    clock.time = add_seconds(NOON, LINK_SECONDS - 1)
+    assert neighbor(app).get(key_of(several, "omar")).status_code == 303
+    clock.time = add_seconds(NOON, LINK_SECONDS)
+    assert neighbor(app).get(key_of(several, "ann")).status_code == 401
+
+
+def test_the_user_who_starts_it_has_no_link_beside_several(
+    several: Authentication,
+) -> None:
+    assert DOOR.user not in several.links
+
+
+def test_other_local_people_make_sessions_invalid(
+    several: Authentication, registry: Registry, clock: FixedClock, tmp_path: Path
+) -> None:
+    page = neighbor(app_behind(several))
+    page.get(key_of(several, "olga"))
+    same = authentication(settings_of(SEVERAL, tmp_path), registry, clock, DOOR)
+    less = SEVERAL.replace("Olga: {privacy-officer", "Olga: {data-steward")
+    other = authentication(settings_of(less, tmp_path), registry, clock, DOOR)
+    for way, status in ((same, 200), (other, 401)):
+        found = neighbor(app_behind(way))
+        found.cookies.update(dict(page.cookies))
+        assert found.get("/who").status_code == status
+
+
+def test_a_token_of_a_local_person_gives_no_role_that_they_lost(
+    several: Authentication, registry: Registry
+) -> None:
+    page = neighbor(app_behind(several))
+    for who, role, status in (
+        ("ann", Role.ANALYST, 200),
+        ("ann", Role.DATA_STEWARD, 403),
+        ("dana", Role.ANALYST, 403),
+    ):
+        terms = TokenTerms(who, {role: frozenset({"labs"})})
+        issued = registry.add_token(terms, created_by="olga")
+        bearer = {"Authorization": f"Bearer {issued.text}"}
+        assert page.get("/who", headers=bearer).status_code == status
+
+
+@pytest.mark.parametrize("name", ["service:etl", "an n", "a|b"])
+def test_a_local_person_has_the_name_of_a_person(
+    registry: Registry, clock: FixedClock, tmp_path: Path, name: str
+) -> None:
+    text = f"modicum: server/v1\nlocal_people: {{'{name}': {{analyst: all}}}}\n"
+    with pytest.raises(InputError):
+        authentication(settings_of(text, tmp_path), registry, clock, DOOR)
 
 
 # --- sessions ----------------------------------------------------------------
@@ -511,5 +605,4 @@ def test_a_pipe_or_a_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
 
 
 def test_no_secret_stands_in_what_an_entrance_shows(local: Authentication) -> None:
-    assert local.link is not None
-    assert local.link.partition("key=")[2] not in repr(local)
+    assert local.links["dana"].partition("key=")[2] not in repr(local)

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL
 from modicum.core.errors import UsageError
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Listen, Oidc, Settings
 
 LOCAL = Settings()
+SEVERAL = Settings(local_people={"olga": {Role.AUDITOR: frozenset({ALL})}})
 TOKENS = Settings(api_tokens=True)
 SAFE = Settings(
     api_tokens=True,
@@ -69,6 +72,7 @@ def test_others_are_listened_to_only_if_they_can_be_told_and_nobody_listens_in(
     assert bound_address(at(SAFE, host), resolve)
     for unsafe, text in (
         (LOCAL, "without authentication"),
+        (SEVERAL, "without authentication"),
         (replace(SAFE, api_tokens=False), "without authentication"),
         (replace(SAFE, public_url=None), "not https"),
         (replace(SAFE, public_url="http://127.0.0.1"), "not https"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from modicum.core.errors import Code, InputError
 from modicum.core.yaml_reader import read_document
 from modicum.server.settings.binding import overridden
 from modicum.server.settings.model import (
+    RESERVATIONS,
     ClaimNames,
     EscrowSettings,
     Limits,
@@ -27,6 +28,7 @@ from modicum.server.settings.tables import TablesOf
 
 HEAD = "modicum: server/v1\n"
 ESCROW = "escrow: {vault: v, keys: k, %s}\n"
+LOCAL = "local_people: {Olga: {privacy-officer: all}, ann: {analyst: [a]}}\n"
 OIDC = "oidc: {issuer: 'https://x.org', client_id: m, client_secret_file: s%s}\n"
 
 
@@ -92,6 +94,8 @@ reservations: {share: 0.5, days: 3}
     )
     untouched = Settings()
     for field in fields(Settings):
+        if field.name == "local_people":  # It is for servers without sign-in.
+            got = replace(got, local_people=read(LOCAL).local_people)
         assert getattr(got, field.name) != getattr(untouched, field.name), field.name
     assert got.public_url == "https://x.example.org"
     assert got.allowed_hosts == ("health.example.org", "[fd00::1]:8642")
@@ -110,6 +114,16 @@ reservations: {share: 0.5, days: 3}
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
+        (LOCAL + OIDC % "", Code.KEYS_CONFLICT, "remove it, or `oidc`"),
+        (LOCAL + "api_tokens: true\n", Code.KEYS_CONFLICT, "or `api_tokens`"),
+        ("local_people: {olga: {}}\n", Code.MISSING_KEY, "`olga` has no role"),
+        ("local_people: [olga]\n", Code.WRONG_TYPE, "`local_people`"),
+        ("local_people: {a: {x: all}}\n", Code.UNKNOWN_CHOICE, "role"),
+        (
+            "local_people: {a: {auditor: all, analyst: all}}\n",
+            Code.DUTIES_JOINED,
+            "must be separate",
+        ),
         ("public_ulr: https://x.org\n", Code.UNKNOWN_KEY, 'mean "public_url"'),
         ("public_url: http://x.org\n", Code.BAD_NAME, "write  https://x.org"),
         ("public_url: https://x.org/path\n", Code.BAD_NAME, "has a path"),
@@ -265,3 +279,11 @@ def test_every_mistake_in_tables_is_told() -> None:
     with pytest.raises(InputError) as caught:
         read("tables: {visits: {}, labs: ''}\nworkers: 0\n")
     assert len(caught.value.problems) == 3
+
+
+def test_local_people_are_several_actors() -> None:
+    got = read(LOCAL)
+    assert got.is_local
+    assert list(got.local_people) == ["olga", "ann"]
+    assert (got.bound, read("").bound) == (RESERVATIONS, None)
+    assert read("local_people: {}\n") == read("")

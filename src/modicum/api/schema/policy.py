@@ -115,11 +115,14 @@ class RuleStanding(RuleFinding, frozen=True, kw_only=True):
         stage: Always `history`.
         spent: The spent budget.
         state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
+        share: The spent share of the limit, rounded up; 2 if it is over it; None if
+            nothing is limited.
     """
 
     stage: Literal["history"]
     spent: Annotated[Amount, Column("SPENT", 3)]
     state: Annotated[str, Column("STATE", 6)]
+    share: float | None = None
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):
@@ -168,15 +171,25 @@ class Status(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RulePage(PolicyStatus, frozen=True, kw_only=True):
-    """Some of the rules over history, in the policy's order.
+    """Some of the rules over history.
 
     Attributes:
         rules: The rules.
         next: The cursor of the next page; None at the end.
+        states: The number of rules that match the filters, on all pages, by state.
+        full: How many of those that are `near` have spent 99 % of their limit or more.
+        units: The units of the policy's rules over history.
+        scopes: Their scopes; 500 at most.
+        contexts: The settings of their contexts.
     """
 
     rules: tuple[RuleStanding, ...]
     next: str | None
+    states: dict[str, int] = msgspec.field(default_factory=dict)
+    full: int = 0
+    units: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
 
 
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):

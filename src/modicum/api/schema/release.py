@@ -252,7 +252,7 @@ class ListedRelease(ReleaseStanding, frozen=True, kw_only=True):
 
 
 class ReleasePage(Shape, frozen=True, kw_only=True):
-    """Releases, oldest first.
+    """Releases, in the order that was asked for.
 
     Attributes:
         releases: The releases.

@@ -1,20 +1,21 @@
-"""The one-time link by which the only user of a local server is known."""
+"""The one-time links by which the people of a local server are known."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from modicum.api.permissions.actions import Role
-from modicum.api.permissions.identity import ALL, Grants
+from modicum.api.permissions.identity import ALL, Grants, Identity
 from modicum.server.auth.ports import Clock
 from modicum.server.auth.problems import expired, not_accepted
 
-#: Lifetime of the link.
+#: Lifetime of a link.
 LINK_SECONDS: Final = 600
-#: Target of the link.
+#: Target of a link.
 LINK_PATH: Final = "/login/local"
 
 #: All roles that one person may have together, and a person alone needs.
@@ -29,8 +30,15 @@ LOCAL_GRANTS: Final[Grants] = {
 }
 
 
-class OneTimeLink:
-    """A key that is valid once, for a short time.
+@dataclass(frozen=True, slots=True)
+class _Key:
+    digest: bytes
+    until: str
+    user: Identity
+
+
+class OneTimeLinks:
+    """Keys that are each valid once, for a short time, and for one person.
 
     Args:
         clock: The time.
@@ -38,21 +46,26 @@ class OneTimeLink:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._digest = b""
-        self._until = ""
+        self._keys: dict[str, _Key] = {}
 
-    def make(self, origin: str) -> str:
-        """Return a new link; one that was made before is good for nothing."""
+    def make(self, user: Identity, origin: str) -> str:
+        """Return a new link; one that was made for them before is good for nothing."""
         key = secrets.token_urlsafe(32)
-        self._digest = sha256(key.encode()).digest()
-        self._until = self._clock.after(self._clock.now(), LINK_SECONDS)
+        until = self._clock.after(self._clock.now(), LINK_SECONDS)
+        self._keys[user.name] = _Key(sha256(key.encode()).digest(), until, user)
         return f"{origin}{LINK_PATH}?key={key}"
 
-    def use(self, key: str) -> None:
-        """Take the key of the link."""
+    def use(self, key: str) -> Identity:
+        """Take the key of a link; return whose it is."""
         given = sha256(key.encode()).digest()
-        if not hmac.compare_digest(given, self._digest):
+        # All are compared, so that the time tells nothing about any.
+        found = [
+            one for one in self._keys.values() if hmac.compare_digest(given, one.digest)
+        ]
+        if not found:
             raise not_accepted()
-        self._digest = b""  # First of all: no second request may succeed.
-        if self._clock.now() >= self._until:
+        (own,) = found
+        del self._keys[own.user.name]  # First of all: no second request may succeed.
+        if self._clock.now() >= own.until:
             raise expired("the link")
+        return own.user

@@ -39,7 +39,7 @@ class Gate:
         hosts: The values of `Host` that are answered, in small letters.
         trusted: The networks of proxies that are believed.
         is_https: Whether the server is reached by https.
-        is_local: Whether it serves one person on this machine, without proxies.
+        is_local: Whether it serves people on this machine only, without proxies.
     """
 
     hosts: frozenset[str]

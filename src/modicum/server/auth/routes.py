@@ -6,10 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from modicum.api.permissions.identity import Identity
 from modicum.server.auth.credentials import one_cookie
 from modicum.server.auth.grants import GrantTable
-from modicum.server.auth.local_link import LINK_PATH, OneTimeLink
+from modicum.server.auth.local_link import LINK_PATH, OneTimeLinks
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
 from modicum.server.auth.sessions import CookieJar, Sessions
@@ -60,14 +59,14 @@ def with_provider(
     return router
 
 
-def with_link(link: OneTimeLink, user: Identity, sessions: Sessions) -> APIRouter:
-    """Return the sign-in route of a local server's only user."""
+def with_links(links: OneTimeLinks, sessions: Sessions) -> APIRouter:
+    """Return the sign-in route of a local server."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(LINK_PATH)
     async def local(request: Request) -> Response:
         """Open a session for the owner of the link."""
-        link.use(request.query_params.get("key", ""))
+        user = links.use(request.query_params.get("key", ""))
         response = RedirectResponse(FIRST_PAGE, 303)
         await sessions.begin(request, user, response)
         return response

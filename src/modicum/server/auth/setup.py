@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -17,8 +18,9 @@ from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.authenticators import ApiTokens, Authenticators, ProgramTokens
 from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.http_fetch import HttpFetch
-from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLink
+from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLinks
 from modicum.server.auth.middleware import Gate
+from modicum.server.auth.names import owner_name
 from modicum.server.auth.ports import Clock, SessionStore, Tokens
 from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
@@ -39,7 +41,8 @@ class PublicAddress:
     Attributes:
         address: The address that it is bound to, in digits.
         port: Its port.
-        user: The name of the only user of a server without sign-in.
+        user: The name of the user of a server without sign-in, unless its settings
+            name `local_people`.
     """
 
     address: str
@@ -61,7 +64,8 @@ class Authentication:
         authenticator: Authenticates callers.
         gate: The checks of every request, for `Guard`.
         routers: The routes for sign-in and sign-out.
-        link: The one-time link of a server without sign-in; None if it has sign-in.
+        links: The one-time links of a server without sign-in, by person; empty if it
+            has sign-in.
         roof: The most that API tokens may do.
         csrf_cookie: The name of the cookie whose value pages send back; empty if
             nobody can sign in with a browser.
@@ -71,7 +75,7 @@ class Authentication:
     authenticator: Authenticators
     gate: Gate
     routers: tuple[APIRouter, ...] = ()
-    link: str | None = field(default=None, repr=False)
+    links: Mapping[str, str] = field(default_factory=dict, repr=False)
     roof: TokenScope = field(default_factory=TokenScope)
     csrf_cookie: str = ""
     login: str = ""
@@ -99,14 +103,20 @@ def authentication(
         return Authentication(
             Authenticators([tokens], jar.session), _gate(settings, door), roof=roof
         )
-    sessions = Sessions(registry, clock, settings.sessions, jar, via="one-time link")
-    user = Identity(door.user, LOCAL_GRANTS, via=sessions.via)
-    link = OneTimeLink(clock)
+    named = {owner_name(one): own for one, own in settings.local_people.items()}
+    people = named or {door.user: LOCAL_GRANTS}
+    # Sessions opened under other settings are invalid, as with a provider.
+    via = f"one-time link ({digest(encode(_plain(people)))[:8]})"
+    sessions = Sessions(registry, clock, settings.sessions, jar, via)
+    links = OneTimeLinks(clock)
     return Authentication(
         Authenticators([tokens, sessions], jar.session),
         _gate(settings, door),
-        (routes.with_link(link, user, sessions), routes.leaving(sessions)),
-        link.make(jar.origin),
+        (routes.with_links(links, sessions), routes.leaving(sessions)),
+        {
+            name: links.make(Identity(name, grants, via=via), jar.origin)
+            for name, grants in people.items()
+        },
         roof,
         jar.csrf,
     )

@@ -81,11 +81,12 @@ def token_scope(settings: Settings) -> TokenScope:
     likewise programs. Otherwise only tokens define identities.
     """
     oidc = settings.oidc
+    people = {**settings.people, **settings.local_people}
     return TokenScope(
         settings.grants,
-        settings.people,
+        people,
         settings.programs,
-        all_people=oidc is not None or bool(settings.people or settings.grants),
+        all_people=oidc is not None or bool(people or settings.grants),
         all_programs=bool(settings.programs or (oidc and oidc.programs)),
         only_way=oidc is None and not settings.is_local,
     )

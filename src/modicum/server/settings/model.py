@@ -185,6 +185,8 @@ class Settings:
         grants: The grants of each group's members.
         people: The grants of each person, by the name as `person_key` returns it.
         programs: The grants of each program, by name.
+        local_people: The grants of each person of a server without sign-in, by name;
+            if empty, the user who starts it is the only one.
         sessions: The lifetime of sessions.
         limits: The limits of requests.
         reservations: The limit on one actor's reservations that are not started,
@@ -209,6 +211,7 @@ class Settings:
     grants: GrantsByName = field(default_factory=dict)
     people: GrantsByName = field(default_factory=dict)
     programs: GrantsByName = field(default_factory=dict)
+    local_people: GrantsByName = field(default_factory=dict)
     sessions: SessionTimes = field(default_factory=SessionTimes)
     limits: Limits = field(default_factory=Limits)
     reservations: ReservationBound | None = None
@@ -227,10 +230,11 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether there is no authentication: one person on one machine."""
+        """Whether there is no sign-in: people on one machine have one-time links."""
         return self.oidc is None and not self.api_tokens
 
     @property
     def bound(self) -> ReservationBound | None:
         """The limit on one actor's reservations; a single user has none."""
-        return self.reservations or (None if self.is_local else RESERVATIONS)
+        is_alone = self.is_local and not self.local_people
+        return self.reservations or (None if is_alone else RESERVATIONS)

@@ -162,6 +162,9 @@ class _Reader:
         ):
             with self.found.guard():
                 by_section[key] = read_grants(take(key), key, one)
+        with self.found.guard():
+            if (node := take("local_people")) is not None:
+                got = replace(got, local_people=_local_people(node, got))
         return replace(
             got,
             grants=by_section.get("grants", {}),
@@ -275,6 +278,22 @@ class _Reader:
             settings = replace(settings, otlp_endpoint=endpoint)
         fields.finish()
         return replace(got, telemetry=settings)
+
+
+def _local_people(node: Node, got: Settings) -> GrantsByName:
+    if not got.is_local:
+        other = "api_tokens" if got.oidc is None else "oidc"
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"`local_people` is for a server without sign-in: remove it, or `{other}`",
+            node,
+            help="with `oidc`, write the grants of people to `people`",
+        )
+    people = read_grants(node, "local_people", "a person")
+    for who, grants in people.items():
+        if not grants:
+            raise fail(Code.MISSING_KEY, f"`{who}` has no role", node)
+    return people
 
 
 def _refuse_secret(fields: Fields) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 from msgspec.structs import asdict
 
 from modicum.api import operations
 from modicum.api.local.handlers.errors import not_found
-from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
+from modicum.api.local.handlers.pagination import (
+    PAGE_MAX,
+    Cursor,
+    Limit,
+    after_of,
+    cursor_of,
+)
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.compiled_rules import compiled_rule, compiled_rule_view
-from modicum.api.local.views.ledger import policy_view, standing_view
+from modicum.api.local.views.ledger import fullness, policy_view, standing_view
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -34,6 +42,9 @@ SPENDERS_MAX: Final = 100
 ACTIVE: Final = "active"
 
 _Filter = Annotated[str, Meta(max_length=200)]
+_Order = Literal["policy", "tightest"]
+#: The names of the lists that cursors belong to.
+_LISTS: Final[Mapping[_Order, str]] = {"policy": "rules", "tightest": "rules-tightest"}
 
 
 def policy_of(view: LedgerView, digest: str) -> ActivePolicy:
@@ -84,26 +95,45 @@ def rules(  # noqa: PLR0913 - the parameters of a query
         bool | None,
         Meta(description="only binding rules, or only redundant ones"),
     ] = None,
+    search: Annotated[
+        _Filter, Meta(description="only those with this in their id, in any case")
+    ] = "",
+    order: Annotated[
+        _Order,
+        Meta(description="the policy's order, or the largest share of the limit first"),
+    ] = "policy",
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> RulePage:
-    """Return the status of every rule over history, in the policy's order."""
-    after = after_of("rules", cursor)
-    compiled = view.policy()
+    """Return the status of every rule over history."""
+    after = after_of(_LISTS[order], cursor)
+    compiled, sought = view.policy(), search.casefold()
     witness = compiled.pruned.witness
     kept = [
-        one
+        (view.computed(fullness, one), one)
         for number, one in enumerate(view.standings())
         if (not unit or one.rule.unit == unit)
         and (not scope or one.rule.scope == scope)
         and (not context or context in one.rule.context)
         and (binding is None or binding is (witness[number] < 0))
+        and (not sought or sought in one.rule.id.casefold())
     ]
+    if order == "tightest":
+        kept.sort(key=lambda one: one[0].rank)
     more = after + limit if after + limit < len(kept) else None
+    shown = (
+        view.computed(standing_view, one) for _, one in kept[after : after + limit]
+    )
+    bases = compiled.rules.bases
     return RulePage(
         **asdict(policy_view(compiled, view.state())),
-        rules=tuple(map(standing_view, kept[after : after + limit])),
-        next=cursor_of("rules", more),
+        rules=tuple(shown),
+        next=cursor_of(_LISTS[order], more),
+        states=Counter(one.state for one, _ in kept),
+        full=sum(one.is_full for one, _ in kept),
+        units=tuple(dict.fromkeys(one.unit for one in bases)),
+        scopes=tuple(dict.fromkeys(one.scope for one in bases))[:PAGE_MAX],
+        contexts=tuple(one.name for each in compiled.rules.extensions for one in each),
     )
 
 
