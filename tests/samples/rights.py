@@ -202,6 +202,18 @@ query:
             "queries": [text],
         }
 
+    def asked(self) -> dict[str, str]:
+        """Return a query of the data set, and the declaration of its table."""
+        dataset = "" if self.data_set is None else f"dataset: {self.data_set}\n"
+        text = f"""\
+release: q-{next(numbers)}
+{dataset}query:
+  sql: "SELECT COUNT(*) AS people FROM people"
+  noise: gaussian
+  loss: {{user: {{rho: 0.000001}}}}
+"""
+        return {"query": text, "tables": declared("people")}
+
     def contract(self) -> str:
         """Return a contract that the helper asks for."""
         asked = self.server.post(HELPER, "/escrow/contracts", self.query())
@@ -505,6 +517,13 @@ ROWS: dict[tuple[str, str], Row] = {
             Action.CARRY_OUT_ANY,
         ),
         lambda case: case.post(f"/releases/{case.reserved()}:void", REASON),
+    ),
+    ("post", "/queries:plan"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/queries:plan", case.asked()),
+    ),
+    ("get", "/vocabulary"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/vocabulary")
     ),
     # Requests
     ("get", "/requests"): Row(
