@@ -95,7 +95,7 @@ Compare = Annotated[
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", help="Write a plot, as .svg or .png.", metavar="FILE", dir_okay=False
+        "--plot", help="Write a plot, as .svg.", metavar="FILE", dir_okay=False
     ),
 ]
 

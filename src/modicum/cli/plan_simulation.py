@@ -76,12 +76,9 @@ class Pictures:
         if not self.files:
             return
         from modicum.reports.charts import check_path
-        from modicum.reports.charts.canvas import styled
 
         for file in self.files:
             check_path(file)
-        with styled():
-            pass
 
     def draw(self, timed: Mapping[str, Sequence[Timed]]) -> None:
         """Draw the pictures."""

@@ -158,7 +158,7 @@ PlotRounds = Annotated[
     Path | None,
     typer.Option(
         "--plot",
-        help="Plot the utility of each round, as .svg or .png.",
+        help="Plot the utility of each round, as .svg.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -167,7 +167,7 @@ PlotSizes = Annotated[
     Path | None,
     typer.Option(
         "--plot-sizes",
-        help="Plot accepted requests by size, as .svg or .png.",
+        help="Plot accepted requests by size, as .svg.",
         metavar="FILE",
         dir_okay=False,
     ),
@@ -176,7 +176,7 @@ PlotBudget = Annotated[
     Path | None,
     typer.Option(
         "--plot-budget",
-        help="Plot the remaining budgets after each round, as .svg or .png.",
+        help="Plot the remaining budgets after each round, as .svg.",
         metavar="FILE",
         dir_okay=False,
     ),

@@ -295,9 +295,10 @@ def _diagram(
 def _write(diagram: Hasse, output: Path | None, *, as_dot: bool) -> None:
     from modicum.core.errors import Code, InputError, Problem
     from modicum.policy.hasse.diagram import summary
-    from modicum.policy.hasse.export import to_dot, to_svg
+    from modicum.policy.hasse.export import to_dot
+    from modicum.reports.charts.hasse import hasse_chart
 
-    text = to_dot(diagram) if as_dot else to_svg(diagram)
+    text = to_dot(diagram) if as_dot else f"{hasse_chart(diagram).svg}\n"
     if output is None:
         print(text, end="")
         return

@@ -19,7 +19,8 @@ from markupsafe import Markup
 from modicum.api.schema.policy import RuleStanding
 from modicum.console.relay import AS_OF
 from modicum.core.rationals import rational
-from modicum.reports.markup import bar, visible
+from modicum.reports.charts.spending import meter
+from modicum.reports.markup import visible
 from modicum.reports.style import STYLE
 from modicum.risk.study.rounding import at_least, at_most, near
 
@@ -64,7 +65,8 @@ def _meter(one: RuleStanding) -> str:
     share = Fraction(not one.allowed)
     if one.allowed and 0 < one.limit < inf:
         share = rational(one.spent) / rational(one.limit)
-    return bar(share, f"{at_most(one.spent)} of {at_least(one.limit)}")
+    label = f"{at_most(one.spent)} of {at_least(one.limit)}"
+    return meter(share, label, state=one.state.lower())
 
 
 def _json(value: object) -> str:
@@ -78,7 +80,7 @@ def _time(at: str) -> Markup:
 
 
 @pass_context
-def _url(context: Context, path: str, *parts: str | int, **query: Any) -> str:
+def _url(context: Context, path: str, /, *parts: str | int, **query: Any) -> str:
     """Return the address of a page, at the same point in the past.
 
     Each `{}` in the path is replaced by one of the parts, quoted.

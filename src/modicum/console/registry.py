@@ -14,8 +14,9 @@ from modicum.console.relay import Relay
 
 #: Returns what a template shows.
 View: TypeAlias = Callable[[Relay], Awaitable[dict[str, Any]]]
-#: Does what a form requests, and returns the address of the page to show then.
-Act: TypeAlias = Callable[[Relay], Awaitable[str]]
+#: Does what a form requests. Returns the address of the page to show then, or what its
+#: own page shows in addition: an answer that is shown once, and not kept.
+Act: TypeAlias = Callable[[Relay], Awaitable[str | dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)

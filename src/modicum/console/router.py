@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -73,16 +75,23 @@ class Console:
         async def act(request: Request) -> Response:
             relay = Relay(request, await fields_of(request))
             try:
-                return RedirectResponse(await form.act(relay), 303)
+                outcome = await form.act(relay)
             except RefusedError as refused:
                 return await self._show(page, relay, refused.problem)
+            if isinstance(outcome, str):
+                return RedirectResponse(outcome, 303)
+            return await self._show(page, relay, more=outcome)
 
         return act
 
     async def _show(
-        self, page: Page, relay: Relay, problem: ProblemDetails | None = None
+        self,
+        page: Page,
+        relay: Relay,
+        problem: ProblemDetails | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Return a page; with the problem of its form, and with what it contained."""
+        """Return a page; with the problem or the answer of its form, and its fields."""
         status = problem.status if problem else 200
         template, frame, shown = page.template, dict(_BARE), {}
         try:
@@ -91,12 +100,20 @@ class Console:
         except RefusedError as refused:
             if refused.status == 401:
                 return self._sign_in(relay)
-            status, template = refused.status, "error.html"
             problem = problem or refused.problem
-        text = self._templates.get_template(template).render(
-            {**frame, "problem": problem, **shown}
-        )
-        return HTMLResponse(text, status)
+            status, template = problem.status, "error.html"
+        contents = {
+            **frame,
+            "problem": problem,
+            "present": relay.is_present,
+            **shown,
+            **(more or {}),
+        }
+        render = self._templates.get_template(template).render
+        # Large pages take milliseconds, in which nobody else would be answered.
+        text = await run_in_threadpool(render, contents)
+        headers = {"Cache-Control": "no-store"} if more else None
+        return HTMLResponse(text, status, headers)
 
     async def _frame(self, relay: Relay, page: Page) -> dict[str, Any]:
         """Return what every page shows around its own contents."""
@@ -112,12 +129,12 @@ class Console:
             "sections": SECTIONS,
             "here": _address(page.path, relay.request.path_params),
             "done": DONE.get(relay.query.get("done", "")),
-            "query": relay.query,
+            "query": defaultdict(str, relay.query),
             "next_query": lambda cursor: {**relay.query, "cursor": cursor},
-            "fields": relay.fields,
+            "fields": defaultdict(str, relay.fields),
             "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
             "new_key": lambda: str(uuid4()),
-            AS_OF: relay.query.get(AS_OF, ""),
+            AS_OF: relay.as_of,
         }
 
     def serves(self, request: Request) -> bool:

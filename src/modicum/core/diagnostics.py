@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
 from modicum.core.document import Node
-from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.errors import Code, InputError, Mark, Problem, printable
 
 #: Reading stops after this many problems, and reports that.
 PROBLEMS_MAX = 10_000
@@ -185,3 +186,37 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
     """
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def columns(text: str) -> int:
+    """Return the width of a text in a monospaced font.
+
+    Args:
+        text: A line.
+    """
+    return sum(
+        0
+        if unicodedata.combining(one)
+        else 2
+        if unicodedata.east_asian_width(one) in "WF"
+        else 1
+        for one in text
+    )
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text in one line of printable characters, without its middle if long.
+
+    Args:
+        text: A name.
+        most: How many columns it may have.
+    """
+    line = printable(" ".join(text.split()))
+    if columns(line) <= most:
+        return line
+    start, end = line[:most], line[-most:]
+    while columns(start) > 2 * most // 3 - 1:
+        start = start[:-1]
+    while columns(end) > most // 3:
+        end = end[1:]
+    return f"{start}…{end}"

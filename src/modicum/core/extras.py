@@ -21,7 +21,6 @@ EXTRAS: Final[Mapping[str, str]] = {
     "highspy": "plan",
     "httpx2": "remote",
     "joserfc": "server",
-    "matplotlib": "plots",
     "numba": "fast",
     "opendp": "query",
     "opentelemetry": "server",

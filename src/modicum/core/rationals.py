@@ -145,6 +145,19 @@ def floor_units(value: Fraction, unit: int = LOSS_UNIT) -> int:
     return math.floor(value * unit)
 
 
+def rounded_up(value: Fraction) -> float:
+    """Return the least float that is not below a number.
+
+    Examples:
+        >>> rounded_up(Fraction(1, 2))
+        0.5
+        >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
+        True
+    """
+    nearest = float(value)
+    return math.nextafter(nearest, math.inf) if nearest < value else nearest
+
+
 def brief(value: Fraction) -> str:
     """Return a number as text: six digits, whatever its size.
 

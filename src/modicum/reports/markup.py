@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from html import escape
 from typing import TypeAlias
 
 #: Tags that have no contents and no end.
-_EMPTY = frozenset({"meta", "rect", "img"})
+_EMPTY = frozenset({"meta", "rect", "path", "circle"})
 
 
 class Markup(str):
@@ -73,21 +72,4 @@ def table(
         element("caption", caption),
         element("thead", head),
         element("tbody", *lines),
-    )
-
-
-def bar(share: Fraction, label: str) -> Markup:
-    """Return a drawing of how much of a limit is spent."""
-    width, height = 120, 10
-    filled = min(int(share * width), width)
-    return element(
-        "svg",
-        element("title", label),
-        element("rect", class_="rail", width=str(width), height=str(height)),
-        element("rect", class_="fill", width=str(filled), height=str(height)),
-        role="img",
-        aria_label=label,
-        width=str(width),
-        height=str(height),
-        viewBox=f"0 0 {width} {height}",
     )

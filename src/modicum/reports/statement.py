@@ -11,7 +11,7 @@ from modicum.accounting.budgets import ApproxBudget, budget_text
 from modicum.api.local.explanation.denial_text import amount_text, ordered
 from modicum.core.rationals import brief, number_spelled
 from modicum.ledger import RecordedRelease, RuleLoss
-from modicum.ledger.decision.amounts import amounts, filled
+from modicum.ledger.decision.amounts import NEAR, amounts, filled
 from modicum.ledger.state.past_filters import Era, promised_delta
 from modicum.policy import CompiledPolicy
 from modicum.release.parts import part_to_plain
@@ -19,9 +19,6 @@ from modicum.reports.approval_cases import case_to_dict, vote_to_dict
 from modicum.reports.escrow_json import escrow_to_dict
 from modicum.reports.timeline import Timeline
 from modicum.storage.proofs.verification import Verified
-
-#: From this share of its limit on, a rule is shown as near.
-NEAR = Fraction(4, 5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from modicum.writer.actions import Governed
 from modicum.writer.group_commit import GroupCommit
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail, ReadLog
+from modicum.writer.past_views import PastViews
 from modicum.writer.preparation import Preparation, SubmitOptions
 from modicum.writer.queue import QueuedRequest
 from modicum.writer.read_side import ReadSide
@@ -108,6 +109,7 @@ class Decider:
         self._onlooker = ReadSide(following, clock, store)
         # Nor do the slowest reads delay lookups.
         self._scholar = ReadSide(following, clock, store)
+        self._past = PastViews(following)
         ledger = LiveLedger(
             FeedingStore(store, feed),
             clock,
@@ -391,6 +393,22 @@ class Decider:
             work: As for `read_view`; it may read the whole log, and try releases.
         """
         return self._scholar.read_view(work, self._clerk.compiled())
+
+    def recall(self, point: int | str, work: Callable[[LedgerView], T]) -> T:
+        """Return the result of a read of the ledger as it was. Writes nothing.
+
+        One runs at a time; nobody else waits for it. It replays the log from its
+        beginning; the last few points are kept.
+
+        Args:
+            point: As for `LedgerView.as_of`.
+            work: As for `study`. It sees the policy that was active then.
+
+        Raises:
+            UsageError: If the ledger did not exist yet, or the point is in the future.
+        """
+        past = self.read_view(lambda view: view.past_point(point))
+        return self._past.read_view(past, work)
 
     def glance(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a fast read: it delays checks while it runs.

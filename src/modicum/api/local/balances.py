@@ -57,6 +57,8 @@ from modicum.policy.compiler import compile_text
 
 #: Number of latest releases cached.
 LATEST_MAX = 1000
+#: Maximum number of changes kept for `changes_since`.
+CHANGES_MAX = 1000
 
 #: Minimum retention of a stored response, in days.
 ANSWER_DAYS = 7
@@ -88,6 +90,8 @@ class LedgerBalances:
         self._followed: Followed | None = None
         self._awaits_policy = False
         self._latest: OrderedDict[str, RecordedRelease] = OrderedDict()
+        #: The charges since they were last asked for; None if they are too many.
+        self._changes: list[LossChange] | None = []
         self._active: CompiledPolicy | None = None
         self._denials = Denials(from_start=snapshot is None)
         #: The first id for each hash of what ids look like; None until one is needed.
@@ -167,6 +171,10 @@ class LedgerBalances:
                 _add_looks(self._looks, change.release.id)
         if change is not None and self._followed is not None:
             self._followed.settle(change)
+            if self._changes is not None:
+                self._changes.append(change)
+                if len(self._changes) > CHANGES_MAX:
+                    self._changes = None
         elif isinstance(event.body, PolicyActivated):
             self._follow_policy()
 
@@ -251,7 +259,7 @@ class LedgerBalances:
     ) -> Iterator[Followed]:
         """Lend the balances as if reservations due at `now` had already expired."""
         followed = self.followed(compiled, read)
-        due = [self._charge_of(self.state.releases[one]) for one in self.state.due(now)]
+        due = self.due_at(now)
         self._followed = None  # Should it break off midway, they are made anew.
         for change in due:
             followed.settle(replace(change, taken_back=True))
@@ -263,6 +271,22 @@ class LedgerBalances:
             self._take_again(followed, due)
             raise
         self._take_again(followed, due)
+
+    def due_at(self, now: str) -> list[LossChange]:
+        """Return the charges of reservations that are due at `now`, oldest first."""
+        return [
+            self._charge_of(self.state.releases[one]) for one in self.state.due(now)
+        ]
+
+    def changes_since(self) -> list[LossChange] | None:
+        """Return what was charged or released since the last call of this method.
+
+        Returns:
+            None if that is too much to be kept. It is about the present balances only:
+            those that are built anew have everything.
+        """
+        found, self._changes = self._changes, []
+        return found
 
     def _take_again(self, followed: Followed, lent: Iterable[LossChange]) -> None:
         for change in lent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
+from modicum.api.local.rule_losses import RuleLosses
 from modicum.api.local.submit import Submission, prepared, seconds_held, split_refusal
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
@@ -30,9 +31,12 @@ from modicum.ledger.log.days import day_of
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy, Rule
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
+    from modicum.api.local.past_ledger import PastPoint
     from modicum.ledger import AuditReport
 
 
@@ -62,6 +66,9 @@ class LedgerView:
         self._clock = clock
         self._policy = policy
         self._actor = actor
+        self._losses = RuleLosses()
+        #: What was computed from the loss of a rule, by function and rule.
+        self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
             store,
             clock,
@@ -171,6 +178,15 @@ class LedgerView:
         self._live.must_exist()
         return self._store.read(0)
 
+    def page(self, after: int, limit: int) -> Iterable[Record]:
+        """Return the stored records after a number, oldest first, unchecked.
+
+        Args:
+            after: The number.
+            limit: Maximum number of records.
+        """
+        return self._store.read(after, limit)
+
     def verify(
         self,
         on_entry: Callable[[int], None] | None = None,
@@ -219,18 +235,24 @@ class LedgerView:
     def standings(self) -> list[RuleLoss]:
         """Return the status of every rule of the policy. Writes nothing.
 
+        Rules that nothing was charged to since the last call have the same objects.
+
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
-        from modicum.api.local.explanation.charges import standing_in
-
         book = self._live.read(deciding=True)
-        compiled = self._intended_policy(book)
-        with book.followed_at(compiled, self._store.read, self._live.now) as followed:
-            day = day_of(self._live.now)
-            return [
-                standing_in(followed.balances, rule, day) for rule in compiled.rules
-            ]
+        compiled, now = self._intended_policy(book), self._live.now
+        with book.followed_at(compiled, self._store.read, now) as followed:
+            return self._losses.of(book, followed, now)
+
+    def computed(self, compute: Callable[[RuleLoss], T], loss: RuleLoss) -> T:
+        """Return what a function makes of one of `standings`, computed once."""
+        key = compute, loss.rule.id
+        known = self._computed.get(key)
+        if known is None or known[0] is not loss:
+            known = self._computed[key] = loss, compute(loss)
+        found: T = known[1]
+        return found
 
     def loss_of(self, rule: Rule) -> RuleLoss:
         """Return the status of one rule, as `standings` does. Writes nothing.
@@ -291,17 +313,30 @@ class LedgerView:
         Raises:
             UsageError: If the ledger did not exist yet, or the point is in the future.
         """
-        from modicum.api.local.past_ledger import EarlierClock, EarlierStore, past_point
+        from modicum.api.local.past_ledger import EarlierClock, EarlierStore
 
-        self._live.must_exist()
-        book = self._live.read()
-        past = past_point(point, book.state, self._store, self._live.now)
+        past = self.past_point(point)
         return LedgerView(
             EarlierStore(self._store, past.seq),
             EarlierClock(past.at),
             policy=self._policy,
             actor=self._actor,
         )
+
+    def past_point(self, point: int | str) -> PastPoint:
+        """Return the entry and the time of an earlier point; see `as_of`.
+
+        Args:
+            point: As for `as_of`.
+
+        Raises:
+            UsageError: As for `as_of`.
+        """
+        from modicum.api.local.past_ledger import past_point
+
+        self._live.must_exist()
+        state = self._live.read().state
+        return past_point(point, state, self._store, self._live.now)
 
     def current(self, *, deciding: bool = False) -> tuple[LedgerBalances, Reader, str]:
         """Return the book of an existing ledger, a reader of its log, and the time.

@@ -114,9 +114,9 @@ class EarlierStore:
         self._store.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EarlierClock:
-    """A fixed clock.
+    """A clock that stands still.
 
     Attributes:
         at: The time it shows.

@@ -125,7 +125,7 @@ class Disclosure(Shape, frozen=True, kw_only=True):
 
 
 class EntryPage(Shape, frozen=True, kw_only=True):
-    """Log entries, oldest first.
+    """Log entries, in the order that was asked for.
 
     Attributes:
         entries: The entries.

@@ -115,11 +115,14 @@ class RuleStanding(RuleFinding, frozen=True, kw_only=True):
         stage: Always `history`.
         spent: The spent budget.
         state: `ok`, `near` (from four fifths of the limit), `OVER` or `not limited`.
+        share: The spent share of the limit, rounded up; 2 if it is over it; None if
+            nothing is limited.
     """
 
     stage: Literal["history"]
     spent: Annotated[Amount, Column("SPENT", 3)]
     state: Annotated[str, Column("STATE", 6)]
+    share: float | None = None
 
 
 class ActivePolicy(Shape, frozen=True, kw_only=True):
@@ -168,15 +171,25 @@ class Status(PolicyStatus, frozen=True, kw_only=True):
 
 
 class RulePage(PolicyStatus, frozen=True, kw_only=True):
-    """Some of the rules over history, in the policy's order.
+    """Some of the rules over history.
 
     Attributes:
         rules: The rules.
         next: The cursor of the next page; None at the end.
+        states: The number of rules that match the filters, on all pages, by state.
+        full: How many of those that are `near` have spent 99 % of their limit or more.
+        units: The units of the policy's rules over history.
+        scopes: Their scopes; 500 at most.
+        contexts: The settings of their contexts.
     """
 
     rules: tuple[RuleStanding, ...]
     next: str | None
+    states: dict[str, int] = msgspec.field(default_factory=dict)
+    full: int = 0
+    units: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
 
 
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
@@ -389,6 +402,48 @@ class Rule(CompiledRule, frozen=True, kw_only=True):
 
     standing: RuleStanding | None
     ledger: Head
+
+
+class DiagramRule(Shape, frozen=True, kw_only=True):
+    """A rule in a diagram.
+
+    Attributes:
+        rule: Its id.
+        budget: The limit.
+        witness: The id of a binding rule that implies it; None if it is binding.
+    """
+
+    rule: str
+    budget: str
+    witness: str | None
+
+
+class DiagramNode(Shape, frozen=True, kw_only=True):
+    """Rules about the same mechanisms and unit; usually one.
+
+    Attributes:
+        unit: Their privacy unit.
+        rules: The rules, in the policy's order.
+    """
+
+    unit: str
+    rules: tuple[DiagramRule, ...]
+
+
+class RuleDiagram(Shape, frozen=True, kw_only=True):
+    """A Hasse diagram of rules over history: above a rule is what counts more.
+
+    Attributes:
+        policy: The policy that the rules are from.
+        nodes: The nodes, in the policy's order.
+        edges: The numbers, from 0, of a node and of one right above it.
+        witness_edges: The edges on a path from a redundant rule to its witness.
+    """
+
+    policy: NamedPolicy
+    nodes: tuple[DiagramNode, ...]
+    edges: tuple[tuple[int, int], ...]
+    witness_edges: tuple[tuple[int, int], ...]
 
 
 class PolicyName(Shape, frozen=True, kw_only=True):

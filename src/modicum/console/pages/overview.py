@@ -17,14 +17,20 @@ SHOWN = 200
 async def overview(relay: Relay) -> dict[str, Any]:
     """Return the fullest rules as a table of scopes and contexts, and what waits."""
     unit = relay.query.get("unit", "")
-    rules = await relay.get(operations.RULES, unit=unit, binding=True, limit=SHOWN)
-    requests = await relay.try_get(operations.REQUESTS)
-    proposals = await relay.try_get(operations.PROPOSALS)
+    rules = await relay.get(
+        operations.RULES, order="tightest", unit=unit, binding=True, limit=SHOWN
+    )
+    waiting = None, None
+    if not relay.as_of:
+        waiting = (
+            await relay.try_get(operations.REQUESTS),
+            await relay.try_get(operations.PROPOSALS),
+        )
+    requests, proposals = waiting
     rounds = await relay.try_get(operations.ROUNDS)
     return {
         "rules": rules,
         "unit": unit,
-        "units": sorted({one.unit for one in rules.rules}),
         "rows": _by_scope(rules.rules),
         "contexts": sorted({_split(one.rule)[1] for one in rules.rules}),
         "requests": requests.requests if requests else (),

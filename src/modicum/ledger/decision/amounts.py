@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,6 +21,11 @@ from modicum.accounting.grid import DELTA, INFINITE, coordinate_name
 from modicum.core.rationals import DELTA_UNIT, LOSS_UNIT
 from modicum.ledger.decision.single_release import RuleLoss
 from modicum.policy.rules import Stage
+
+#: From this share of its limit on, a rule is near it.
+NEAR: Final = Fraction(4, 5)
+#: From this share on, next to nothing is left.
+FULL: Final = Fraction(99, 100)
 
 
 class Amounts(Struct, frozen=True):

@@ -213,6 +213,12 @@ class Balances:
             last = self._last = release, day, charges
         return last[2]
 
+    def rules_of(self, release: RecordedRelease) -> Iterator[int]:
+        """Yield the numbers of the rules over history that a release falls under."""
+        for _, rules in self._matching.of(release).over_history:
+            for _, numbers in rules:
+                yield from numbers
+
     def uncovered(self, release: RecordedRelease) -> tuple[str, ...]:
         """Return the names of the mechanisms that no rule over history limits."""
         return tuple(

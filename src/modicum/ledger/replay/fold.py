@@ -117,6 +117,12 @@ class Followed:
         else:
             self.balances.charge(release, change.day)
 
+    def rules_of(self, change: LossChange) -> Iterator[int]:
+        """Yield the numbers of the rules over history whose charges a change moves."""
+        for one in (change.release, change.instead_of):
+            if one is not None:
+                yield from self.balances.rules_of(self.migrated(one, change.seq))
+
     def windows(
         self, state: State, read: Callable[[int], Iterable[Record]]
     ) -> tuple[RequesterWindow, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -64,6 +64,11 @@ class Standings(Mapping[str, Standing]):
     def after(self, seq: int) -> Iterator[str]:
         """Yield the ids of the releases recorded after an entry, oldest first."""
         return islice(self._places, bisect_right(self._seqs, seq), None)
+
+    def before(self, seq: int) -> Iterator[str]:
+        """Yield the ids of the releases recorded before an entry, newest first."""
+        passed = len(self._seqs) - bisect_left(self._seqs, seq)
+        return islice(reversed(self._places), passed, None)
 
     def last_before(self, day: int) -> int:
         """Return the entry of the last release reserved before a day; 0 for none.

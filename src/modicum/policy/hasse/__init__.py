@@ -1,6 +1,6 @@
-"""The Hasse diagram of a policy's rules: which lies below which, and a drawing."""
+"""The Hasse diagram of a policy's rules: which lies below which, and its layout."""
 
 from modicum.policy.hasse.diagram import Hasse, hasse
-from modicum.policy.hasse.export import to_dot, to_svg
+from modicum.policy.hasse.export import to_dot
 
-__all__ = ["Hasse", "hasse", "to_dot", "to_svg"]
+__all__ = ["Hasse", "hasse", "to_dot"]

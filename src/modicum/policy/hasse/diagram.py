@@ -255,7 +255,7 @@ def refuse_crowded(diagram: Hasse) -> None:
         )
 
 
-_FEWER = "draw fewer: choose --rule, --context, --unit or --binding"
+_FEWER = "select a rule (--rule), or fewer rules (--context, --unit or --binding)"
 
 
 def summary(diagram: Hasse) -> str:

@@ -1,4 +1,4 @@
-"""Charts of plans, as SVG or PNG; they need the extra `plots`.
+"""Charts as SVG, each with a sentence and a table; for pages, files and notebooks.
 
 The charted data is public: choices, requests and budgets.
 """
@@ -8,13 +8,19 @@ from modicum.reports.charts.allocations import (
     budget_left,
     utility_by_round,
 )
-from modicum.reports.charts.canvas import check_path, save
+from modicum.reports.charts.chart import Chart, check_path, save
+from modicum.reports.charts.hasse import hasse_chart
 from modicum.reports.charts.rotation import rotation_outlook
+from modicum.reports.charts.spending import cell_history, meter
 
 __all__ = [
+    "Chart",
     "accepted_by_size",
     "budget_left",
+    "cell_history",
     "check_path",
+    "hasse_chart",
+    "meter",
     "rotation_outlook",
     "save",
     "utility_by_round",

@@ -6,25 +6,43 @@ computed from rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import floor, isfinite, isnan
+from statistics import fmean
 
-from modicum.core.errors import Code, InputError, Problem
-from modicum.reports.charts.canvas import (
-    COLORS,
-    count_across,
-    label,
+from modicum.core.diagnostics import cut
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    BELOW,
+    TOP,
+    Panel,
+    axes,
+    box_sample,
+    boxes,
+    curve,
+    dashes,
+    drawing,
+    labeled,
     legend,
-    panels,
-    styled,
+    line_sample,
+    margin,
+    number,
+    paint,
+    panel,
+    pattern,
+    px,
+    require,
+    series,
+    span,
+    words,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from modicum.reports.markup import Markup, element
 
 #: More names than that beside a heat map would lie on top of each other.
 _SEGMENTS_NAMED_MAX = 30
+#: The columns of a name in a legend, and of one beside a heat map.
+_NAME_MAX, _SEGMENT_MAX = 34, 20
 
 
 def utility_by_round(
@@ -33,56 +51,114 @@ def utility_by_round(
     spread: Mapping[str, Sequence[float]] | None = None,
     first_round: int = 1,
     unit: str = "% of what was requested",
-) -> Figure:
-    """Return a figure of the utility of each round, one line for each planner."""
-    _check(bool(utility) and all(map(len, utility.values())), "there is no round")
+    name: str = "utility",
+) -> Chart:
+    """Return a chart of the utility of each round, one line for each planner."""
+    require(bool(utility) and all(map(len, utility.values())), "there is no round")
     spread = spread or {}
-    for name, far in spread.items():
-        fits = name in utility and len(far) == len(utility[name])
-        _check(fits, f"the spread of {name} is not that of a line")
-    with styled():
-        figure, (axes,) = panels(3.4)
-        for index, (name, values) in enumerate(utility.items()):
-            color = COLORS[index % len(COLORS)]
-            dashes = ("-", "--", ":", "-.")[index % 4]
-            rounds = range(first_round, first_round + len(values))
-            axes.plot(rounds, values, color=color, linestyle=dashes, label=name)
-            if name in spread:
-                pairs = list(zip(values, spread[name], strict=True))
-                low, high = [v - s for v, s in pairs], [v + s for v, s in pairs]
-                axes.fill_between(rounds, low, high, color=color, alpha=0.15, lw=0)
-        label(axes, "Utility by round", "round", f"utility, {unit}")
-        axes.set_ylim(bottom=0)
-        count_across(axes)
-        legend(axes)
-    return figure
+    for planner, far in spread.items():
+        fits = planner in utility and len(far) == len(utility[planner])
+        require(fits, f"the spread of {planner} is not that of a line")
+    known = all(
+        map(isfinite, (x for e in (utility, spread) for v in e.values() for x in v))
+    )
+    require(known, "a utility is not a number")
+    last = first_round + max(map(len, utility.values())) - 1
+    pairs = {
+        one: list(zip(values, spread.get(one, [0.0] * len(values)), strict=True))
+        for one, values in utility.items()
+    }
+    top = max(value + far for line in pairs.values() for value, far in line)
+    place = panel(TOP, 240, span(first_round, last), (0, 1.05 * top if top > 0 else 1))
+    drawn: list[Markup] = []
+    samples = []
+    for index, (planner, line) in enumerate(pairs.items()):
+        kind = series(index)
+        if planner in spread:
+            ends = [(x, v - far) for x, (v, far) in enumerate(line, first_round)]
+            ends += reversed(
+                [(x, v + far) for x, (v, far) in enumerate(line, first_round)]
+            )
+            look = {"fill": "currentColor", "fill_opacity": "0.15", "stroke": "none"}
+            drawn.append(curve(place.at(ends), f"{kind} spread", **look))
+        points = list(enumerate(utility[planner], first_round))
+        drawn.append(curve(place.at(points), f"{kind} line", **dashes(index)))
+        samples.append((line_sample(kind, **dashes(index)), cut(planner, _NAME_MAX)))
+    title = "Utility by round"
+    frame = axes(
+        *(place, title, "round", f"utility, {unit}"),
+        (labeled(place.x, whole=True), labeled(place.y)),
+    )
+    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+    means = ", ".join(
+        f"{number(round(fmean(values), 1))} ({planner})"
+        for planner, values in utility.items()
+    )
+    sentence = f"Mean utility of rounds {first_round} to {last}, {unit}: {means}."
+    svg = drawing(name, title, sentence, height, frame, *drawn, names)
+    headings = ("Round", *utility, *(f"{planner}, ±" for planner in spread))
+    lines = [*utility.values(), *spread.values()]
+    rows = tuple(
+        (
+            str(first_round + at),
+            *(number(line[at]) if at < len(line) else "-" for line in lines),
+        )
+        for at in range(last - first_round + 1)
+    )
+    return Chart(title, sentence, svg, (headings, rows))
 
 
-def accepted_by_size(accepted: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return a figure of the part of requests that was accepted, by their size."""
+def accepted_by_size(
+    accepted: Mapping[str, Mapping[str, float]], *, name: str = "accepted"
+) -> Chart:
+    """Return a chart of the part of requests that was accepted, by their size."""
     classes = list(next(iter(accepted.values()), ()))
-    _check(bool(classes), "there is no class of sizes")
-    for name, shares in accepted.items():
-        _check(set(shares) == set(classes), f"{name} has other classes of sizes")
+    require(bool(classes), "there is no class of sizes")
+    for planner, shares in accepted.items():
+        require(set(shares) == set(classes), f"{planner} has other classes of sizes")
         parts = all(0 <= share <= 1 for share in shares.values())
-        _check(parts, f"a part of {name} is not from 0 to 1")
-    with styled():
-        figure, (axes,) = panels(3.4)
-        width = 0.8 / len(accepted)
-        for index, (name, shares) in enumerate(accepted.items()):
-            left = [
-                place - 0.4 + width * (index + 0.5) for place in range(len(classes))
-            ]
-            heights = [100 * shares[one] for one in classes]
-            color = COLORS[index % len(COLORS)]
-            bars = axes.bar(left, heights, width * 0.92, color=color, label=name)
-            axes.bar_label(bars, fmt="%.0f", padding=1, fontsize="small")
-        axes.set_xticks(range(len(classes)), classes)
-        axes.grid(visible=False, axis="x")
-        axes.set_ylim(0, 108)
-        label(axes, "Accepted by size", "size of the request", "accepted, %")
-        legend(axes)
-    return figure
+        require(parts, f"a part of {planner} is not from 0 to 1")
+    place = panel(TOP, 240, (-0.5, len(classes) - 0.5), (0, 108))
+    width = 0.8 / len(accepted)
+    drawn: list[Markup] = []
+    samples = []
+    for index, (planner, shares) in enumerate(accepted.items()):
+        starts = [at - 0.4 + width * (index + 0.04) for at in range(len(classes))]
+        heights = [100 * shares[one] for one in classes]
+        bars = [
+            (x, 0.0, x + 0.92 * width, y) for x, y in zip(starts, heights, strict=True)
+        ]
+        drawn += boxes(place, bars, series(index))
+        for x, _, end, y in bars:
+            middle, top = place.x((x + end) / 2), place.y(y) - 4
+            drawn.append(
+                words(middle, top, f"{y:.0f}", text_anchor="middle", font_size="11")
+            )
+        samples.append((box_sample(series(index)), cut(planner, _NAME_MAX)))
+    title = "Accepted by size"
+    frame = axes(
+        *(place, title, "size of the request", "accepted, %"),
+        (
+            [(at, cut(one, _SEGMENT_MAX)) for at, one in enumerate(classes)],
+            labeled(place.y),
+        ),
+    )
+    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+    least = (
+        min(shares.items(), key=lambda one: one[1]) for shares in accepted.values()
+    )
+    each = ", ".join(
+        f"{100 * share:.0f} % of {size} ({planner})"
+        for planner, (size, share) in zip(accepted, least, strict=True)
+    )
+    sentence = f"Accepted least of any size: {each}."
+    svg = drawing(name, title, sentence, height, frame, *drawn, names)
+    rows = tuple(
+        (one, *(number(100 * shares[one]) for shares in accepted.values()))
+        for one in classes
+    )
+    headings = ("Size", *(f"{planner}, %" for planner in accepted))
+    return Chart(title, sentence, svg, (headings, rows))
 
 
 def budget_left(
@@ -91,49 +167,102 @@ def budget_left(
     *,
     first_round: int = 1,
     unit: str = "% of the unlocked budget",
-) -> Figure:
-    """Return a heat map of the remaining budget of each segment, round by round."""
-    _check(len(left) == len(segments) > 0, "segments and their names differ in number")
+    name: str = "left",
+) -> Chart:
+    """Return a heat map of the remaining budget of each segment, round by round.
+
+    Args:
+        left: For each segment, the share that is left after each round, from 0 to 1;
+            NaN where the segment is not active.
+        segments: The names of the segments.
+        first_round: The number of the first round.
+        unit: The unit of the remaining budget in percent.
+        name: Begins the ids in the picture.
+    """
+    require(len(left) == len(segments) > 0, "segments and their names differ in number")
     rounds = len(left[0])
     same = rounds > 0 and all(len(row) == rounds for row in left)
-    _check(same, "segments have different numbers of rounds, or none")
-    with styled():
-        figure, (axes,) = panels(min(9.0, 1.6 + 0.22 * len(segments)))
-        drawn = axes.imshow(
-            [[100 * share for share in row] for row in left],
-            aspect="auto",
-            cmap="cividis",
-            vmin=0,
-            vmax=100,
-            interpolation="nearest",
-            extent=(
-                first_round - 0.5,
-                first_round + rounds - 0.5,
-                len(left) - 0.5,
-                -0.5,
-            ),
-        )
-        axes.grid(visible=False)
-        _name_segments(axes, segments)
-        label(axes, "Budget left", "round", "segment")
-        count_across(axes)
-        figure.colorbar(drawn, ax=axes, label=f"left, {unit}")
-    return figure
-
-
-def _name_segments(axes: Axes, segments: Sequence[str]) -> None:
-    """Label every segment, or every n-th if they are too many."""
+    require(same, "segments have different numbers of rounds, or none")
+    parts = all(isnan(one) or 0 <= one <= 1 for row in left for one in row)
+    require(parts, "a part of a budget is not from 0 to 1")
     every = -(-len(segments) // _SEGMENTS_NAMED_MAX)
-    places = range(0, len(segments), every)
-    axes.set_yticks(places, [segments[place] for place in places], fontsize="small")
+    labels = [
+        (at + 0.5, cut(segments[at], _SEGMENT_MAX))
+        for at in range(0, len(segments), every)
+    ]
+    last = first_round + rounds - 1
+    place = panel(
+        TOP,
+        min(600, max(18 * len(segments), 60)),
+        (first_round - 0.5, last + 0.5),
+        (len(segments), 0),
+        left=margin(*(text for _, text in labels)),
+    )
+    title = "Budget left"
+    frame = axes(
+        *(place, title, "round", "segment"),
+        (labeled(place.x, whole=True), labels),
+        grid=False,
+    )
+    samples = [
+        (box_sample("series-1", **_shade(share)), f"{100 * share:g} %")
+        for share in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    drawn = [frame, *_cells(place, left, first_round, name)]
+    if any(isnan(one) for row in left for one in row):
+        drawn.insert(0, pattern(f"{name}-idle", "/", "soft"))
+        samples.append((box_sample("soft", fill=f"url(#{name}-idle)"), "not active"))
+    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+    sentence = _left_text(left, segments, last, unit)
+    svg = drawing(name, title, sentence, height, *drawn, names)
+    headings = ("Segment", *(f"Round {first_round + at}" for at in range(rounds)))
+    rows = tuple(
+        (segment, *map(_percent, row))
+        for segment, row in zip(segments, left, strict=True)
+    )
+    return Chart(title, sentence, svg, (headings, rows))
 
 
-def _check(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence
-    if not condition:
-        raise InputError(
-            Problem(
-                Code.OUT_OF_RANGE,
-                f"nothing can be drawn: {otherwise}",
-                help="give one number for each round, class or segment",
-            )
-        )
+def _left_text(
+    left: Sequence[Sequence[float]], segments: Sequence[str], last: int, unit: str
+) -> str:
+    ends = {
+        segment: row[-1]
+        for segment, row in zip(segments, left, strict=True)
+        if not isnan(row[-1])
+    }
+    if not ends:
+        return f"No segment is active in round {last}."
+    least = min(ends, key=lambda one: ends[one])
+    return (
+        f"After round {last}, {least} has least left of {len(ends)} segments:"
+        f" {_percent(ends[least])} {unit}."
+    )
+
+
+def _percent(share: float) -> str:
+    """Return what is left in percent, rounded down."""
+    return "-" if isnan(share) else number(floor(1000 * share) / 10)
+
+
+def _shade(share: float) -> dict[str, str]:
+    return {"fill_opacity": f"{share:.2f}"}
+
+
+def _cells(
+    place: Panel, left: Sequence[Sequence[float]], first: int, name: str
+) -> Iterator[Markup]:
+    """Yield one path for each shade: the darker a cell, the more is left."""
+    paths: dict[float, list[str]] = defaultdict(list)
+    for line, row in enumerate(left):
+        for at, share in enumerate(row, first):
+            ends = place.at(((at - 0.5, line), (at + 0.5, line + 1)))
+            (x, y), (right, bottom) = ((px(one), px(other)) for one, other in ends)
+            shade = -1 if isnan(share) else round(share, 2)
+            paths[shade].append(f"M{x} {y}H{right}V{bottom}H{x}z")
+    for shade, cells in sorted(paths.items()):
+        look = {**paint("series-1 cell"), "fill": "currentColor", **_shade(shade)}
+        if shade < 0:
+            look = {**paint("soft idle"), "fill": f"url(#{name}-idle)"}
+        path = "".join(cells)
+        yield element("path", d=path, shape_rendering="crispEdges", **look)

@@ -2,113 +2,168 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING
 
-from modicum.reports.charts.canvas import (
-    COLORS,
-    GRAY,
-    count_across,
-    label,
+from modicum.core.diagnostics import cut
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    BELOW,
+    TOP,
+    Panel,
+    Point,
+    axes,
+    box_sample,
+    boxes,
+    curve,
+    dashes,
+    drawing,
+    labeled,
     legend,
-    panels,
-    styled,
-    thousands,
+    line_sample,
+    margin,
+    number,
+    panel,
+    series,
+    span,
+    steps,
+    words,
 )
+from modicum.reports.markup import Markup, joined
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from modicum.planner import Outlook
 
 #: The budget is replenished after one life of a group; this many lives are shown.
 _LIVES_SHOWN = 3
+_HEIGHT = 170
+#: The columns of a name in a legend.
+_NAME_MAX = 34
 
 
-def rotation_outlook(outlooks: Sequence[Outlook]) -> Figure:
-    """Return a figure of one choice, or of several ones in the same panels.
+def rotation_outlook(outlooks: Sequence[Outlook], *, name: str = "outlook") -> Chart:
+    """Return a chart of one choice, or of several ones in the same panels.
 
     It shows the active users of each round, the unlocked budget at each age of a group,
     and the budget available in each round if all of it is used.
     """
-    with styled():
-        figure, (users, unlocked, available) = panels(2.6, 2.6, 2.6)
-        for index, outlook in enumerate(outlooks):
-            color = COLORS[index % len(COLORS)]
-            dashes = ("-", "--", ":", "-.")[index % 4]  # Distinct without color.
-            _draw_users(users, outlook, color, dashes)
-            _draw_unlocked(unlocked, outlook, color, dashes)
-            _draw_available(available, outlook, color, dashes)
-        if len(outlooks) == 1:
-            figure.suptitle(outlooks[0].choice.name)
-            _draw_promise(available, outlooks[0])
-        else:
-            legend(users)
-            legend(available)
-        label(users, "Active users", "round", "users, on average")
-        label(
-            unlocked,
-            "Unlocked by age",
-            "age of a group, in rounds",
-            "part of its budget, %",
-        )
-        label(
-            available,
-            "Available in each round, if all of it is used",
-            "round",
-            "part of the budget, %",
-        )
-        thousands(users)
-        for panel in (users, available):
-            panel.set_xlim(left=1)
-        for panel in (users, unlocked, available):
-            panel.set_ylim(bottom=0)
-            count_across(panel)
-    return figure
+    lines = [_users(outlooks), _unlocked(outlooks), _available(outlooks)]
+    most = max(y for line in lines[0] for _, y in line)
+    left = max(margin(number(most)), margin("100"))
+    panels = [
+        _panel(TOP + 24 + at * (_HEIGHT + BELOW + TOP), left, names, each)
+        for at, (names, each) in enumerate(zip(_NAMES, lines, strict=True))
+    ]
+    names = [one.choice.name for one in outlooks]
+    samples = [
+        (line_sample(series(at), **dashes(at)), cut(one, _NAME_MAX))
+        for at, one in enumerate(names)
+    ]
+    promise = []
+    if len(outlooks) == 1:
+        samples[0] = (samples[0][0], "all of it")
+        samples += _PROMISE
+        promise.append(_promise(panels[-1][0], outlooks[0]))
+    place, _ = panels[-1]
+    key, height = legend(samples, place.x.start, place.y.start + BELOW)
+    title = f"Outlook of {', '.join(names)}"
+    heading = words(14, 20, cut(title, 80), font_weight="bold", font_size="15")
+    sentence = f"{'; '.join(map(_summary, outlooks))}."
+    drawn = (heading, *promise, *(one for _, one in panels), key)
+    svg = drawing(name, title, sentence, height, *drawn)
+    return Chart(title, sentence, svg, (_HEADINGS, tuple(_rows(outlooks))))
 
 
-def _draw_users(axes: Axes, outlook: Outlook, color: str, dashes: str) -> None:
-    rounds = [one.round for one in outlook.rounds]
-    users = [float(one.users) for one in outlook.rounds]
-    name = outlook.choice.name
-    axes.plot(rounds, users, color=color, linestyle=dashes, label=name)
+#: The title and the axes of each panel.
+_NAMES = (
+    ("Active users", "round", "users, on average"),
+    ("Unlocked by age", "age of a group, in rounds", "part of its budget, %"),
+    ("Available in each round, if all of it is used", "round", "part of the budget, %"),
+)
+_HEADINGS = ("Choice", "Round or age", "Users", "Unlocked, %", "Available, %")
+_BAND = {"fill_opacity": "0.2"}
+_PROMISE = [
+    (box_sample("series-5", **_BAND), "between least and most"),
+    (line_sample("soft", stroke_dasharray="2 3"), "even use of it"),
+]
 
 
-def _draw_unlocked(axes: Axes, outlook: Outlook, color: str, dashes: str) -> None:
-    shares = [0.0, *(100 * float(share) for share in outlook.unlocked)]
-    axes.plot(
-        range(len(shares)),
-        shares,
-        color=color,
-        linestyle=dashes,
-        marker="o" if len(shares) <= 30 else None,
-        markersize=4,
+def _users(outlooks: Sequence[Outlook]) -> list[list[Point]]:
+    return [[(at.round, float(at.users)) for at in one.rounds] for one in outlooks]
+
+
+def _unlocked(outlooks: Sequence[Outlook]) -> list[list[Point]]:
+    return [
+        [(0, 0.0), *enumerate((100 * float(share) for share in one.unlocked), 1)]
+        for one in outlooks
+    ]
+
+
+def _available(outlooks: Sequence[Outlook]) -> list[list[Point]]:
+    """Return the corners of lines that change halfway between two rounds."""
+    found = []
+    for one in outlooks:
+        shown = one.rounds[: _LIVES_SHOWN * one.choice.rotation.active]
+        points = [(at.round - 0.5, 100 * float(at.greedy)) for at in shown]
+        last = points[-1][0] + 0.5, points[-1][1]
+        found.append([(max(x, 1), y) for x, y in steps([*points, last])])
+    return found
+
+
+def _panel(
+    top: float, left: float, names: tuple[str, str, str], lines: list[list[Point]]
+) -> tuple[Panel, Markup]:
+    """Return the area of a panel, and its contents."""
+    across = [x for line in lines for x, _ in line]
+    most = max(y for line in lines for _, y in line)
+    ends = span(min(across), max(across)), (0.0, 1.05 * most or 1.0)
+    place = panel(top, _HEIGHT, *ends, left=left)
+    ticks = labeled(place.x, whole=True), labeled(place.y)
+    frame = axes(place, *names, ticks)
+    curves = (
+        curve(place.at(line), f"{series(at)} line", **dashes(at))
+        for at, line in enumerate(lines)
     )
+    return place, joined((frame, *curves))
 
 
-def _draw_available(axes: Axes, outlook: Outlook, color: str, dashes: str) -> None:
-    shown = outlook.rounds[: _LIVES_SHOWN * outlook.choice.rotation.active]
-    rounds = [one.round for one in shown]
-    greedy = [100 * float(one.greedy) for one in shown]
-    axes.step(
-        rounds,
-        greedy,
-        where="mid",
-        color=color,
-        linestyle=dashes,
-        label=outlook.choice.name,
-    )
-
-
-def _draw_promise(axes: Axes, outlook: Outlook) -> None:
-    """Draw the minimum budget of every round, and the use by an even split."""
+def _promise(place: Panel, outlook: Outlook) -> Markup:
+    """Return the minimum budget of every round, and the use by an even split."""
     schedule = outlook.choice.schedule
     least, most = 100 * float(schedule.least), 100 * float(schedule.most)
-    axes.axhspan(
-        least, most, color=COLORS[4], alpha=0.2, label="between least\nand most"
+    low, high, even = 1.0, place.x.high, 100 / schedule.rounds
+    line = place.at([(low, even), (high, even)])
+    return joined(
+        (
+            *boxes(place, [(low, least, high, most)], "series-5", **_BAND),
+            curve(line, "soft", stroke_dasharray="2 3"),
+        )
     )
-    even = 100 / schedule.rounds
-    axes.axhline(even, color=GRAY, linestyle=":", label="even use of it")
-    axes.lines[0].set_label("all of it")
-    legend(axes)
+
+
+def _summary(outlook: Outlook) -> str:
+    schedule, last = outlook.choice.schedule, outlook.rounds[-1]
+    return (
+        f"{outlook.choice.name}: {number(round(float(last.users)))} active users in"
+        f" round {last.round}, and at least {_percent(schedule.least)} % of the budget"
+        " in every round"
+    )
+
+
+def _percent(share: Fraction) -> str:
+    """Return a limit in percent, rounded down."""
+    return number(floor(1000 * share) / 10)
+
+
+def _rows(outlooks: Sequence[Outlook]) -> Iterator[tuple[str, ...]]:
+    for one in outlooks:
+        shares = [Fraction(0), *one.unlocked]
+        rounds = {at.round: at for at in one.rounds}
+        for at in range(max(len(shares), max(rounds) + 1)):
+            unlocked = _percent(shares[at]) if at < len(shares) else "-"
+            found = rounds.get(at)
+            users = number(float(found.users)) if found else "-"
+            available = _percent(found.greedy) if found else "-"
+            yield one.choice.name, str(at), users, unlocked, available

@@ -1,4 +1,4 @@
-"""Charts of risk, as SVG or PNG; they need the extra `plots`.
+"""Charts of risk, as SVG.
 
 They concern the people in a table, and are marked as for its controller.
 """

@@ -1,54 +1,91 @@
-"""Common parts of risk charts: the epsilon axis, and the notice."""
+"""Common parts of risk charts: the epsilon axis, the marks of people, the notice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
-from modicum.core.errors import printable
+from modicum.core.diagnostics import cut
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import GRAY
-from modicum.risk.study.rounding import near
-from modicum.risk.study.study import Candidate, Study
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    RIGHT,
+    TOP,
+    WIDTH,
+    Panel,
+    Ticks,
+    dots,
+    drawing,
+    panel,
+    rectangle,
+    thinned,
+    words,
+)
+from modicum.reports.markup import Markup, joined
+from modicum.risk.study.study import Candidate, Spread, Study
+from modicum.risk.study.tables import Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-#: Dark enough for paper: marks that must not be overlooked.
-_RED = "#9b1c1c"
-#: Number of letters, and two between numbers, that fit below an axis.
-_LETTERS_MAX = 76
 #: Fewer candidates than that would have bars as wide as the picture.
 _SLOTS_MIN = 4
 _NAME_MAX = 34
+#: The place of a bar, its span, and whose maximum it is relative to.
+Bar: TypeAlias = tuple[float, Spread, Spread]
+#: A mark of the same size in every bar: a dot fits into a circle.
+_LOOKS = (("median", "median", 1.0), ("p99", "99th percentile", 0.45))
 
 
-def begin(figure: Figure, study: Study, description: str) -> None:
-    """Add the notice to a figure, and set its text alternative."""
+def chart_of(
+    name: str, study: Study, text: str, numbers: Table, height: float, *parts: Markup
+) -> Chart:
+    """Return the chart of a study, with its notice in the picture and in words."""
     notice = study.notice
-    figure.set_label(printable(f"{notice}. {description}" if notice else description))
-    if notice:
-        figure.suptitle(notice, color=_RED, fontsize=10, fontweight="bold")
+    sentence = f"{notice}. {text}" if notice else text
+    title = numbers.caption
+    look = {"font_weight": "bold", "text_anchor": "middle"}
+    head = [words(WIDTH / 2, 18, notice, "over", **look)] if notice else []
+    svg = drawing(name, title, sentence, height, *head, *parts)
+    return Chart(title, sentence, svg, (numbers.titles, numbers.rows))
 
 
-def epsilons_across(axes: Axes, candidates: Sequence[Candidate]) -> None:
-    """Label candidates in even steps: every one, or every n-th."""
+def top_of(study: Study) -> float:
+    """Return the upper end of the first panel: the notice is above it."""
+    return 2 * TOP if study.notice else TOP
+
+
+def epsilon_panel(
+    sides: tuple[float, float, float],
+    candidates: Sequence[Candidate],
+    up: tuple[float, float],
+    *,
+    log: bool = False,
+) -> tuple[Panel, Ticks]:
+    """Return a panel with candidates in even steps, every one or every n-th labeled.
+
+    Args:
+        sides: The left and upper end of the panel, and its height, in pixels.
+        candidates: The candidates.
+        up: The numbers at its lower and upper ends.
+        log: Whether the vertical scale is logarithmic.
+    """
+    left, top, height = sides
     names = [brief(one.epsilon) for one in candidates]
-    every = 1
-    while sum(len(name) + 2 for name in names[::every]) > _LETTERS_MAX:
-        every += 1
-    axes.set_xticks(range(0, len(names), every), names[::every])
+    every = thinned(names, WIDTH - RIGHT - left)
+    ticks = [(at, names[at]) for at in range(0, len(names), every)]
     aside = 0.6 + max(0, _SLOTS_MIN - len(names)) / 2
-    axes.set_xlim(-aside, len(names) - 1 + aside)
-    axes.grid(visible=False, axis="x")
+    across = (-aside, len(names) - 1 + aside)
+    return panel(top, height, across, up, left=left, log=log), ticks
 
 
-def mark_chosen(axes: Axes, study: Study, candidates: Sequence[Candidate]) -> None:
-    """Mark the chosen candidate by a band over the whole panel."""
-    for place, one in enumerate(candidates):
+def chosen_band(
+    place: Panel, study: Study, candidates: Sequence[Candidate]
+) -> Iterator[Markup]:
+    """Yield a band over the whole panel behind the chosen candidate."""
+    for at, one in enumerate(candidates):
         if one is study.chosen:
-            axes.axvspan(place - 0.5, place + 0.5, color="#e3e3e3", zorder=0.1, lw=0)
+            left, right = place.x(at - 0.5), place.x(at + 0.5)
+            top, bottom = place.y.end, place.y.start
+            sides = (left, top, right - left, bottom - top)
+            yield rectangle(sides, "rail chosen", fill_opacity="0.5")
 
 
 def chosen_text(study: Study) -> str:
@@ -60,26 +97,22 @@ def chosen_text(study: Study) -> str:
     return f"chosen epsilon: {brief(epsilon)}{elsewhere}"
 
 
-def logarithmic(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_ylim()
-    # Within a factor of 500 powers of ten are too few to read anything from.
-    between = (1.0, 2.0, 5.0) if high < 500 * low else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(subs=between, numticks=8))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: near(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+def people_marks(place: Panel, bars: Sequence[Bar], radius: float) -> Iterator[Markup]:
+    """Yield the median by a circle, and 99 % by a dot."""
+    for which, _, size in _LOOKS:
+        known = [(x, getattr(own, which), every) for x, own, every in bars]
+        parts = [(x, every.part(at)) for x, at, every in known if at is not None]
+        yield from dots(place.at(parts), radius * size, hollow=which == "median")
 
 
-def draw_note(axes: Axes, description: str) -> None:
-    """Explain why a panel is empty."""
-    axes.text(0.5, 0.5, description, transform=axes.transAxes, ha="center", color=GRAY)
-    axes.set_xticks([])
-    axes.set_yticks([])
+def people_samples() -> list[tuple[Markup, str]]:
+    """Return the entries of a legend for these marks."""
+    return [
+        (joined(dots([(12, 6)], 3.5 * size, hollow=which == "median")), name)
+        for which, name, size in _LOOKS
+    ]
 
 
 def short(name: str) -> str:
     """Return a name in one short line; the table has all of it."""
-    line = printable(" ".join(name.split()))
-    return line if len(line) <= _NAME_MAX else f"{line[: _NAME_MAX - 3]}..."
+    return cut(name, _NAME_MAX)

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import COLORS, label, panels, styled
-from modicum.risk.charts.axes import (
-    begin,
-    chosen_text,
-    draw_note,
-    epsilons_across,
-    mark_chosen,
-    short,
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    BELOW,
+    Panel,
+    axes,
+    box_sample,
+    boxes,
+    curve,
+    labeled,
+    legend,
+    line_sample,
+    margin,
+    note,
+    pattern,
 )
-from modicum.risk.study.study import Candidate, Spread, Study, Target
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
+from modicum.reports.markup import Markup
+from modicum.risk.charts.axes import (
+    chart_of,
+    chosen_band,
+    chosen_text,
+    epsilon_panel,
+    people_marks,
+    people_samples,
+    short,
+    top_of,
+)
+from modicum.risk.study.study import Candidate, Group, Study, Target
+from modicum.risk.study.tables import groups_table
 
 #: Maximum number of distinguishable groups.
 GROUPS_MAX = 6
 #: More bars in one panel are too thin.
 _BARS_MAX = 48
-_COLORS = [COLORS[index] for index in (4, 5, 2, 3, 0, 1)]
-_HATCHES = ("", "////", "....", "xxx", "\\\\", "---")
-#: The style of marks that mean the same in every bar: a dot fits into a circle.
-_LOOKS: dict[str, dict[str, Any]] = {
-    "median": {"size": 1, "style": {"marker": "o", "mfc": "white", "mec": "black"}},
-    "p99": {"size": 0.5, "style": {"marker": "o", "color": "black"}},
-}
-_SHARES = {"median": "median", "p99": "99th percentile"}
-#: The position of a bar, its span, and whose maximum it is relative to.
-_Bars: TypeAlias = list[tuple[float, Spread, Spread]]
+#: The color and the pattern of each group.
+_LOOKS = (
+    *(("series-5", ""), ("series-6", "/"), ("series-3", ".")),
+    *(("series-4", "x"), ("series-1", "\\"), ("series-2", "-")),
+)
+_TARGET = {"stroke_dasharray": "7 3", "stroke_width": "1.5"}
 
 
-def risk_groups(study: Study) -> Figure:
-    """Return a figure with a bar for each group at each epsilon.
+def risk_groups(study: Study, *, name: str = "groups") -> Chart:
+    """Return a chart with a bar for each group at each epsilon.
 
     Bars go from the least indicator of a group to its greatest, as parts of the
     greatest of all people. Of many epsilons only some are shown, the chosen one among
@@ -55,21 +63,27 @@ def risk_groups(study: Study) -> Figure:
             )
         )
     shown = shown_candidates(study)
-    with styled():
-        figure, (axes,) = panels(4.2)
-        begin(figure, study, groups_text(study))
-        title = f"RDR of groups of people; {chosen_text(study)}"
-        label(axes, title, _across(study, shown), "RDR, share of the largest of all")
-        axes.set_ylim(0, 1.06)
-        if any(one.rdr is not None for one in shown):
-            _legend(figure, *_draw(axes, study, shown))
-        else:
-            draw_note(axes, "the table has no people")
-    return figure
+    sides = margin("0.0"), top_of(study), 270.0
+    place, ticks = epsilon_panel(sides, shown, (0, 1.06))
+    title = f"RDR of groups of people; {chosen_text(study)}"
+    names = title, _across(study, shown), "RDR, share of the largest of all"
+    parts = [
+        *chosen_band(place, study, shown),
+        axes(place, *names, (ticks, labeled(place.y))),
+    ]
+    below = place.y.start + BELOW
+    if any(one.rdr is not None for one in shown):
+        bars, entries = _drawn(place, study, shown, name)
+        key, below = legend(entries, place.x.start, below)
+        parts += [*bars, key]
+    else:
+        parts.append(note(place, "the table has no people"))
+    text, numbers = groups_text(study), groups_table(study)
+    return chart_of(name, study, text, numbers, below, *parts)
 
 
 def shown_candidates(study: Study) -> list[Candidate]:
-    """Return the candidates that a figure of groups has room for."""
+    """Return the candidates that a chart of groups has room for."""
     many, room = len(study.candidates), _BARS_MAX // len(study.groups)
     places = set(range(0, many, -(-many // room) or 1))
     chosen = study.chosen
@@ -79,7 +93,7 @@ def shown_candidates(study: Study) -> list[Candidate]:
 
 
 def groups_text(study: Study) -> str:
-    """Return the text alternative of the figure."""
+    """Return the text alternative of the chart."""
     names = ", ".join(group.name for group in study.groups)
     description = f"Range plot that compares these groups of people: {names}; "
     return f"{description}{chosen_text(study)}. See the table for all numbers."
@@ -91,92 +105,54 @@ def _across(study: Study, shown: Sequence[Candidate]) -> str:
     return f"epsilon; {len(shown)} of {len(study.candidates)}, all in the table"
 
 
-def _draw(
-    axes: Axes, study: Study, shown: Sequence[Candidate]
-) -> tuple[list[Any], list[str]]:
-    """Draw all groups, and return the handles and names of the legend."""
-    from matplotlib.patches import Patch
-
-    epsilons_across(axes, shown)
-    mark_chosen(axes, study, shown)
+def _drawn(
+    place: Panel, study: Study, shown: Sequence[Candidate], name: str
+) -> tuple[list[Markup], list[tuple[Markup, str]]]:
+    """Return what is drawn of all groups, and the entries of the legend."""
     width = 0.84 / len(study.groups)
-    names: list[str] = []
-    handles: list[Any] = []
+    radius = 3.0 if len(shown) * len(study.groups) <= 24 else 2.2
+    parts: list[Markup] = []
+    entries: list[tuple[Markup, str]] = []
     for index, group in enumerate(study.groups):
+        kind, lines = _LOOKS[index]
+        look = {"fill": f"url(#{name}-{index})"} if lines else {}
+        if lines:
+            parts.append(pattern(f"{name}-{index}", lines, "ink", kind))
         aside = -0.42 + width * (index + 0.5)
         bars = [
-            (place + aside, one.groups[index], one.rdr)
-            for place, one in enumerate(shown)
+            (at + aside, own, one.rdr)
+            for at, one in enumerate(shown)
+            if (own := one.groups[index]) is not None and one.rdr is not None
         ]
-        there = [(x, own, every) for x, own, every in bars if own and every]
-        look: dict[str, Any] = {"facecolor": _COLORS[index], "hatch": _HATCHES[index]}
-        look |= {"edgecolor": "black", "linewidth": 0.8}
-        handles.append(Patch(**look))
-        _draw_bars(axes, there, width, look)
-        _mark(axes, there, 5 if len(shown) * len(study.groups) <= 24 else 3.5)
-        few = {0: "nobody", 1: "1 person"}
-        people = few.get(group.people, f"{group.people:,} people")
-        names.append(f"{short(group.name)}: {people}")
-    for which, look in _LOOKS.items():
-        handles += axes.plot([], [], ls="none", ms=5 * look["size"], **look["style"])
-        names.append(_SHARES[which])
-    if study.wanted is not None and study.wanted.statistic is not None:
-        handles.append(_draw_wanted(axes, study.wanted, shown))
-        tau, statistic = brief(study.wanted.tau), study.wanted.statistic
-        names.append(f"target: {statistic} of each at least {tau} of the largest")
-    return handles, names
+        for x, own, every in bars:
+            low, high = every.part(own.least), every.part(own.greatest)
+            box = (x - 0.45 * width, low, x + 0.45 * width, high)
+            parts += boxes(place, [box], kind, **look)
+        parts += people_marks(place, bars, radius)
+        entries.append((box_sample(kind, **look), _group_text(group)))
+    entries += people_samples()
+    wanted = study.wanted
+    if wanted is not None and wanted.statistic is not None:
+        parts += _target_lines(place, wanted, shown)
+        text = f"target: {wanted.statistic} of each at least {brief(wanted.tau)} of the"
+        entries.append((line_sample("ink", **_TARGET), f"{text} largest"))
+    return parts, entries
 
 
-def _draw_bars(axes: Axes, there: _Bars, width: float, look: Mapping[str, Any]) -> None:
-    least = [every.part(own.least) for _, own, every in there]
-    greatest = [every.part(own.greatest) for _, own, every in there]
-    axes.bar(
-        [x for x, _, _ in there],
-        [high - low for high, low in zip(greatest, least, strict=True)],
-        width * 0.9,
-        bottom=least,
-        **look,
-    )
+def _group_text(group: Group) -> str:
+    few = {0: "nobody", 1: "1 person"}
+    people = few.get(group.people, f"{group.people:,} people")
+    return f"{short(group.name)}: {people}"
 
 
-def _mark(axes: Axes, there: _Bars, size: float) -> None:
-    for which, look in _LOOKS.items():
-        marks = [(x, getattr(own, which), every) for x, own, every in there]
-        parts = [(x, every.part(at)) for x, at, every in marks if at is not None]
-        if parts:
-            across, up = zip(*parts, strict=True)
-            style = look["style"]
-            axes.plot(
-                across,
-                up,
-                ls="none",
-                ms=size * look["size"],
-                zorder=4,
-                clip_on=False,
-                **style,
-            )
-
-
-def _draw_wanted(
-    axes: Axes, wanted: Target, shown: Sequence[Candidate]
-) -> LineCollection:
-    """Draw the lower limit for the statistic of a group, given the largest."""
+def _target_lines(
+    place: Panel, wanted: Target, shown: Sequence[Candidate]
+) -> Iterator[Markup]:
+    """Yield the lower limit for the statistic of a group, given the largest."""
     which = "greatest" if wanted.statistic == "max" else str(wanted.statistic)
-    places, lows = [], []
-    for place, one in enumerate(shown):
+    for at, one in enumerate(shown):
         found = [getattr(own, which) for own in one.groups if own is not None]
         if found and one.rdr is not None:
-            places.append(place)
-            lows.append(float(wanted.tau) * one.rdr.part(max(found)))
-    ends = ([at - 0.48 for at in places], [at + 0.48 for at in places])
-    return axes.hlines(lows, *ends, color="black", ls="--", lw=1.5, zorder=3)
-
-
-def _legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    # The legend omits names that begin with an underscore: so names are set later.
-    numbers = [str(number) for number in range(len(names))]
-    legend = figure.legend(
-        handles, numbers, loc="outside lower center", ncols=2, fontsize="small"
-    )
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text(name)
+            low = float(wanted.tau) * one.rdr.part(max(found))
+            line = place.at([(at - 0.48, low), (at + 0.48, low)])
+            yield curve(line, "ink target", **_TARGET)

@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import COLORS, label, panels, styled, thousands
-from modicum.risk.charts.axes import begin, draw_note
-from modicum.risk.study.histograms import Bin, Histogram
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    BELOW,
+    RIGHT,
+    WIDTH,
+    Box,
+    Scale,
+    Ticks,
+    axes,
+    boxes,
+    labeled,
+    margin,
+    note,
+    panel,
+    thinned,
+    words,
+)
+from modicum.risk.charts.axes import chart_of, short, top_of
+from modicum.risk.study.histograms import Histogram
 from modicum.risk.study.rounding import at_most, near
 from modicum.risk.study.study import Study
-from modicum.risk.study.tables import quantity_text
+from modicum.risk.study.tables import histogram_table, quantity_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+#: Below one, so that one person is a bar, too.
+_LOW = 0.7
 
 
-def risk_histogram(study: Study, shown: Histogram) -> Figure:
-    """Return a figure of how many people have which number, counts by factors."""
-    what = quantity_text(study, shown)
-    with styled():
-        figure, (axes,) = panels(3.2)
-        begin(figure, study, histogram_text(study, shown))
-        label(axes, f"People at epsilon {brief(shown.epsilon)}", what, "people")
-        if not shown.bins:
-            draw_note(axes, "the table has no people")
-        elif all(one.low == one.high for one in shown.bins):
-            _draw_each(axes, shown)
-        else:
-            _draw_wide(axes, shown.bins)
-        if shown.bins:
-            axes.set_ylim(0.7, 2.5 * max(one.people for one in shown.bins))
-            thousands(axes)
-    return figure
+def risk_histogram(study: Study, shown: Histogram, *, name: str = "people") -> Chart:
+    """Return a chart of how many people have which number, counts by factors."""
+    most = max((one.people for one in shown.bins), default=1)
+    left = margin(f"{most:,}")
+    each = all(one.low == one.high for one in shown.bins)
+    ends = (
+        (-0.8, len(shown.bins) - 0.2)
+        if each
+        else (shown.bins[0].low, shown.bins[-1].high)
+    )
+    place = panel(top_of(study), 220, ends, (_LOW, 2.5 * most), left=left, log=True)
+    bars, ticks = (_each if each else _wide)(shown)
+    title = f"People at epsilon {brief(shown.epsilon)}"
+    what = short(quantity_text(study, shown))
+    y_ticks = labeled(place.y) if bars else []
+    parts = [
+        axes(place, title, what, "people", (ticks, y_ticks)),
+        *boxes(place, bars, "series-5"),
+    ]
+    if not bars:
+        parts.append(note(place, "the table has no people"))
+    for (x, _, end, people), one in zip(bars, shown.bins, strict=True):
+        if each:
+            top = place.y(people) - 4
+            look = {"text_anchor": "middle", "font_size": "11"}
+            parts.append(words(place.x((x + end) / 2), top, f"{one.people:,}", **look))
+    text, numbers = histogram_text(study, shown), histogram_table(study, shown)
+    return chart_of(name, study, text, numbers, place.y.start + BELOW, *parts)
 
 
 def histogram_text(study: Study, shown: Histogram) -> str:
-    """Return the text alternative of the figure."""
+    """Return the text alternative of the chart."""
     what = quantity_text(study, shown)
     description = f"Histogram of people's {what} at epsilon {brief(shown.epsilon)}"
     if not shown.bins:
@@ -47,30 +71,19 @@ def histogram_text(study: Study, shown: Histogram) -> str:
     return f"{description}, from {low} to {high}. See the table for all numbers."
 
 
-def _draw_each(axes: Axes, shown: Histogram) -> None:
-    """Draw a bar for each number, with the count of people above it."""
+def _each(shown: Histogram) -> tuple[list[Box], Ticks]:
+    """Return a bar for each number, and its label."""
     text = near if shown.quantity == "rdr" else at_most
-    people = [one.people for one in shown.bins]
-    bars = axes.bar(range(len(people)), people, 0.7, log=True, **_LOOK)
-    axes.bar_label(bars, [f"{n:,}" for n in people], padding=1, fontsize="small")
-    axes.set_xticks(range(len(people)), [text(one.low) for one in shown.bins])
-    axes.set_xlim(-0.8, len(people) - 0.2)
-    axes.grid(visible=False, axis="x")
+    names = [text(one.low) for one in shown.bins]
+    every = thinned(names, WIDTH - RIGHT - 80)
+    bars: list[Box] = [
+        (at - 0.35, _LOW, at + 0.35, one.people) for at, one in enumerate(shown.bins)
+    ]
+    return bars, [(at, names[at]) for at in range(0, len(names), every)]
 
 
-def _draw_wide(axes: Axes, bins: tuple[Bin, ...]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.bar(
-        [one.low for one in bins],
-        [one.people for one in bins],
-        [one.high - one.low for one in bins],
-        align="edge",
-        log=True,
-        **_LOOK,
-    )
-    axes.xaxis.set_major_locator(MaxNLocator(7))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: near(value)))
-
-
-_LOOK: dict[str, Any] = {"color": COLORS[4], "edgecolor": "black", "linewidth": 0.8}
+def _wide(shown: Histogram) -> tuple[list[Box], Ticks]:
+    """Return a bar for each range of numbers, and the labels of some numbers."""
+    bars: list[Box] = [(one.low, _LOW, one.high, one.people) for one in shown.bins]
+    scale = Scale(shown.bins[0].low, shown.bins[-1].high, 0, 1)
+    return bars, [(one, near(one)) for one in scale.ticks(7)]

@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import COLORS, label, panels, styled
+from modicum.reports.charts.chart import Chart
+from modicum.reports.charts.svg import (
+    BELOW,
+    TOP,
+    Scale,
+    axes,
+    box_sample,
+    boxes,
+    curve,
+    labeled,
+    legend,
+    line_sample,
+    margin,
+    note,
+    rectangle,
+    words,
+)
+from modicum.reports.markup import Markup
 from modicum.risk.charts.axes import (
-    begin,
+    chart_of,
+    chosen_band,
     chosen_text,
-    draw_note,
-    epsilons_across,
-    logarithmic,
-    mark_chosen,
+    epsilon_panel,
+    people_marks,
+    people_samples,
     short,
+    top_of,
 )
 from modicum.risk.study.rounding import at_least, at_most, near
-from modicum.risk.study.study import Spread, Study
+from modicum.risk.study.study import Study
+from modicum.risk.study.tables import ranges_table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_BAR, _CHOSEN_BAR = COLORS[4], COLORS[0]
 #: A wider range is shown as a number: it does not fit on an axis.
 _LARGE = 1e250
+_TARGET = {"stroke_dasharray": "7 3", "stroke_width": "1.5"}
 
 
-def risk_ranges(study: Study) -> Figure:
-    """Return a figure of the people's indicators at each epsilon, and of its error.
+def risk_ranges(study: Study, *, name: str = "ranges") -> Chart:
+    """Return a chart of the people's indicators at each epsilon, and of its error.
 
     A bar spans the least to the greatest indicator, both relative to the greatest: the
     shorter a bar, the more alike people are. In units of the answer all bars of Laplace
     noise would have the same length, and epsilons could not be distinguished.
     """
-    with styled():
-        figure, (alike, error) = panels(3.4, 2.3)
-        begin(figure, study, ranges_text(study))
-        people = "people are" if study.seen else "people are at least, in any table"
-        title = f"Similarity of {people}; {chosen_text(study)}"
-        label(alike, title, "epsilon", "RDR, share of the largest")
-        title = f"Error of the answer{_of(study)}"
-        label(error, title, "epsilon", _unit(study))
-        if study.candidates:
-            _draw_ranges(alike, study)
-            _draw_errors(error, study)
-        else:
-            for axes in (alike, error):
-                draw_note(axes, "there are no candidates")
-    return figure
+    widths = _widths(study)
+    shown = [one for one in widths if 0 < one < _LARGE]
+    ends = (min(shown) / 1.6, max(shown) * 1.6) if shown else (1.0, 10.0)
+    scale = Scale(*ends, 0, 1, log=True)
+    left = margin("0.0", *(near(one) for one in scale.ticks()))
+    alike, below = _ranges(study, left)
+    error = _errors(study, widths, (left, below + TOP, 150), ends)
+    height = below + TOP + 150 + BELOW
+    return chart_of(
+        name, study, ranges_text(study), ranges_table(study), height, *alike, *error
+    )
 
 
 def ranges_text(study: Study) -> str:
-    """Return the text alternative of the figure."""
+    """Return the text alternative of the chart."""
     if not study.candidates:
         return "Range plot without candidates."
     first, last = (brief(study.candidates[end].epsilon) for end in (0, -1))
@@ -75,58 +86,38 @@ def ranges_text(study: Study) -> str:
     return f"{description} See the table for all numbers."
 
 
-def _draw_ranges(axes: Axes, study: Study) -> None:
-    epsilons_across(axes, study.candidates)
-    mark_chosen(axes, study, study.candidates)
-    axes.set_ylim(0, 1.06)
-    spreads = [one.rdr for one in study.candidates]
-    there = [(place, one) for place, one in enumerate(spreads) if one is not None]
-    if not there:
-        draw_note(axes, "the table has no people")
-        return
-    colors = [
-        _CHOSEN_BAR if study.candidates[place] is study.chosen else _BAR
-        for place, _ in there
+def _ranges(study: Study, left: float) -> tuple[list[Markup], float]:
+    """Return the upper panel, and its lower end."""
+    sides = left, top_of(study), 230.0
+    place, ticks = epsilon_panel(sides, study.candidates, (0, 1.06))
+    what = "Similarity of people" if study.seen else "Least similarity, in any table"
+    title = f"{what}; {chosen_text(study)}"
+    names = title, "epsilon", "RDR, share of the largest"
+    spreads = [(float(at), one.rdr) for at, one in enumerate(study.candidates)]
+    bars = [(at, one, one) for at, one in spreads if one is not None]
+    parts = [
+        *chosen_band(place, study, study.candidates),
+        axes(place, *names, (ticks, labeled(place.y))),
     ]
-    axes.bar(
-        [place for place, _ in there],
-        [1 - spread.ratio for _, spread in there],
-        0.62,
-        bottom=[spread.ratio for _, spread in there],
-        color=colors,
-        edgecolor="black",
-        linewidth=0.8,
-        label="from the smallest to the largest",
-    )
-    _mark_people(axes, there)
+    if not bars:
+        empty = "the table has no people" if spreads else "there are no candidates"
+        return [*parts, note(place, empty)], place.y.start + BELOW
+    for at, one, _ in bars:
+        chosen = study.candidates[int(at)] is study.chosen
+        kind = "series-1" if chosen else "series-5"
+        parts += boxes(place, [(at - 0.31, one.ratio, at + 0.31, 1)], kind)
+    parts += people_marks(place, bars, 3.5 if len(bars) <= 30 else 2.5)
+    samples = [(box_sample("series-5"), "from the smallest to the largest")]
+    if bars[0][1].median is not None:
+        samples += people_samples()
     if study.wanted is not None and study.wanted.statistic is None:
         tau = float(study.wanted.tau)
-        description = f"target: at least {brief(study.wanted.tau)}"
-        axes.axhline(tau, color="black", ls="--", lw=1.5, label=description, zorder=3)
-    _legend_below(axes)
-
-
-def _mark_people(axes: Axes, there: list[tuple[int, Spread]]) -> None:
-    """Mark the median by a circle and 99 % by a dot, which fits into the circle."""
-    size = 6 if len(there) <= 30 else 4.5
-    looks: dict[str, dict[str, Any]] = {
-        "median": {"marker": "o", "ms": size, "mfc": "white", "mec": "black"},
-        "99th percentile": {"marker": "o", "ms": size / 2.2, "color": "black"},
-    }
-    for (name, look), which in zip(looks.items(), ("median", "p99"), strict=True):
-        marks = [(place, spread, getattr(spread, which)) for place, spread in there]
-        known = [(place, one.part(at)) for place, one, at in marks if at is not None]
-        if known:
-            places, parts = zip(*known, strict=True)
-            axes.plot(
-                places, parts, ls="none", label=name, zorder=4, clip_on=False, **look
-            )
-
-
-def _legend_below(axes: Axes) -> None:
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=4, fontsize="small"
-    )
+        line = place.at([(place.x.low, tau), (place.x.high, tau)])
+        parts.append(curve(line, "ink target", **_TARGET))
+        text = f"target: at least {brief(study.wanted.tau)}"
+        samples.append((line_sample("ink", **_TARGET), text))
+    key, below = legend(samples, left, place.y.start + BELOW)
+    return [*parts, key], below
 
 
 def _of(study: Study) -> str:
@@ -138,26 +129,36 @@ def _unit(study: Study) -> str:
     return f"95 % half width, {unit}"
 
 
-def _draw_errors(axes: Axes, study: Study) -> None:
-    epsilons_across(axes, study.candidates)
-    mark_chosen(axes, study, study.candidates)
+def _widths(study: Study) -> list[float]:
+    """Return the half width at each candidate, in the unit of the lower panel."""
     reference = study.reference
     unit = 1.0 if reference is None else abs(reference.value) / 100
-    widths = [one.half_width / unit for one in study.candidates]
-    there = [(at, width) for at, width in enumerate(widths) if 0 < width < _LARGE]
-    axes.set_yscale("log")
-    if there:
-        places, shown = zip(*there, strict=True)
-        axes.plot(places, shown, color=COLORS[1], marker="s", ms=4, lw=1.2)
-        axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)
-        logarithmic(axes)
-    for place in sorted({*range(len(widths))} - {at for at, _ in there}):
-        axes.annotate(
-            near(widths[place]),
-            (place, 0.96),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="top",
-            rotation="vertical",
-            fontsize="small",
-        )
+    return [one.half_width / unit for one in study.candidates]
+
+
+def _errors(
+    study: Study,
+    widths: Sequence[float],
+    sides: tuple[float, float, float],
+    ends: tuple[float, float],
+) -> list[Markup]:
+    """Return the lower panel."""
+    place, ticks = epsilon_panel(sides, study.candidates, ends, log=True)
+    points = [(float(at), one) for at, one in enumerate(widths) if 0 < one < _LARGE]
+    y_ticks = [(one, near(one)) for one in place.y.ticks()] if points else []
+    title = f"Error of the answer{_of(study)}"
+    parts = [
+        *chosen_band(place, study, study.candidates),
+        axes(place, title, "epsilon", _unit(study), (ticks, y_ticks)),
+    ]
+    if not widths:
+        parts.append(note(place, "there are no candidates"))
+    if points:
+        parts.append(curve(place.at(points), "series-2 line", stroke_width="1.2"))
+    for x, y in place.at(points):
+        parts.append(rectangle((x - 2.5, y - 2.5, 5, 5), "series-2 mark"))
+    for at in sorted({*range(len(widths))} - {int(at) for at, _ in points}):
+        x, y = place.x(at) + 4, place.y.end + 6
+        turned = {"text_anchor": "end", "transform": f"rotate(-90 {x:.1f} {y:.1f})"}
+        parts.append(words(x, y, near(widths[at]), font_size="11", **turned))
+    return parts

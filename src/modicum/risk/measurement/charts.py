@@ -17,7 +17,7 @@ from modicum.risk.study.histograms import Quantity
 from modicum.risk.study.study import Observed, QuestionText, Study, Target
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from modicum.reports.charts.chart import Chart
 
 #: Epsilons shown by default.
 NOT_ASKED = Choice(
@@ -78,7 +78,7 @@ def study_of(
     )
 
 
-def picture(study: Study) -> Figure:
+def picture(study: Study) -> Chart:
     """Return the picture of a study: of its groups of people, or of all."""
     from modicum.risk.charts import risk_groups, risk_ranges
 
@@ -86,7 +86,7 @@ def picture(study: Study) -> Figure:
 
 
 def save_study(study: Study, path: str | Path) -> None:
-    """Write a study into a file: a report (`.html`), or its picture (`.svg`, `.png`).
+    """Write a study into a file: a report (`.html`), or its picture (`.svg`).
 
     Args:
         study: The study.

@@ -42,7 +42,7 @@ from modicum.risk.study.study import Study
 from modicum.risk.study.tables import Table, units_table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from modicum.reports.charts.chart import Chart
 
 
 def rdr(  # noqa: PLR0913 - each has a default that is a decision
@@ -249,17 +249,12 @@ class Risk:
         """
         return units_table(self.study(choice))
 
-    def plot(
-        self, choice: Choice | None = None, *, tau: Number | None = None
-    ) -> Figure:
+    def plot(self, choice: Choice | None = None, *, tau: Number | None = None) -> Chart:
         """Return a chart: how alike people, or groups of them, are at each candidate.
 
         Args:
             choice: The choice to mark; None if there is none.
             tau: The requested ratio, to be drawn.
-
-        Raises:
-            UsageError: If matplotlib is not installed (`modicum[plots]`).
         """
         return picture(self.study(choice, tau=tau))
 
@@ -271,7 +266,7 @@ class Risk:
         tau: Number | None = None,
         statistic: Statistic | None = None,
     ) -> None:
-        """Write a report (`.html`) or a chart (`.svg`, `.png`).
+        """Write a report (`.html`) or a chart (`.svg`).
 
         Args:
             path: The file.
@@ -280,7 +275,7 @@ class Risk:
             statistic: The statistic of groups of people that the ratio applies to.
 
         Raises:
-            UsageError: If the file cannot be written, or matplotlib is not installed.
+            UsageError: If the file has another ending, or cannot be written.
         """
         save_study(self.study(choice, tau=tau, statistic=statistic), path)
 
@@ -301,10 +296,20 @@ class Risk:
             "from_rows": list(self.private),
             "closed_form": not self.question.obstacle,
             "indicator": self.form,
-            "candidates": [row.to_dict() for row in self.rows()],
+            "candidates": [
+                {**row.to_dict(), **self._quantiles(row.epsilon)} for row in self.rows()
+            ],
         }
 
     def __repr__(self) -> str:
         return f"<Risk of {len(self.candidates)} epsilons: controller only>"
 
     # --- inside -----------------------------------------------------------------------
+
+    def _quantiles(self, epsilon: Fraction) -> dict[str, float | None]:
+        """Return what the picture of a candidate shows between its ends."""
+        shares = {"median": 0.5, "p99": 0.99}
+        return {
+            name: self.indicator.quantile(share, epsilon) if self.people else None
+            for name, share in shares.items()
+        }

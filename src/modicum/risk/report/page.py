@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import drawn
+from modicum.reports.charts.chart import Chart, Numbers
 from modicum.reports.markup import Child, Markup, element, joined, table
 from modicum.reports.style import STYLE
 from modicum.risk.charts.groups import GROUPS_MAX, risk_groups
@@ -17,16 +15,7 @@ from modicum.risk.charts.ranges import risk_ranges
 from modicum.risk.choice import Choice, Claim
 from modicum.risk.noise import GaussianNoise, Noise
 from modicum.risk.study.study import Study
-from modicum.risk.study.tables import (
-    Table,
-    groups_table,
-    histogram_table,
-    ranges_table,
-    units_table,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from modicum.risk.study.tables import Table, groups_table, units_table
 
 RISK_STYLE = (
     STYLE
@@ -37,21 +26,17 @@ RISK_STYLE = (
 pre { white-space: pre-wrap; overflow-wrap: anywhere;
   border-left: 4px solid var(--line);
   padding: 0.2rem 1rem; margin: 1rem 0; }
-figure { margin: 1rem 0; }
-figure img { width: 100%; max-width: 48rem; height: auto; background: #fff; }
 .numbers { overflow-x: auto; }
 .numbers td, .numbers th { overflow-wrap: break-word; text-align: right;
   font-variant-numeric: tabular-nums; }
 .numbers th:first-child { text-align: left; }
 caption { break-after: avoid; }
 .chosen { font-size: 1.2rem; font-weight: 700; }
-@media (prefers-color-scheme: dark) {
-  figure img { filter: invert(0.9) hue-rotate(180deg); } }
 @media print { .sheet { display: table; width: 100%; }
   .sheet > main { display: table-row-group; }
   .first.banner { display: table-header-group; border: 0; }
   .last.banner { display: table-footer-group; border: 0; }
-  figure { break-inside: avoid; } figure img { filter: none; }
+  figure { break-inside: avoid; }
   .numbers { overflow-x: visible; } .numbers table { font-size: 8pt; }
   .numbers td, .numbers th { padding-top: 0.1rem; padding-bottom: 0.1rem; } }
 """
@@ -169,7 +154,7 @@ def _mechanism(described: Mapping[str, str]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in described.items())
 
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def risk_report(study: Study) -> str:
@@ -258,13 +243,13 @@ def _ranges(study: Study) -> Iterator[Markup]:
     if study.seen is None:
         yield element("p", ANY_TABLE)
     yield element("p", ERROR)
-    yield from _picture(risk_ranges(study), ranges_table(study))
+    yield from _picture(risk_ranges(study))
 
 
 def _groups(study: Study) -> Iterator[Markup]:
     yield element("p", GROUPS)
     if len(study.groups) <= GROUPS_MAX:
-        yield from _picture(risk_groups(study), groups_table(study))
+        yield from _picture(risk_groups(study))
     else:
         yield element("p", f"More than {GROUPS_MAX} groups are shown in a table only.")
         yield _numbers(groups_table(study))
@@ -272,8 +257,8 @@ def _groups(study: Study) -> Iterator[Markup]:
 
 def _histograms(study: Study) -> Iterator[Markup]:
     yield element("p", HISTOGRAM)
-    for one in study.seen.histograms if study.seen else ():
-        yield from _picture(risk_histogram(study, one), histogram_table(study, one))
+    for place, one in enumerate(study.seen.histograms if study.seen else (), 1):
+        yield from _picture(risk_histogram(study, one, name=f"people-{place}"))
 
 
 def _units(study: Study) -> Iterator[Markup]:
@@ -282,22 +267,23 @@ def _units(study: Study) -> Iterator[Markup]:
     yield _numbers(units_table(study))
 
 
-def _picture(figure: Figure, numbers: Table) -> Iterator[Markup]:
-    """Yield a picture, and the table of its numbers."""
-    contents = b64encode(drawn(figure, ".svg")).decode("ascii")
-    source = f"data:image/svg+xml;base64,{contents}"
-    image = element("img", src=source, alt=str(figure.get_label()))
-    yield element("figure", image)
-    yield _numbers(numbers)
+def _picture(chart: Chart) -> Iterator[Markup]:
+    """Yield a chart, and the table of its numbers."""
+    yield element("figure", chart.svg)
+    yield _region(chart.title, chart.table)
 
 
 def _numbers(numbers: Table) -> Markup:
+    return _region(numbers.caption, (numbers.titles, numbers.rows))
+
+
+def _region(caption: str, numbers: Numbers) -> Markup:
     return element(
         "div",
-        table(numbers.caption, numbers.titles, numbers.rows),
+        table(caption, *numbers),
         class_="numbers",
         role="region",
-        aria_label=numbers.caption,
+        aria_label=caption,
         tabindex="0",
     )
 

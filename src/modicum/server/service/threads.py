@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ STUDYING: Final = 4
 #: Maximum number of documents parsed with positions at once: the parser is Python, and
 #: competes with decisions.
 READING: Final = 1
+#: Maximum number of waiting reads of the past per identity, the running one included.
+RECALLING_EACH: Final = 4
 #: Maximum number of compilations per identity, waiting or running.
 COMPILING_EACH: Final = 8
 
@@ -50,9 +53,26 @@ class _Line:
 
 
 @asynccontextmanager
-async def _turn(lines: dict[str, _Line], name: str) -> AsyncIterator[None]:
-    """Wait for one's turn among those of the same identity."""
+async def _turn(
+    lines: dict[str, _Line], name: str, most: int = sys.maxsize, what: str = ""
+) -> AsyncIterator[None]:
+    """Wait for one's turn among those of the same identity, if they are not too many.
+
+    Args:
+        lines: The requests, by identity.
+        name: The identity.
+        most: The maximum number of them.
+        what: What they are, for a refusal.
+    """
     line = lines.setdefault(name, _Line())
+    if line.length >= most:
+        raise UnavailableError(
+            Problem(
+                Code.TOO_MANY_REQUESTS,
+                f"{line.length} of your {what}",
+                help="wait for a response, then retry",
+            )
+        )
     line.length += 1
     try:
         async with line.turn:
@@ -79,6 +99,8 @@ class Threads:
         self._reading = CapacityLimiter(READING)
         self._compiling: dict[str, _Line] = {}
         self._sent: dict[str, _Line] = {}
+        self._recalling = CapacityLimiter(1)
+        self._recalled: dict[str, _Line] = {}
 
     async def submit(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return the result of some work that uses the decider."""
@@ -108,16 +130,8 @@ class Threads:
         The policies of one identity are compiled one after the other: large ones take
         seconds and much memory, and all who study share a few threads.
         """
-        line = self._compiling.get(name)
-        if line is not None and line.length >= COMPILING_EACH:
-            raise UnavailableError(
-                Problem(
-                    Code.TOO_MANY_REQUESTS,
-                    f"{line.length} of your policies are already being compiled",
-                    help="wait for a response, then retry",
-                )
-            )
-        async with _turn(self._compiling, name):
+        what = "policies are already being compiled"
+        async with _turn(self._compiling, name, COMPILING_EACH, what):
             return await self.ponder(work)
 
     async def read(self, name: str, work: Callable[[], T]) -> T:
@@ -141,6 +155,20 @@ class Threads:
     async def study(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a slow read of the ledger; see `Decider.study`."""
         return await self.ponder(partial(self._decider.study, work))
+
+    async def recall(
+        self, name: str, point: int | str, work: Callable[[LedgerView], T]
+    ) -> T:
+        """Return the result of a read of the ledger as it was; see `Decider.recall`.
+
+        A replay may take minutes: it has a thread to itself, which each identity waits
+        for once. So slow reads of the present do not wait for it.
+        """
+        what = "reads of the past are already under way"
+        async with _turn(self._recalled, name, RECALLING_EACH, what):
+            return await anyio.to_thread.run_sync(
+                partial(self._decider.recall, point, work), limiter=self._recalling
+            )
 
     async def glance(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a fast read; see `Decider.glance`."""

@@ -18,15 +18,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from heapq import nlargest
-from math import inf, nextafter
 from typing import Final, TypeAlias
 
 from modicum.accounting import Budget, Total
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.views.ledger import standing_name
+from modicum.api.local.views.ledger import Fullness, fullness
 from modicum.core.errors import ModicumError, VerificationError
+from modicum.core.rationals import rounded_up
 from modicum.ledger import RuleLoss, event_of
-from modicum.ledger.decision.amounts import filled
 
 #: Maximum number of rules in metrics: the fullest ones.
 FULLEST: Final = 20
@@ -144,21 +143,20 @@ class Working:
 
     def __init__(self, most: int = FULLEST) -> None:
         self._most = most
-        self._known: dict[_Key, tuple[str, Fraction]] = {}
+        self._known: dict[_Key, Fullness] = {}
 
     def out(self, found: LedgerSample) -> LedgerFacts:
         """Return the metrics of the ledger, its rules included."""
-        known: dict[_Key, tuple[str, Fraction]] = {}
+        known: dict[_Key, Fullness] = {}
         counts: Counter[str] = Counter()
         limiting: list[tuple[Fraction, RuleLoss]] = []
         for loss in found.losses:
             key = _key(loss)
             if key not in known:
-                known[key] = self._known.get(key) or (standing_name(loss), filled(loss))
-            outcome, ratio = known[key]
-            counts[outcome] += 1
+                known[key] = self._known.get(key) or fullness(loss)
+            counts[known[key].state] += 1
             if loss.own_filter.enforced:
-                limiting.append((ratio, loss))
+                limiting.append((known[key].share, loss))
         self._known = known
         fullest = nlargest(self._most, limiting, key=lambda pair: pair[0])
         return replace(
@@ -177,19 +175,6 @@ def _utilization(loss: RuleLoss, ratio: Fraction) -> Utilization:
     rule = loss.rule
     context = " ".join(rule.context)
     return Utilization(rule.scope, context, rule.unit, rounded_up(ratio))
-
-
-def rounded_up(ratio: Fraction) -> float:
-    """Return the least float that is not below a ratio.
-
-    Examples:
-        >>> rounded_up(Fraction(1, 2))
-        0.5
-        >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3)
-        True
-    """
-    near = float(ratio)
-    return nextafter(near, inf) if near < ratio else near
 
 
 def _age(view: LedgerView, seqs: Iterable[int], now: str) -> float:

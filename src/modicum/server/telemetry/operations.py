@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from modicum.api.local import Decision
+from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import ApprovalError
 from modicum.policy import CompiledPolicy
@@ -62,6 +63,13 @@ class WatchedThreads(Threads):
         """Return the result of very slow work; see `Threads.ponder`."""
         with self._traces.span("ledger.analyze"):
             return await super().ponder(work)
+
+    async def recall(
+        self, name: str, point: int | str, work: Callable[[LedgerView], T]
+    ) -> T:
+        """Return the result of a read of the past; see `Threads.recall`."""
+        with self._traces.span("ledger.analyze"):
+            return await super().recall(name, point, work)
 
 
 class WatchedReleases(Releases):

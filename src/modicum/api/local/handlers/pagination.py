@@ -12,6 +12,8 @@ from modicum.core.errors import Code, InputError, Problem
 
 #: Maximum number of items per page.
 PAGE_MAX: Final = 500
+#: Maximum number of items scanned for one page, shown or not.
+LOOKED_AT: Final = 5_000
 
 Limit = Annotated[
     int, Meta(ge=1, le=PAGE_MAX, description="the maximum number of items")
@@ -49,7 +51,7 @@ def _no_cursor() -> InputError:
     return InputError(
         Problem(
             Code.BAD_REQUEST,
-            "the cursor does not belong to this list",
+            "the cursor does not belong to this list, or to another order of it",
             help="start without one, and continue with `next` of each page",
         )
     )

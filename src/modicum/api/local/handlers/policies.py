@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 from msgspec.structs import asdict
 
 from modicum.api import operations
 from modicum.api.local.handlers.errors import not_found
-from modicum.api.local.handlers.pagination import Cursor, Limit, after_of, cursor_of
+from modicum.api.local.handlers.pagination import (
+    PAGE_MAX,
+    Cursor,
+    Limit,
+    after_of,
+    cursor_of,
+)
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.compiled_rules import compiled_rule, compiled_rule_view
-from modicum.api.local.views.ledger import policy_view, standing_view
+from modicum.api.local.views.ledger import fullness, policy_view, standing_view
+from modicum.api.local.views.rule_diagram import diagram_view, readable
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -24,9 +33,12 @@ from modicum.api.schema.policy import (
     PolicyText,
     Rule,
     RuleBalance,
+    RuleDiagram,
     RulePage,
 )
+from modicum.core.errors import InputError
 from modicum.ledger.state.state import ActivePolicy
+from modicum.policy.hasse.diagram import STEPS
 
 #: Maximum number of spenders of a cell listed.
 SPENDERS_MAX: Final = 100
@@ -34,6 +46,9 @@ SPENDERS_MAX: Final = 100
 ACTIVE: Final = "active"
 
 _Filter = Annotated[str, Meta(max_length=200)]
+_Order = Literal["policy", "tightest"]
+#: The names of the lists that cursors belong to.
+_LISTS: Final[Mapping[_Order, str]] = {"policy": "rules", "tightest": "rules-tightest"}
 
 
 def policy_of(view: LedgerView, digest: str) -> ActivePolicy:
@@ -84,26 +99,45 @@ def rules(  # noqa: PLR0913 - the parameters of a query
         bool | None,
         Meta(description="only binding rules, or only redundant ones"),
     ] = None,
+    search: Annotated[
+        _Filter, Meta(description="only those with this in their id, in any case")
+    ] = "",
+    order: Annotated[
+        _Order,
+        Meta(description="the policy's order, or the largest share of the limit first"),
+    ] = "policy",
     limit: Limit = 100,
     cursor: Cursor = "",
 ) -> RulePage:
-    """Return the status of every rule over history, in the policy's order."""
-    after = after_of("rules", cursor)
-    compiled = view.policy()
+    """Return the status of every rule over history."""
+    after = after_of(_LISTS[order], cursor)
+    compiled, sought = view.policy(), search.casefold()
     witness = compiled.pruned.witness
     kept = [
-        one
+        (view.computed(fullness, one), one)
         for number, one in enumerate(view.standings())
         if (not unit or one.rule.unit == unit)
         and (not scope or one.rule.scope == scope)
         and (not context or context in one.rule.context)
         and (binding is None or binding is (witness[number] < 0))
+        and (not sought or sought in one.rule.id.casefold())
     ]
+    if order == "tightest":
+        kept.sort(key=lambda one: one[0].rank)
     more = after + limit if after + limit < len(kept) else None
+    shown = (
+        view.computed(standing_view, one) for _, one in kept[after : after + limit]
+    )
+    bases = compiled.rules.bases
     return RulePage(
         **asdict(policy_view(compiled, view.state())),
-        rules=tuple(map(standing_view, kept[after : after + limit])),
-        next=cursor_of("rules", more),
+        rules=tuple(shown),
+        next=cursor_of(_LISTS[order], more),
+        states=Counter(one.state for one, _ in kept),
+        full=sum(one.is_full for one, _ in kept),
+        units=tuple(dict.fromkeys(one.unit for one in bases)),
+        scopes=tuple(dict.fromkeys(one.scope for one in bases))[:PAGE_MAX],
+        contexts=tuple(one.name for each in compiled.rules.extensions for one in each),
     )
 
 
@@ -119,6 +153,46 @@ def rule_balance(
     return masked(view, who, view.spenders(rule).view(most))
 
 
+@answers(
+    operations.RULE_DIAGRAM,
+    Action.READ_RULES,
+    slow=True,
+    tag=lambda one: one.policy.digest,
+)
+def rule_diagram(
+    view: LedgerView,
+    _: Identity | None,
+    *,
+    rule: Annotated[
+        str, Meta(max_length=400, description="only rules above or below this one")
+    ] = "",
+    unit: Annotated[_Filter, Meta(description="only of this unit")] = "",
+    context: Annotated[_Filter, Meta(description="only those with this setting")] = "",
+    binding: Annotated[
+        bool | None,
+        Meta(description="only binding rules, or only redundant ones"),
+    ] = None,
+    steps: Annotated[
+        int, Meta(ge=1, le=10, description="how far from `rule` to go")
+    ] = STEPS,
+) -> RuleDiagram:
+    """Return which rules over history count all that others count."""
+    compiled = view.policy()
+    center = compiled.rules.number(rule) if rule else None
+    if rule and center is None:
+        raise unknown_rule(rule)
+    witness = compiled.pruned.witness
+    chosen = [
+        number
+        for number, one in enumerate(compiled.rules)
+        if (not unit or one.unit == unit)
+        and (not context or context in one.context)
+        and (binding is None or binding is (witness[number] < 0))
+    ]
+    named = policy_view(compiled, view.state()).policy
+    return diagram_view(named, readable(compiled, chosen, center, steps))
+
+
 @answers(operations.RULE, Action.READ_RULES)
 def rule(
     view: LedgerView,
@@ -132,16 +206,21 @@ def rule(
     compiled = view.policy()
     one = compiled_rule(compiled, rule)
     if one is None:
-        raise not_found(
-            f"the active policy has no rule `{rule[:200]}`",
-            "list them at /api/v1/rules; an id is scope and settings, as there",
-        )
+        raise unknown_rule(rule)
     loss = view.loss_of(one.rules[one.number]) if one.rules is compiled.rules else None
     state = view.state()
     return Rule(
         **asdict(compiled_rule_view(one)),
         standing=None if loss is None else standing_view(loss),
         ledger=Head(seq=state.seq, head=state.head),
+    )
+
+
+def unknown_rule(rule: str) -> InputError:
+    """Return the error for the id of no rule."""
+    return not_found(
+        f"the active policy has no rule `{rule[:200]}`",
+        "list them at /api/v1/rules; an id is scope and settings, as there",
     )
 
 

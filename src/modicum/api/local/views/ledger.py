@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 from msgspec.structs import asdict
 
@@ -15,8 +16,9 @@ from modicum.api.schema import problem as schema
 from modicum.api.schema.ledger import Entry, Head
 from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
+from modicum.core.rationals import rounded_up
 from modicum.ledger import Event, Record, RecordedRelease, RuleLoss, State
-from modicum.ledger.decision.amounts import filled
+from modicum.ledger.decision.amounts import FULL, NEAR, filled
 from modicum.ledger.replay.past_names import understated
 from modicum.ledger.state.past_filters import summed_deltas
 from modicum.policy import CompiledPolicy
@@ -52,10 +54,6 @@ def problems_view(problems: Iterable[Problem]) -> tuple[schema.Problem, ...]:
         )
         for one in problems
     )
-
-
-#: A rule that is fuller than this is near its limit.
-_NEAR = Fraction(4, 5)
 
 
 def status_view(view: LedgerView) -> policy_schema.Status:
@@ -104,6 +102,7 @@ def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyS
 def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
     """Return the status of a rule."""
     shown = loss_view(loss)
+    state, _, rank = fullness(loss)
     return policy_schema.RuleStanding(
         rule=shown.rule,
         unit=shown.unit,
@@ -119,14 +118,34 @@ def standing_view(loss: RuleLoss) -> policy_schema.RuleStanding:
         approx_dp=shown.approx_dp,
         when=shown.when,
         source=shown.source,
-        state=standing_name(loss),
+        state=state,
+        share=-rank if loss.own_filter.enforced else None,
     )
 
 
-def standing_name(loss: RuleLoss) -> str:
-    """Return the state of a rule, as a word."""
+class Fullness(NamedTuple):
+    """How full a rule is.
+
+    Attributes:
+        state: As a word.
+        share: The spent share of its limit: 0 to 1, or 2 if it is over it.
+        rank: Where it stands among others: the fullest is the least.
+    """
+
+    state: str
+    share: Fraction
+    rank: float
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it holds, with next to nothing left."""
+        return self.state == "near" and self.share >= FULL
+
+
+def fullness(loss: RuleLoss) -> Fullness:
+    """Return how full a rule is."""
+    share = filled(loss)
     if not loss.own_filter.enforced:
-        return "not limited"
-    if not loss.allowed:
-        return "OVER"
-    return "near" if filled(loss) >= _NEAR else "ok"
+        return Fullness("not limited", share, 1.0)
+    state = "near" if share >= NEAR else "ok"
+    return Fullness(state if loss.allowed else "OVER", share, -rounded_up(share))
