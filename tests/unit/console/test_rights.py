@@ -24,6 +24,7 @@ from samples.rights import (
     another,
     identity,
     job,
+    numbers,
     served_to_all,
 )
 from samples.served import Served
