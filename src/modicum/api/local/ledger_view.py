@@ -36,6 +36,8 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
+    from modicum.api.local.entry_index import EntryIndex
+    from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
     from modicum.ledger import AuditReport
 
@@ -67,6 +69,7 @@ class LedgerView:
         self._policy = policy
         self._actor = actor
         self._losses = RuleLosses()
+        self._index: EntryIndex | None = None
         #: What was computed from the loss of a rule, by function and rule.
         self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
@@ -177,6 +180,24 @@ class LedgerView:
         """
         self._live.must_exist()
         return self._store.read(0)
+
+    def story(self, release: str, since: int) -> tuple[ReleaseEntry, ...]:
+        """Return the entries about a release, oldest first. Writes nothing.
+
+        Args:
+            release: Its id.
+            since: The number of the first entry to look at.
+        """
+        from modicum.api.local.entry_index import EntryIndex
+        from modicum.api.local.history import history_of
+
+        state = self._live.read().state
+        if self._index is None:
+            # Commands ask once; who asks again has an index.
+            self._index = EntryIndex()
+            return history_of(release, self._store.read(max(since - 1, 0)))
+        read = self._store.read
+        return self._index.story(release, since, state, read, self._store.record)
 
     def page(self, after: int, limit: int) -> Iterable[Record]:
         """Return the stored records after a number, oldest first, unchecked.
