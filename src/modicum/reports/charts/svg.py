@@ -96,7 +96,7 @@ class Scale:
 
     def ticks(self, most: int = 6, *, whole: bool = False) -> list[float]:
         """Return round numbers on the scale, about as many as given or fewer."""
-        if self.log:
+        if self.log and self.high >= 10 * self.low:
             return self._powers(most + 2)
         step = _round_step((self.high - self.low) / most)
         if whole:
@@ -105,7 +105,7 @@ class Scale:
         return [number * step for number in range(first, last + 1)]
 
     def _powers(self, most: int) -> list[float]:
-        """Return powers of ten; on a short scale, what is between them, too."""
+        """Return powers of ten; on a short scale, some numbers between them, too."""
         first, last = floor(log10(self.low)), ceil(log10(self.high))
         between = (1, 2, 5) if self.high < 500 * self.low else (1,)
         every = -(-(last - first + 1) // most)
@@ -216,8 +216,9 @@ def steps(points: Sequence[Point]) -> list[Point]:
     """Return the corners of a line that keeps its height up to the next point."""
     found: list[Point] = []
     for x, y in points:
-        corners = [(x, found[-1][1]), (x, y)] if found else [(x, y)]
-        found += (one for one in corners if one not in found[-1:])
+        for corner in ((x, found[-1][1] if found else y), (x, y)):
+            if corner not in found[-1:]:
+                found.append(corner)
     return found
 
 
