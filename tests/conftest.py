@@ -19,7 +19,7 @@ import typer.testing
 from budget import PART
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
-from suites import EVERY, QUICK, ROOT, chosen, suite_of, suite_of_test
+from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
 
 from modicum.core.yaml_reader import read_document
 from modicum.policy import compiler as compile_module
@@ -33,8 +33,6 @@ settings.register_profile("part", settings.get_profile("steady"), max_examples=1
 settings.register_profile(
     "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
 )
-# Matplotlib's list of fonts is kept here, and not in anybody's home.
-os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "build" / "matplotlib"))
 # A command line is made of the same functions each time: a tenth of a second is saved
 # whenever a test gives a command.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
