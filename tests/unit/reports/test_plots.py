@@ -195,6 +195,13 @@ def test_no_name_breaks_out(text: str) -> None:
         assert visible(chart.sentence) in everything
 
 
+@pytest.mark.parametrize("text", ["n" * 90, "\N{HIRAGANA LETTER A}" * 60, "a b" * 40])
+def test_long_names_have_room(text: str) -> None:
+    for chart in hostile(text):
+        check_room(chart.svg)
+        assert text in "".join(root_of(chart.svg).itertext())
+
+
 def _tags(svg: str) -> list[str]:
     return [f"{one.tag} {sorted(one.attrib)}" for one in root_of(svg).iter()]
 

@@ -41,6 +41,7 @@ from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import (
     CONTROLLER_ONLY,
     STUDY_ONLY,
+    Reference,
     Study,
 )
 from modicum.risk.study.tables import (
@@ -176,6 +177,18 @@ def test_nothing_lies_on_top_of_anything_else(
     name: str, kind: str, number: int
 ) -> None:
     check_room(chart_of(name, kind, number).svg)
+
+
+@pytest.mark.parametrize("text", ["units of the answer", "n" * 90])
+def test_long_names_have_room(text: str) -> None:
+    shown = STUDIES["six groups"]
+    query, reference = replace(shown.query, unit=text), Reference(7.0, text)
+    shown = replace(shown, query=query, reference=reference)
+    for chart in (risk_ranges(shown), risk_ranges(replace(shown, reference=None))):
+        check_room(chart.svg)
+    assert shown.seen is not None
+    for one in shown.seen.histograms:
+        check_room(risk_histogram(shown, one).svg)
 
 
 # --- the range plot -------------------------------------------------------------------

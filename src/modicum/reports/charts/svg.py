@@ -13,7 +13,7 @@ from math import ceil, floor, isnan, log10
 from types import MappingProxyType
 from typing import TypeAlias
 
-from modicum.core.diagnostics import columns
+from modicum.core.diagnostics import columns, cut
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.reports.markup import Child, Markup, element, joined
 
@@ -56,6 +56,8 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
 WIDTH, RIGHT, TOP = 720, 36, 30
 #: The space below a panel for the labels of its horizontal axis.
 BELOW = 46
+#: The columns of a title that fit into a chart.
+TITLE_MAX = 70
 #: The font sizes of numbers and legends, of labels of axes, and of titles.
 _SMALL, _MIDDLE, _LARGE = 11, 12, 13
 
@@ -287,6 +289,7 @@ def axes(
         grid: Whether there are lines behind the plot at the latter.
     """
     x_ticks, y_ticks = ticks
+    head = cut(title, TITLE_MAX)
     left, right, bottom, top = place.x.start, place.x.end, place.y.start, place.y.end
     middle, center = (left + right) / 2, (bottom + top) / 2
     lines = [
@@ -309,7 +312,7 @@ def axes(
             *lines,
             curve(border, "soft", stroke_width="1"),
             element("g", *labels, font_size=str(_SMALL)),
-            words(left, top - 10, title, font_weight="bold", font_size=str(_LARGE)),
+            words(left, top - 10, head, font_weight="bold", font_size=str(_LARGE)),
             words(middle, bottom + 34, across, text_anchor="middle", font_size=size),
             words(
                 *(14, center, up),
