@@ -18,13 +18,12 @@ from samples.rights import (
     KEEPER,
     PEOPLE,
     ROWS,
-    WITHOUT_RIGHTS,
     Case,
+    another,
     identity,
-    numbers,
     served_to_all,
 )
-from samples.served import HEADER, Served
+from samples.served import Served
 
 from modicum.console.pages import load_pages
 from modicum.console.registry import FORMS, PAGES
@@ -78,10 +77,26 @@ def _vote(case: Case, path: str) -> dict[str, str]:
     return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
 
 
+def proposal(step: str = "") -> Callable[[Case], str]:
+    """Return the path of a proposal, or of a form on its page."""
+    return lambda case: f"/policy/proposals/{case.proposed()}{step}"
+
+
+def _activation(case: Case, _path: str) -> dict[str, str]:
+    return {"tag": case.active()["If-Match"], "reason": "x", "text": another()}
+
+
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
+    "/policy": Sent("get /policies/{digest}", at("/policy")),
+    "/policy/{digest}": Sent("get /policies/{digest}", at("/policy/active")),
+    "/policy/edit": Sent("get /policies/{digest}", at("/policy/edit")),
+    "/policy/proposals/{digest}": Sent("get /policies/proposals/{digest}", proposal()),
+    "/rules": Sent("get /rules", at("/rules")),
+    "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
+    "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20%40standard")),
 }
 
 FORM_ROWS: dict[str, Sent] = {
@@ -100,6 +115,48 @@ FORM_ROWS: dict[str, Sent] = {
         lambda case: f"{request_of(case)}/withdraw",
         lambda _case, _path: {"reason": "x"},
         fine=(409,),  # It is the helper's.
+    ),
+    "/policy/proposals/{digest}": Sent(
+        "post /policies:diff", proposal(), lambda _case, _path: {"review": "1"}
+    ),
+    "/policy/proposals/{digest}/simulate": Sent(
+        "post /policies:simulate",
+        proposal("/simulate"),
+        fine=(SEE_OTHER, 503),  # Too many jobs may be under way.
+    ),
+    "/policy/proposals/{digest}/vote": Sent(
+        "post /policies/{digest}/approvals",
+        proposal("/vote"),
+        lambda _case, _path: {"vote": "approve", "reason": "x"},
+    ),
+    "/policy/proposals/{digest}/take-back": Sent(
+        "delete /policies/{digest}/approvals", proposal("/take-back")
+    ),
+    "/policy/proposals/{digest}/activate": Sent(
+        "post /policies/{digest}:activate",
+        proposal("/activate"),
+        _activation,
+        fine=(403,),  # Nobody has agreed to it yet.
+    ),
+    "/policy/edit": Sent(
+        "post /policies:lint",
+        at("/policy/edit"),
+        lambda _case, _path: {"show": "check", "text": another()},
+    ),
+    "/policy/edit/simulate": Sent(
+        "post /policies:simulate",
+        at("/policy/edit/simulate"),
+        lambda _case, _path: {"text": another()},
+        fine=(SEE_OTHER, 503),
+    ),
+    "/policy/edit/propose": Sent(
+        "post /policies", at("/policy/edit/propose"), _activation
+    ),
+    "/policy/edit/activate": Sent(
+        "post /policies:activate",
+        at("/policy/edit/activate"),
+        _activation,
+        fine=(403,),  # Nobody has agreed to it yet.
     ),
 }
 
