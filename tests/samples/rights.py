@@ -202,6 +202,18 @@ query:
             "queries": [text],
         }
 
+    def asked(self) -> dict[str, str]:
+        """Return a query of the data set, and the declaration of its table."""
+        dataset = "" if self.data_set is None else f"dataset: {self.data_set}\n"
+        text = f"""\
+release: q-{next(numbers)}
+{dataset}query:
+  sql: "SELECT COUNT(*) AS people FROM people"
+  noise: gaussian
+  loss: {{user: {{rho: 0.000001}}}}
+"""
+        return {"query": text, "tables": declared("people")}
+
     def contract(self) -> str:
         """Return a contract that the helper asks for."""
         asked = self.server.post(HELPER, "/escrow/contracts", self.query())
@@ -416,6 +428,12 @@ def _may_make_tokens(who: Identity, _: str | None) -> int:
     return 200 if may else 403
 
 
+def _may_diagnose(who: Identity, _: str | None) -> int:
+    """Facts about the log and the machine are for those who watch either."""
+    either = (Action.READ_LEDGER, Action.READ_METRICS)
+    return 200 if any(map(who.may, either)) else 403
+
+
 def _may_weigh(who: Identity, _: str | None) -> int:
     """Rules ask about all releases, in the words of whoever wrote them."""
     may = who.may(Action.COMPILE_POLICY) and who.may(Action.READ_RELEASES)
@@ -499,6 +517,13 @@ ROWS: dict[tuple[str, str], Row] = {
             Action.CARRY_OUT_ANY,
         ),
         lambda case: case.post(f"/releases/{case.reserved()}:void", REASON),
+    ),
+    ("post", "/queries:plan"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/queries:plan", case.asked()),
+    ),
+    ("get", "/vocabulary"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/vocabulary")
     ),
     # Requests
     ("get", "/requests"): Row(
@@ -649,6 +674,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("get", "/audit/bundles"): Row(
         takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/bundles")
     ),
+    ("get", "/audit/statement"): Row(
+        takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/statement")
+    ),
+    ("get", "/doctor"): Row(_may_diagnose, lambda case: case.get("/doctor")),
     ("get", "/ledger/proof"): Row(
         takes(Action.READ_LEDGER), lambda case: case.get("/ledger/proof")
     ),

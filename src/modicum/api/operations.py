@@ -17,11 +17,13 @@ from modicum.api.schema import (
     approval,
     escrow,
     escrow_input,
+    health,
     job,
     ledger,
     plan,
     policy,
     policy_change,
+    query,
     release,
     risk,
     signature,
@@ -182,6 +184,9 @@ CANCEL_RELEASE: Final = _step(
 RELEASES: Final = _get("/releases", release.ReleasePage)
 RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
+VOCABULARY: Final = _get("/vocabulary", release.Vocabulary)
+
+PLAN_QUERY: Final = _send("/queries:plan", query.QueryPlan, query.QueryInput, 409)
 
 # --- requests for approval ----------------------------------------------------------
 
@@ -261,6 +266,8 @@ CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
 PROOF: Final = _get("/ledger/proof", ledger.Proof)
 VERIFY_LEDGER: Final = _job("/ledger:verify", None)
 BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
+AUDIT_STATEMENT: Final[Operation[None]] = _get("/audit/statement", None)
+DOCTOR: Final = _get("/doctor", health.Diagnosis)
 
 # --- rounds and plans ---------------------------------------------------------------
 

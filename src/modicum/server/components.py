@@ -21,6 +21,7 @@ from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
 from modicum.server.service.annotations import Remarks
 from modicum.server.service.audits import Audits, Receipts
+from modicum.server.service.diagnoses import Diagnoses
 from modicum.server.service.escrow_actions import EscrowActions
 from modicum.server.service.escrow_contracts import EscrowContracts
 from modicum.server.service.escrow_datasets import EscrowData
@@ -30,6 +31,7 @@ from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
 from modicum.server.service.policies import PolicyAnalysis
 from modicum.server.service.proposals import Proposals
+from modicum.server.service.queries import Queries
 from modicum.server.service.release_steps import ReleaseSteps
 from modicum.server.service.requests import Requests
 from modicum.server.service.risk_analyses import RiskAnalyses
@@ -75,6 +77,7 @@ class Service:
         self.releases = WatchedReleases(
             decider, self.threads, self.sight, watch, own.reservations
         )
+        self.queries = Queries(decider, self.threads, self.sight)
         self.carrying_out = ReleaseSteps(decider, self.threads)
         self.policies = WatchedPolicies(self.threads, watch)
         self.proposals = Proposals(decider, self.threads)
@@ -90,6 +93,7 @@ class Service:
         self.rounds = RoundVerbs(decider, self.threads, self.jobs)
         self.audits = Audits(decider, self.threads, self.jobs, own)
         self.signed = Receipts(decider, own)
+        self.diagnoses = Diagnoses(decider, self.threads)
         self.risk = RiskAnalyses(own, self.jobs)
         self.escrow_data = EscrowData(decider, self.threads, own.escrow)
         self.escrow_asking = EscrowProposals(decider, self.threads, own.escrow)

@@ -6,6 +6,7 @@ what a person may expect. What REST hides is in no page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -72,6 +73,24 @@ def request_of(case: Case) -> str:
     return f"/requests/{quote(case.requested(), safe='')}"
 
 
+def release_of(step: str = "", *, started: bool = False) -> Callable[[Case], str]:
+    """Return the path of a release, or of a form on its page."""
+
+    def path(case: Case) -> str:
+        name = case.started() if started else case.reserved()
+        return f"/releases/{quote(name, safe='')}{step}"
+
+    return path
+
+
+def _text(case: Case, _path: str) -> dict[str, str]:
+    return {"do": "submit", "way": "yaml", "text": json.dumps(case.release())}
+
+
+def _reason(_case: Case, _path: str) -> dict[str, str]:
+    return {"reason": "x"}
+
+
 def _vote(case: Case, path: str) -> dict[str, str]:
     release = path.split("/")[2]
     return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
@@ -88,6 +107,9 @@ def _activation(case: Case, _path: str) -> dict[str, str]:
 
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
+    "/releases": Sent("get /releases", at("/releases")),
+    "/releases/new": Sent("get /vocabulary", at("/releases/new")),
+    "/releases/{release:path}": Sent("get /releases/{release}", release_of()),
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
     "/policy": Sent("get /policies/{digest}", at("/policy")),
@@ -100,6 +122,16 @@ PAGE_ROWS: dict[str, Sent] = {
 }
 
 FORM_ROWS: dict[str, Sent] = {
+    "/releases/new": Sent("post /releases", at("/releases/new"), _text),
+    "/releases/{release:path}/start": Sent(
+        "post /releases/{release}:start", release_of("/start")
+    ),
+    "/releases/{release:path}/publish": Sent(
+        "post /releases/{release}:post", release_of("/publish", started=True)
+    ),
+    "/releases/{release:path}/cancel": Sent(
+        "post /releases/{release}:void", release_of("/cancel"), _reason
+    ),
     "/requests/{release:path}/vote": Sent(
         "post /requests/{release}/approvals",
         lambda case: f"{request_of(case)}/vote",
