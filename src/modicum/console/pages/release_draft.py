@@ -151,8 +151,16 @@ async def _checked(
     plan = await _planned(relay, fields) if fields["way"] == "sql" else None
     text = plan.file if plan else await _text(relay, fields, vocabulary)
     explain = "true" if whole else None
-    decision = plan.decision if plan else await relay.get(
-        operations.CHECK_RELEASE, body=text, losses="all", explain=explain, text="true"
+    decision = (
+        plan.decision
+        if plan
+        else await relay.get(
+            operations.CHECK_RELEASE,
+            body=text,
+            losses="all",
+            explain=explain,
+            text="true",
+        )
     )
     options = None
     if whole and plan is None and decision.decision == "deny":
