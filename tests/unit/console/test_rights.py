@@ -6,6 +6,7 @@ what a person may expect. What REST hides is in no page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -18,13 +19,12 @@ from samples.rights import (
     KEEPER,
     PEOPLE,
     ROWS,
-    WITHOUT_RIGHTS,
     Case,
     identity,
     numbers,
     served_to_all,
 )
-from samples.served import HEADER, Served
+from samples.served import Served
 
 from modicum.console.pages import load_pages
 from modicum.console.registry import FORMS, PAGES
@@ -78,13 +78,66 @@ def _vote(case: Case, path: str) -> dict[str, str]:
     return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
 
 
+def job_of(case: Case) -> str:
+    """Return the path of a job of somebody else."""
+    owner = "auditor-all"
+    jobs = case.server.get(owner, "/jobs").json()["jobs"]
+    begun = jobs[0] if jobs else case.server.post(owner, "/ledger:verify").json()
+    return f"/jobs/{begun['job']}"
+
+
+def _disclosure(_case: Case, _path: str) -> dict[str, str]:
+    name = f"d-{next(numbers)}"
+    fields = {"disclosure": name, "what": "x", "attributes": ["age"], "reason": "x"}
+    return {"disclosure": json.dumps(fields)}
+
+
+def token_of(case: Case) -> str:
+    """Return the path of the revocation of the helper's token."""
+    made = case.server.post(HELPER, "/tokens", {}).json()
+    return f"/settings/tokens/{made['id']}/revoke"
+
+
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
+    "/audit": Sent("get /ledger/head", at("/audit")),
+    "/jobs": Sent("get /jobs", at("/jobs")),
+    "/jobs/{job}": Sent("get /jobs/{job}", job_of),
+    "/ledger": Sent("get /ledger/entries", at("/ledger")),
+    "/ledger/remark": Sent(ANYBODY, at("/ledger/remark")),
+    "/ledger/{seq}": Sent("get /ledger/entries/{seq}", at("/ledger/1")),
+    "/settings": Sent(ANYBODY, at("/settings")),
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
 }
 
 FORM_ROWS: dict[str, Sent] = {
+    "/audit/checkpoint": Sent("get /ledger/checkpoint", at("/audit/checkpoint")),
+    "/audit/receipt": Sent(
+        "get /releases/{release}/receipt",
+        at("/audit/receipt"),
+        lambda case, _path: {"release": case.reserved()},
+    ),
+    "/jobs/{job}/cancel": Sent(
+        "delete /jobs/{job}", lambda case: f"{job_of(case)}/cancel"
+    ),
+    "/ledger/disclosure": Sent(
+        "post /ledger/disclosures", at("/ledger/disclosure"), _disclosure
+    ),
+    "/ledger/remark": Sent(
+        "post /ledger/remarks",
+        at("/ledger/remark"),
+        lambda _case, _path: {"remark": "x"},
+    ),
+    "/ledger/verify": Sent(
+        "post /ledger:verify", at("/ledger/verify"), fine=(SEE_OTHER, 503)
+    ),
+    "/settings/tokens": Sent(
+        "post /tokens",
+        at("/settings/tokens"),
+        lambda _case, _path: {"days": "1"},
+    ),
+    "/settings/tokens/{token}/revoke": Sent("delete /tokens/{token}", token_of),
     "/requests/{release:path}/vote": Sent(
         "post /requests/{release}/approvals",
         lambda case: f"{request_of(case)}/vote",

@@ -8,7 +8,6 @@ from modicum.api import operations
 from modicum.console.registry import form, page
 from modicum.console.relay import Relay
 
-
 #: What is downloaded from the REST API.
 _FILES: Final[dict[str, operations.Operation[Any]]] = {
     "bundle": operations.BUNDLE,
@@ -22,11 +21,11 @@ async def audit(relay: Relay) -> dict[str, Any]:
     end = await relay.get(operations.HEAD)
     # The proof of the last entry has no links: only the checkpoints are wanted.
     known = {"seq": end.seq, "head": end.head} if end.seq else {}
-    proof = await relay.get(operations.PROOF, limit=1, **known)
+    proof = await relay.try_get(operations.PROOF, limit=1, **known)
     return {
         "end": end,
-        "first": proof.first,
-        "checkpoints": proof.checkpoints[::-1],
+        "first": proof.first if proof else None,
+        "checkpoints": proof.checkpoints[::-1] if proof else None,
         **{name: operations.PREFIX + one.path for name, one in _FILES.items()},
         "checkpoint": None,
         "receipt": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -78,7 +79,7 @@ async def issue(relay: Relay) -> dict[str, Any]:
         grants=grants if grants or is_service else UNSET,
     )
     reply = await relay.call(operations.ISSUE_TOKEN, sent)
-    return {"issued": reply.value, "fields": {}}
+    return {"issued": reply.value, "fields": defaultdict(str)}
 
 
 @form("/settings/tokens/{token}/revoke", settings)
