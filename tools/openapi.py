@@ -28,9 +28,9 @@ def described() -> Json:
     """Return the description of the server, without any ledger."""
     parts: Any = SimpleNamespace(
         entrance=None,
-        console=None,
         watch=TelemetryContext(),
         anonymous_rates=Rates(),
+        console=None,
     )
     return description_of(build(parts))
 

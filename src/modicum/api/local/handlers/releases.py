@@ -23,7 +23,12 @@ from modicum.api.local.visibility import may_see, seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.release import ReleaseDetails, ReleasePage
+from modicum.api.schema.release import (
+    LabelValues,
+    ReleaseDetails,
+    ReleasePage,
+    Vocabulary,
+)
 from modicum.ledger import Standing
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
@@ -106,6 +111,23 @@ def release(
     plain = release_to_plain(visible.release) if recorded else UNSET
     return details_view(
         visible.standing, visible.release, visible.vocabulary, story, plain
+    )
+
+
+@answers(operations.VOCABULARY, Action.READ_POLICY, tag=lambda one: one.policy)
+def vocabulary(view: LedgerView, _: Identity | None) -> Vocabulary:
+    """Return the names that a release may use under the policy."""
+    policy = view.policy().policy
+    known = policy.vocabulary
+    labels = {
+        name: LabelValues(values=one.values, default=one.default)
+        for name, one in known.labels.items()
+    }
+    return Vocabulary(
+        policy=policy.digest,
+        labels=labels,
+        attributes=tuple(sorted(known.attributes)),
+        units=known.units,
     )
 
 
