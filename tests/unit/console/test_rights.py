@@ -133,6 +133,11 @@ def _analysis(case: Case, _path: str) -> dict[str, str]:
     return {name: str(one) for name, one in case.analysis().items()}
 
 
+def _token(case: Case) -> str:
+    """Return a token of the helper."""
+    return str(case.server.post(HELPER, "/tokens", {}).json()["id"])
+
+
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
     "/releases": Sent("get /releases", at("/releases")),
@@ -162,9 +167,10 @@ PAGE_ROWS: dict[str, Sent] = {
     "/ledger": Sent("get /ledger/entries", at("/ledger")),
     "/ledger/{seq}": Sent("get /ledger/entries/{seq}", at("/ledger/1")),
     "/ledger/remark": Sent(ANYBODY, at("/ledger/remark")),
-    "/audit": Sent("get /ledger/proof", at("/audit")),
+    "/audit": Sent("get /ledger/head", at("/audit")),
     "/jobs": Sent("get /jobs", at("/jobs")),
     "/jobs/{job}": Sent("get /jobs/{job}", lambda case: f"/jobs/{job(case)}"),
+    "/settings": Sent(ANYBODY, at("/settings")),
 }
 
 FORM_ROWS: dict[str, Sent] = {
@@ -307,6 +313,7 @@ FORM_ROWS: dict[str, Sent] = {
     "/ledger/verify": Sent(
         "post /ledger:verify", at("/ledger/verify"), fine=(SEE_OTHER, 503)
     ),
+    "/audit/checkpoint": Sent("get /ledger/checkpoint", at("/audit/checkpoint")),
     "/audit/receipt": Sent(
         "get /releases/{release}/receipt",
         at("/audit/receipt"),
@@ -314,6 +321,13 @@ FORM_ROWS: dict[str, Sent] = {
     ),
     "/jobs/{job}/cancel": Sent(
         "delete /jobs/{job}", lambda case: f"/jobs/{job(case)}/cancel"
+    ),
+    "/settings/tokens": Sent(
+        "post /tokens", at("/settings/tokens"), lambda _case, _path: {"days": "1"}
+    ),
+    "/settings/tokens/{token}/revoke": Sent(
+        "delete /tokens/{token}",
+        lambda case: f"/settings/tokens/{_token(case)}/revoke",
     ),
 }
 
