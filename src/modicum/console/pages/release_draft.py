@@ -34,6 +34,8 @@ _OF_PAGE: Final = frozenset(
 _TEXTS: Final = frozenset({"text", "query", "tables"})
 #: The most characters of all variants on a page.
 _VARIANTS_SHOWN: Final = 60_000
+#: The most characters of a release file that a page offers as a download.
+_LINKED: Final = 40_000
 
 _NEW_TEXT: Final = """\
 release: my-release-2026-01
@@ -72,6 +74,7 @@ async def draft(relay: Relay) -> dict[str, Any]:
     way = fields["way"]
     known = kinds()
     kind = known.get(fields.get("mechanism", ""), known["gaussian"])
+    text = "" if way == "sql" else await _text(relay, fields, vocabulary)
     return {
         "vocabulary": vocabulary,
         "fields": fields,
@@ -84,9 +87,8 @@ async def draft(relay: Relay) -> dict[str, Any]:
         "texts": texts(vocabulary),
         "data_sets": _data_sets(await relay.get(operations.ME)),
         "most": FILE_MAX,
-        "text": text_of(fields, vocabulary) if way == "form" else "",
-        "file": "",
-        "link": "",
+        "file": text,
+        "link": _link(text),
         "decision": None,
         "plan": None,
         "options": None,
@@ -246,5 +248,7 @@ def _data_sets(me: Any) -> list[str]:
 
 
 def _link(text: str) -> str:
-    """Return the address of a text that is not stored anywhere."""
+    """Return the address of a text that is stored nowhere; empty if it is too long."""
+    if not text or len(text) > _LINKED:
+        return ""
     return "data:application/yaml;base64," + b64encode(text.encode()).decode()
