@@ -296,10 +296,20 @@ class Risk:
             "from_rows": list(self.private),
             "closed_form": not self.question.obstacle,
             "indicator": self.form,
-            "candidates": [row.to_dict() for row in self.rows()],
+            "candidates": [
+                {**row.to_dict(), **self._quantiles(row.epsilon)} for row in self.rows()
+            ],
         }
 
     def __repr__(self) -> str:
         return f"<Risk of {len(self.candidates)} epsilons: controller only>"
 
     # --- inside -----------------------------------------------------------------------
+
+    def _quantiles(self, epsilon: Fraction) -> dict[str, float | None]:
+        """Return what the picture of a candidate shows between its ends."""
+        shares = {"median": 0.5, "p99": 0.99}
+        return {
+            name: self.indicator.quantile(share, epsilon) if self.people else None
+            for name, share in shares.items()
+        }

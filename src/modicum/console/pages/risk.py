@@ -1,0 +1,127 @@
+"""Risk: the choice of an epsilon by what it means for the people of a table."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from modicum.api import operations
+from modicum.api.schema.problem import Problem, ProblemDetails
+from modicum.console.jobs import job_of, job_page
+from modicum.console.registry import form, page
+from modicum.console.relay import RefusedError, Relay
+from modicum.console.risk_study import (
+    noise_of,
+    profile_pictures,
+    public_pictures,
+    result_pictures,
+)
+from modicum.core.errors import InputError
+from modicum.core.rationals import number_text, parse_number
+
+_JOB = "analyze-risk"
+_TEXTS = ("dataset", "query", "unit", "mechanism", "indicator", "choice")
+_NUMBERS = ("tau", "sensitivity", "delta", "rows_max", "dimensions")
+
+
+@page("/risk", "risk.html", "Risk")
+async def risk(relay: Relay) -> dict[str, Any]:
+    """Return the chooser, and the result of an analysis."""
+    me = await relay.get(operations.ME)
+    job = await job_of(relay, _JOB)
+    result: Any = job.result if job and job.state == "done" else None
+    tau = parse_number(relay.query.get("tau", ""))
+    tau = tau if tau is not None and 0 < tau <= 1 else None
+    sets = sorted({one for each in me.roles.values() for one in each} - {"*"})
+    asked = {"tau": "0.9", "choice": "data-independent", **relay.query}
+    asked |= {key: str(result[key] or "") for key in ("query", "unit")} if result else {}
+    return {
+        "asked": defaultdict(str, {**asked, **relay.fields}),
+        "sets": sets,
+        "job": job,
+        "result": result,
+        "own": result_pictures(result, tau) if result else None,
+        "public": public_pictures(result, tau) if result else None,
+        "profile": None,
+        "of_data": "dataset" in relay.fields,
+    }
+
+
+@form("/risk/analyses", risk)
+async def analyze(relay: Relay) -> str:
+    """Begin an analysis of a data set of the server."""
+    asked = analysis_of(relay.fields)
+    job = (await relay.call(operations.ANALYZE_RISK, asked)).value
+    kept = {key: relay.fields.get(key, "") for key in ("dataset", "tau", "choice")}
+    return job_page("/risk", job=job.job, **kept)
+
+
+@form("/risk/profile", risk)
+async def study(relay: Relay) -> dict[str, Any]:
+    """Study a profile that was sent with the form; nothing of it is kept."""
+    try:
+        noise = noise_of(relay.fields)
+        text = relay.fields.get("profile", "")
+        return {"profile": profile_pictures(text, noise, relay.fields)}
+    except InputError as error:
+        raise RefusedError(_problem(error)) from None
+
+
+def analysis_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the request of an analysis; what is left out stays out."""
+    found: dict[str, Any] = {key: fields[key] for key in _TEXTS if fields.get(key)}
+    found |= {key: _number(fields[key]) for key in _NUMBERS if fields.get(key)}
+    epsilons = [one for one in re.split(r"[,\s]+", fields.get("epsilons", "")) if one]
+    if epsilons:
+        found["epsilons"] = [_number(one) for one in epsilons]
+    groups = [one.strip() for one in fields.get("groups", "").splitlines()]
+    if any(groups):
+        found["groups"] = [one for one in groups if one]
+        found |= {"statistic": fields["statistic"]} if fields.get("statistic") else {}
+    bounds = fields.get("bounds", "").split()
+    if bounds:
+        named = [one.rpartition("=") for one in bounds]
+        ends = {column: _ends(pair) for column, _, pair in named}
+        found["bounds"] = ends.get("", ends)
+    return found
+
+
+def _ends(pair: str) -> list[Any]:
+    return [_number(one) for one in pair.split(":")]
+
+
+def _number(text: str) -> Any:
+    """Return an exact number as JSON; a text that is none stays, and is refused."""
+    found = parse_number(text.strip())
+    return text if found is None else msgspec.Raw(number_text(found).encode())
+
+
+def _problem(error: InputError) -> ProblemDetails:
+    """Return why a profile is refused."""
+    found = tuple(
+        Problem(
+            code=one.code.value,
+            message=one.message,
+            notes=one.notes,
+            help=re.sub(r"`(\w+)=`", r"`\1`", one.help),
+        )
+        for one in error.problems
+    )
+    first = found[0]
+    return ProblemDetails(
+        type=f"/docs/errors#{first.code}",
+        title="the profile is not valid",
+        status=422,
+        detail=first.message,
+        code=first.code,
+        kind="input",
+        line=None,
+        column=None,
+        help=first.help,
+        problems=found,
+        trace_id="",
+    )
