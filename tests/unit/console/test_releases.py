@@ -17,7 +17,6 @@ from modicum.api.local.evaluation import price_release
 from modicum.api.schema.release import LabelValues, Vocabulary
 from modicum.console.release_file import by_unit, kinds, text_of
 from modicum.core.yaml_reader import read_document
-from modicum.ledger import event_of
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -157,7 +156,7 @@ def test_a_release_is_started_published_and_canceled(server: Served) -> None:
     assert server.get("amir", "/releases/go").json()["status"] == "published"
     assert "There is nothing to do" in server.page("amir", "/releases/go").text
     refused = server.fill("amir", "/releases/stop/cancel", reason="")
-    assert "`reason` is empty" in text_in(refused, 422) or "reason" in refused.text
+    assert "canceling a release needs a reason" in text_in(refused, 422)
     assert server.get("amir", "/releases/stop").json()["status"] == "reserved"
     server.fill("amir", "/releases/stop/cancel", reason="late")
     story = server.get("amir", "/releases/stop").json()["story"]
@@ -282,14 +281,11 @@ def test_mistakes_are_shown_in_place_with_what_was_typed(server: Served) -> None
     before = head(server)
     text = f"release: x\nmechanisms: []\nwrong: {HOSTILE}\n"
     page = server.fill("amir", "/releases/new", way="yaml", text=text)
-    assert "line 2, column 13:" in text_in(page) or "MOD" in page.text
+    assert "line 3, column 1:" in text_in(page)
     assert HOSTILE not in page.text
-    assert html.escape(text) in page.text.replace("&#34;", "&quot;").replace(
-        "&#39;", "&#x27;"
-    )
+    assert text in html.unescape(page.text)
     page = server.fill("amir", "/releases/new", way="yaml", text="a: [", do="submit")
-    assert "It cannot be decided yet" not in text_in(page, 422)
-    assert 'id="problem"' in page.text
+    assert 'id="problem"' in text_in(page, 400)
     assert head(server) == before
 
 
@@ -313,22 +309,17 @@ def test_a_denied_submission_says_so_and_is_recorded(server: Served) -> None:
     page = text_in(server.fill("amir", "/releases/new", do="submit", **fields))
     assert "It was submitted and denied." in page
     assert "DENY much" in page
-    kinds_found = (
-        [
-            event_of(record, record.seq).body.kind
-            for record in server.parts.decider.records()
-        ]
-        if hasattr(server.parts.decider, "records")
-        else events(server)
-    )
-    assert kinds_found[-1] == "release-denied"
+    assert events(server)[-1] == "release-denied"
 
 
 def test_rights_are_those_of_the_release(server: Served) -> None:
     before = head(server)
     fields = FORM | {"id": "other", "dataset": "labs"}
     page = server.fill("ann", "/releases/new", do="check", **fields)
-    assert "not authorized" in text_in(page, 403) or "may not" in page.text
+    assert (
+        "`ann` is not authorized to check a release for the data set `labs`"
+        in text_in(page, 403)
+    )
     assert server.fill("ann", "/releases/new", do="submit", **fields).status_code == 403
     page = server.fill("audra", "/releases/new", do="check", **FORM | {"id": "see"})
     assert "Your roles do not allow you to submit releases." in text_in(page)

@@ -71,7 +71,8 @@ async def draft(relay: Relay) -> dict[str, Any]:
     """Return the draft as it was sent, and an empty one at first."""
     vocabulary = await relay.get(operations.VOCABULARY)
     fields = _moved(relay, vocabulary)
-    way = fields["way"]
+    way, is_cut = fields["way"], any(len(fields[one]) > FILE_MAX for one in _TEXTS)
+    fields |= {one: fields[one][:FILE_MAX] for one in _TEXTS}
     known = kinds()
     kind = known.get(fields.get("mechanism", ""), known["gaussian"])
     text = "" if way == "sql" else await _text(relay, fields, vocabulary)
@@ -86,7 +87,7 @@ async def draft(relay: Relay) -> dict[str, Any]:
         "by_unit": by_unit(kind),
         "texts": texts(vocabulary),
         "data_sets": _data_sets(await relay.get(operations.ME)),
-        "most": FILE_MAX,
+        "is_cut": is_cut,
         "file": text,
         "link": _link(text),
         "decision": None,
