@@ -88,9 +88,7 @@ def lines_of(text: str) -> tuple[Line, ...]:
     """Return a profile: a distance, a number of people, and maybe a group, by line."""
     found = [*_lines(text)]
     if not found:
-        raise mistake(
-            "the profile is empty", "give a distance and a count in each line"
-        )
+        raise mistake("the profile is empty", "give a distance and a count in each line")
     if len(found) > LINES_MAX:
         raise mistake(
             f"the profile has {len(found):,} lines",

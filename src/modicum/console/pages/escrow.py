@@ -107,9 +107,7 @@ async def inbox(relay: Relay) -> dict[str, Any]:
 
 def _matches(one: ListedContract, flow: str, text: str) -> bool:
     people = (one.contract, one.analyst, one.by, *one.recipients, *one.data)
-    return flow in ("", one.flow) and any(
-        text.lower() in each.lower() for each in people
-    )
+    return flow in ("", one.flow) and any(text.lower() in each.lower() for each in people)
 
 
 def _is_open(one: ListedContract) -> bool:
@@ -206,9 +204,7 @@ def _scoring(one: ContractDetails, terms: Any) -> list[Step]:
     exact, blocks = "exact" in terms["results"], terms.get("blocks", 0)
     kinds = "private and the exact" if exact else "private"
     if blocks:
-        kinds = (
-            f"exact answers about each of {blocks} blocks of people, not the private"
-        )
+        kinds = f"exact answers about each of {blocks} blocks of people, not the private"
     kept = f"the noisy mean of {blocks} scores" if blocks else "each score"
     return [
         Step("The vault", f"gives the {kinds} answers to a sandbox", exact=exact),
