@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from itertools import count
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ modicum: policy/v1
 name: empty
 units: {user: {id: user_id}}
 schema: {attributes: {age: [low]}}
-policies: [{name: all, when: "true", unit: user, budget: 1}]
+policies: [{name: all, when: "true", unit: user, budget: {rho: 1}}]
 """
 
 
@@ -232,6 +233,7 @@ class Times:
         first: The first read, in milliseconds.
         changed: First reads after the ledger has grown.
         again: All other reads.
+        empty: Reads of the same path of an empty ledger.
         size: Bytes of the answer.
         rows: Items or table rows in it.
     """
@@ -239,6 +241,7 @@ class Times:
     first: float = 0.0
     changed: list[float] = field(default_factory=list)
     again: list[float] = field(default_factory=list)
+    empty: list[float] = field(default_factory=list)
     size: int = 0
     rows: int = 0
 
@@ -302,16 +305,28 @@ def rows_in(body: bytes) -> int:
     return max(map(len, lists), default=1)
 
 
-async def measure(client: Client, turns: int, changes: int) -> dict[int, Times]:
-    """Return the times of each path; reads of all paths take turns."""
+async def measure(
+    client: Client, other: Client, turns: int, changes: int
+) -> dict[int, Times]:
+    """Return the times of each path; reads of all paths take turns.
+
+    Args:
+        client: The large ledger.
+        other: The empty one.
+        turns: How often each path is read.
+        changes: How often each path is read after a change.
+    """
     found = {place: Times() for place in range(len(PATHS))}
     for place, (who, path) in enumerate(PATHS):
         lasted, body = await client.read(who, path)
+        print(f"{path}: first {lasted:.0f} ms", file=sys.stderr, flush=True)
         found[place].first = lasted
         found[place].size, found[place].rows = len(body), rows_in(body)
     for _ in range(turns):
         for place, (who, path) in enumerate(PATHS):
             found[place].again.append((await client.read(who, path))[0])
+            if "{" not in path:  # Of an id there.
+                found[place].empty.append((await other.read(who, path))[0])
     for number in range(changes):
         for place, (who, path) in enumerate(PATHS):
             await asyncio.to_thread(add, client, f"added-{number}-{place}")
@@ -343,19 +358,20 @@ async def run(folder: Path, given: argparse.Namespace) -> None:
         "release": f"release-{given.releases // 2:07d}",
         "rule": "attr:attribute-7 @study",
     }
-    async with serving(large, names) as client:
-        times = await measure(client, given.turns, given.changes)
+    async with serving(large, names) as client, serving(small, {}) as other:
+        times = await measure(client, other, given.turns, given.changes)
     print(f"{given.rules:,} rules, {given.releases:,} releases, seed {SEED}\n")
-    head = ("path", "p50 ms", "p95 ms", "changed", "first", "kB", "rows", "")
+    head = ("path", "p50 ms", "p95 ms", "empty", "changed", "first", "kB", "rows", "")
     print("|", " | ".join(head), "|")
-    print("|---|" + "--:|" * 6 + "---|")
+    print("|---|" + "--:|" * 7 + "---|")
     for place, (who, path) in enumerate(PATHS):
         one = times[place]
         size = one.size / 1000
         over = one.rows > ROWS_MAX or one.size > BYTES_MAX
         print(
             f"| `{path}` ({who}) | {one.p(0.5):.1f} | {one.p(0.95):.1f}"
-            f" | {statistics.median(one.changed or [0]):.0f} | {one.first:.0f}"
+            f" | {statistics.median(one.empty or [nan]):.1f}"
+            f" | {statistics.median(one.changed or [nan]):.0f} | {one.first:.0f}"
             f" | {size:.1f} | {one.rows} | {'TOO LARGE' if over else ''} |"
         )
 

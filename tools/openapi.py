@@ -27,7 +27,10 @@ Json = dict[str, Any]
 def described() -> Json:
     """Return the description of the server, without any ledger."""
     parts: Any = SimpleNamespace(
-        entrance=None, watch=TelemetryContext(), anonymous_rates=Rates()
+        entrance=None,
+        watch=TelemetryContext(),
+        anonymous_rates=Rates(),
+        console=None,
     )
     return description_of(build(parts))
 

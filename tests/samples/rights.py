@@ -416,6 +416,12 @@ def _may_make_tokens(who: Identity, _: str | None) -> int:
     return 200 if may else 403
 
 
+def _may_diagnose(who: Identity, _: str | None) -> int:
+    """Facts about the log and the machine are for those who watch either."""
+    either = (Action.READ_LEDGER, Action.READ_METRICS)
+    return 200 if any(map(who.may, either)) else 403
+
+
 def _may_weigh(who: Identity, _: str | None) -> int:
     """Rules ask about all releases, in the words of whoever wrote them."""
     may = who.may(Action.COMPILE_POLICY) and who.may(Action.READ_RELEASES)
@@ -584,6 +590,10 @@ ROWS: dict[tuple[str, str], Row] = {
         takes(Action.READ_RULES),
         lambda case: case.get("/rules/history", rule="global @standard"),
     ),
+    ("get", "/rules/diagram"): Row(
+        takes(Action.READ_RULES),
+        lambda case: case.get("/rules/diagram", rule="global @standard"),
+    ),
     ("get", "/rules/{rule}"): Row(
         takes(Action.READ_RULES), lambda case: case.get("/rules/global @standard")
     ),
@@ -645,6 +655,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("get", "/audit/bundles"): Row(
         takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/bundles")
     ),
+    ("get", "/audit/statement"): Row(
+        takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/statement")
+    ),
+    ("get", "/doctor"): Row(_may_diagnose, lambda case: case.get("/doctor")),
     ("get", "/ledger/proof"): Row(
         takes(Action.READ_LEDGER), lambda case: case.get("/ledger/proof")
     ),

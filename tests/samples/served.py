@@ -155,17 +155,26 @@ def served(
         store.close()
 
 
+def free_socket() -> socket.socket:
+    """Return a socket at a free port of this machine."""
+    found = socket.socket(proto=socket.IPPROTO_TCP)
+    found.bind(("127.0.0.1", 0))
+    return found
+
+
 @contextmanager
 def running(
-    parts: Parts, waits: Timeouts | None = None, data_bytes: int = 0
+    parts: Parts,
+    waits: Timeouts | None = None,
+    data_bytes: int = 0,
+    own: socket.socket | None = None,
 ) -> Iterator[str]:
-    """Run a server; yield where it is."""
+    """Run a server, at a socket of its own or a free one; yield where it is."""
     made = build(parts, data_bytes=data_bytes)
     config = config_of(lambda: made, Listening(waits=waits or Timeouts()))
     config.lifespan = "off"
     server = Server(config)
-    listening = socket.socket(proto=socket.IPPROTO_TCP)
-    listening.bind(("127.0.0.1", 0))
+    listening = own or free_socket()
     thread = threading.Thread(
         target=server.run, args=([listening],), name="served", daemon=True
     )

@@ -223,7 +223,8 @@ def test_the_example_of_settings_says_everything_that_can_be_said() -> None:
         if getattr(got, field.name) == getattr(untouched, field.name)
     }
     # Written out with the values that they have anyway.
-    assert same == {"sessions", "limits"}
+    # `local_people` are for a server without sign-in.
+    assert same == {"sessions", "limits", "local_people"}
     given = YAML(typ="safe").load(f"{text}\n{own}\n")
     for key, kind in (
         ("listen", Listen),
@@ -234,7 +235,8 @@ def test_the_example_of_settings_says_everything_that_can_be_said() -> None:
         ("telemetry", Telemetry),
     ):
         assert set(given[key]) == {one.name for one in fields(kind)}, key
-    assert set(given) == {one.name for one in fields(Settings)} | {"modicum"}
+    named = {one.name for one in fields(Settings)} - {"local_people"}
+    assert set(given) == named | {"modicum"}
 
 
 def test_the_example_of_settings_fits_the_compose_file() -> None:

@@ -17,6 +17,7 @@ from modicum.api.schema import (
     approval,
     escrow,
     escrow_input,
+    health,
     job,
     ledger,
     plan,
@@ -247,6 +248,7 @@ ACTIVATE_PROPOSAL: Final = _step(
 POLICY: Final = _get("/policies/{digest:digest}", policy.PolicyText)
 RULES: Final = _get("/rules", policy.RulePage)
 RULE_BALANCE: Final = _get("/rules/history", policy.RuleBalance)
+RULE_DIAGRAM: Final = _get("/rules/diagram", policy.RuleDiagram)
 RULE: Final = _get("/rules/{rule:path}", policy.Rule)
 
 # --- the ledger ---------------------------------------------------------------------
@@ -260,6 +262,8 @@ CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
 PROOF: Final = _get("/ledger/proof", ledger.Proof)
 VERIFY_LEDGER: Final = _job("/ledger:verify", None)
 BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
+AUDIT_STATEMENT: Final[Operation[None]] = _get("/audit/statement", None)
+DOCTOR: Final = _get("/doctor", health.Diagnosis)
 
 # --- rounds and plans ---------------------------------------------------------------
 

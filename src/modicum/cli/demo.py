@@ -24,15 +24,40 @@ def demo(
         Path | None,
         typer.Option("--dir", help="The folder for its files; by default ./NAME."),
     ] = None,
+    in_browser: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Serve it to six people on this machine, and open the sign-in link of"
+            " the first one in a browser. A folder that was made so is served again.",
+        ),
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="With --open: the port; 0 for a free one."
+        ),
+    ] = None,
 ) -> None:
     """Create an example organization and show the main workflow."""
     from modicum.ops.demo import make_demo
+    from modicum.ops.demo_people import SETTINGS, add_people
 
     with reporting(as_json=False):
         place = folder if folder is not None else Path(name)
-        with console(stderr=True).status("recording the past"):
-            made = make_demo(name, place)
-        _show(made)
+        if not (in_browser and (place / SETTINGS).exists()):
+            with console(stderr=True).status("recording the past"):
+                made = make_demo(name, place)
+            _show(made)
+            if in_browser:
+                add_people(place)
+        if in_browser:
+            from modicum.cli.serve import open_ledger
+            from modicum.server.settings.binding import overridden
+            from modicum.server.settings.reader import load_settings
+
+            settings = overridden(load_settings(place / SETTINGS), port=port)
+            open_ledger(settings, in_browser=True)
 
 
 def _show(made: Demo) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -75,19 +78,21 @@ def serve(
         typer.Option("--log-level", help="The minimum log level."),
     ] = None,
     check: Check = False,
+    in_browser: Annotated[
+        bool,
+        typer.Option("--open", help="Open the first sign-in link in a browser."),
+    ] = False,
 ) -> None:
     """Serve a ledger over HTTP until stopped.
 
     Without settings, it serves one person on this machine, who signs in with a one-time
-    link. To serve others, configure sign-in in the settings. With --check, it reads
-    settings, ledger, policy, keys, secrets and vault, and prints the configuration.
+    link; `local_people` in the settings are several. To serve other machines, configure
+    sign-in. With --check, it reads settings, ledger, policy, keys, secrets and vault,
+    and prints the configuration.
     """
     from modicum.ops.wiring import current_actor
-    from modicum.system.core_dumps import forbid_core_dumps
 
     with reporting(as_json=False):
-        forbid_core_dumps()
-        from modicum.server.factory import open_server
         from modicum.server.settings.binding import overridden
 
         settings = overridden(
@@ -106,7 +111,38 @@ def serve(
 
             _print_checked(checked(settings, current_actor()), settings)
             return
-        open_server(settings, current_actor(), _print_address)
+        open_ledger(settings, in_browser=in_browser)
+
+
+def open_ledger(settings: Settings, *, in_browser: bool) -> None:
+    """Serve until stopped, and print the addresses."""
+    from modicum.ops.wiring import current_actor
+    from modicum.server.factory import open_server
+    from modicum.system.core_dumps import forbid_core_dumps
+
+    forbid_core_dumps()
+    with TemporaryDirectory(prefix="modicum-") as folder:
+
+        def announce(opened: Opened) -> None:
+            _print_address(opened)
+            if in_browser and opened.links:
+                _show(next(iter(opened.links.values())), Path(folder))
+
+        open_server(settings, current_actor(), announce)
+
+
+def _show(link: str, private: Path) -> None:
+    """Open a link in a browser, if there is one.
+
+    Others on this machine see the arguments of programs: the browser gets a file that
+    only this user can read.
+    """
+    import webbrowser
+
+    page = private / "sign-in.html"
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={escape(link)}">')
+    # Some browsers return only when they are closed.
+    Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
 
 
 def _settings(config: Path | None) -> Settings:

@@ -80,7 +80,7 @@ def _time(at: str) -> Markup:
 
 
 @pass_context
-def _url(context: Context, path: str, *parts: str | int, **query: Any) -> str:
+def _url(context: Context, path: str, /, *parts: str | int, **query: Any) -> str:
     """Return the address of a page, at the same point in the past.
 
     Each `{}` in the path is replaced by one of the parts, quoted.

@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from modicum.api.local import handlers
-from modicum.api.operations import PREFIX, Operation
+from modicum.api.operations import ME, PREFIX, Operation
 from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import convert, encode
-from modicum.core.errors import Code, InvariantError, Problem
+from modicum.core.errors import Code, InputError, InvariantError, Problem
 
 A = TypeVar("A")
 
@@ -39,6 +39,9 @@ _OWN: Final = frozenset(
 )
 #: What routing adds to a request, beside what a server receives.
 _ROUTED: Final = ("route", "router", "endpoint", "path_params", "fastapi")
+
+#: The most fields of a form.
+FIELDS_MAX: Final = 1_000
 
 YAML: Final = "application/yaml"
 
@@ -88,6 +91,9 @@ class Relay:
         self.request = request
         self.fields = fields or {}
         self.query: Mapping[str, str] = request.query_params
+        self.as_of = request.query_params.get(AS_OF, "")
+        #: Whether an operation was called that answers for the present only.
+        self.is_present = False
         self._may_write = fields is not None
 
     def named(self, name: str) -> str:
@@ -127,9 +133,10 @@ class Relay:
             )
         ids = {name: given.pop(name) for name in operation.holes}
         query = {name: one for name, one in given.items() if one not in (None, "")}
-        point = self.query.get(AS_OF)
-        if point and operation in _OF_THE_PAST:
-            query[AS_OF] = point
+        if self.as_of and operation in _OF_THE_PAST:
+            query[AS_OF] = self.as_of
+        elif operation is not ME:
+            self.is_present = True
         headers: dict[str, str] = {}
         for field, header in _AS_HEADERS.items():
             if self._may_write and self.fields.get(field):
@@ -208,6 +215,9 @@ async def fields_of(request: Request) -> dict[str, str]:
     """Return the fields of a form; one with several values has them in lines."""
     found: dict[str, str] = {}
     text = (await request.body()).decode("utf-8", "replace")
+    if text.count("&") >= FIELDS_MAX:
+        problem = f"a form has at most {FIELDS_MAX} fields"
+        raise InputError(Problem(Code.TOO_LARGE, problem, help="send less at once"))
     for name, value in parse_qsl(text, keep_blank_values=True):
         plain = value.replace("\r\n", "\n")
         found[name] = f"{found[name]}\n{plain}" if name in found else plain

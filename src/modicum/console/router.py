@@ -10,6 +10,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -101,9 +102,16 @@ class Console:
                 return self._sign_in(relay)
             problem = problem or refused.problem
             status, template = problem.status, "error.html"
-        text = self._templates.get_template(template).render(
-            {**frame, "problem": problem, **shown, **(more or {})}
-        )
+        contents = {
+            **frame,
+            "problem": problem,
+            "present": relay.is_present,
+            **shown,
+            **(more or {}),
+        }
+        render = self._templates.get_template(template).render
+        # Large pages take milliseconds, in which nobody else would be answered.
+        text = await run_in_threadpool(render, contents)
         headers = {"Cache-Control": "no-store"} if more else None
         return HTMLResponse(text, status, headers)
 
@@ -126,7 +134,7 @@ class Console:
             "fields": defaultdict(str, relay.fields),
             "csrf": relay.request.cookies.get(self._csrf_cookie, ""),
             "new_key": lambda: str(uuid4()),
-            AS_OF: relay.query.get(AS_OF, ""),
+            AS_OF: relay.as_of,
         }
 
     def serves(self, request: Request) -> bool:

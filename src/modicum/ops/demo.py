@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from io import StringIO
 from pathlib import Path
 
-from modicum.api.local import Decision, Workspace
+from modicum.api.local import Clock, Decision, Workspace
 from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.ops.files.documents import load_release, releases_of
 from modicum.ops.wiring import open_workspace
@@ -43,13 +43,17 @@ def make_demo(
     folder: Path,
     *,
     on_past: Callable[[int, int], None] | None = None,
+    clock: Clock | None = None,
 ) -> Demo:
     """Write an example's files, record its past and submit its new releases."""
     _refuse_unknown(example)
     _refuse_full(folder)
-    _copy_files(example, folder)
+    with as_file(files("modicum.ops") / "examples" / example) as source:
+        copy_files(source, folder)
     (folder / "past-releases.yaml").write_text(_past_text(), encoding="utf-8")
-    workspace = open_workspace(folder / "ledger.db", policy=folder / "policy.yaml")
+    workspace = open_workspace(
+        folder / "ledger.db", policy=folder / "policy.yaml", clock=clock
+    )
     workspace.init()
     nodes = releases_of(load_release(folder / "past-releases.yaml"))
     past: list[Decision] = []
@@ -86,10 +90,11 @@ def _refuse_full(folder: Path) -> None:
         )
 
 
-def _copy_files(example: str, folder: Path) -> None:
+def copy_files(source: Path, folder: Path, *, leaving: Sequence[str] = ()) -> None:
+    """Copy all files of a folder but some."""
     try:
-        with as_file(files("modicum.ops") / "examples" / example) as source:
-            shutil.copytree(source, folder, dirs_exist_ok=True)
+        ignore = shutil.ignore_patterns(*leaving)
+        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=ignore)
     except OSError as error:
         reason = (error.strerror or "it cannot be written").lower()
         problem = Problem(Code.FILE_UNREADABLE, f"cannot write {folder}: {reason}")

@@ -9,9 +9,9 @@ from modicum.core.diagnostics import shortened
 from modicum.ledger import RecordedRelease
 from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
+from modicum.reports.charts.spending import meter
 from modicum.reports.escrow_html import escrowed, not_private
 from modicum.reports.limitations import unverified_losses
-from modicum.reports.charts.spending import meter
 from modicum.reports.markup import Child, Markup, element, joined, table
 from modicum.reports.statement import RuleLine, Statement
 from modicum.reports.style import STYLE
@@ -145,11 +145,7 @@ def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
 def _rule_cells(rule: RuleLine) -> Sequence[Child]:
     percent = min(int(rule.share * 100), 100)
     label = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
-    drawn = (
-        meter(rule.share, label, state=rule.state)
-        if rule.state != "not limited"
-        else ""
-    )
+    drawn = "" if rule.state == "not limited" else meter(rule.share, label, rule.state)
     state: Child = f"{_state(rule)}{_accepted(rule)}"
     if rule.state in ("over", "near"):
         state = element("span", state, class_=rule.state)

@@ -34,6 +34,7 @@ from modicum.server.rate_limits import LimitedCrowd
 from modicum.server.responses import json_response
 from modicum.server.routes import (
     audits,
+    doctor,
     error_codes,
     escrow_contracts,
     escrow_data,
@@ -107,7 +108,7 @@ def build(
     for routes in (
         receipts,  # First, since a release path matches anything.
         *(releases, requests, proposals, policies, ledgers, tokens, me),
-        *(policy_analysis, rounds, audits, risk, jobs),
+        *(policy_analysis, rounds, audits, risk, jobs, doctor),
         *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)

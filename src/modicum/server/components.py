@@ -21,6 +21,7 @@ from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
 from modicum.server.service.annotations import Remarks
 from modicum.server.service.audits import Audits, Receipts
+from modicum.server.service.diagnoses import Diagnoses
 from modicum.server.service.escrow_actions import EscrowActions
 from modicum.server.service.escrow_contracts import EscrowContracts
 from modicum.server.service.escrow_datasets import EscrowData
@@ -90,6 +91,7 @@ class Service:
         self.rounds = RoundVerbs(decider, self.threads, self.jobs)
         self.audits = Audits(decider, self.threads, self.jobs, own)
         self.signed = Receipts(decider, own)
+        self.diagnoses = Diagnoses(decider, self.threads)
         self.risk = RiskAnalyses(own, self.jobs)
         self.escrow_data = EscrowData(decider, self.threads, own.escrow)
         self.escrow_asking = EscrowProposals(decider, self.threads, own.escrow)

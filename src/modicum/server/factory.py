@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from modicum.api.local import Clock
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -80,13 +81,15 @@ def make_parts(
     settings: Settings,
     door: PublicAddress,
     on_open: Callable[[Opened], None] | None = None,
+    clock: Clock | None = None,
 ) -> Parts:
     """Return the parts of a server."""
-    own = equipment(settings)
+    own, clock = equipment(settings), clock or SystemClock()
     # Snapshots are not authenticated, and could permit a disclosure.
     decider = open_decider(
         settings.ledger,
         actor="unknown",
+        clock=clock,
         from_beginning=own.escrow is not None,
     )
     store = open_store(settings.ledger, keep_open=True)
@@ -96,8 +99,8 @@ def make_parts(
     try:
         for one in settings.known_heads():
             one.must_be_in(store)
-        registry = open_registry(store)
-        coming_in = authentication(settings, registry, SystemClock(), door)
+        registry = open_registry(store, clock=clock)
+        coming_in = authentication(settings, registry, clock, door)
         if settings.head_file is not None:
             file = HeadFile(settings.head_file)
             file.follow(decider.head, partial(watch.log.failed, ""))

@@ -18,13 +18,11 @@ from samples.rights import (
     KEEPER,
     PEOPLE,
     ROWS,
-    WITHOUT_RIGHTS,
     Case,
     identity,
-    numbers,
     served_to_all,
 )
-from samples.served import HEADER, Served
+from samples.served import Served
 
 from modicum.console.pages import load_pages
 from modicum.console.registry import FORMS, PAGES

@@ -18,7 +18,8 @@ from samples.small import NOON, POLICY, compiled, counts
 
 from modicum.api.local import Workspace
 from modicum.core.errors import VerificationError
-from modicum.reports.markup import bar, element, joined, table, visible
+from modicum.reports.charts import meter
+from modicum.reports.markup import element, joined, table, visible
 from modicum.reports.sources import opened_bundle, opened_ledger, report_on
 from modicum.reports.statement import Statement
 from modicum.reports.statement_html import page
@@ -252,7 +253,7 @@ def test_any_text_comes_back_as_it_was_said(text: str, name: str) -> None:
         [
             element("p", text, title=name),
             table(name, ("a", "b"), [(text, name)]),
-            bar(Fraction(1, 3), name),
+            meter(Fraction(1, 3), name),
         ]
     )
     reader = read(made)
@@ -262,9 +263,3 @@ def test_any_text_comes_back_as_it_was_said(text: str, name: str) -> None:
     }  # fmt: skip
     assert ("title", visible(name)) in reader.attributes
     assert visible(text) in "".join(reader.said)
-
-
-def test_a_bar_is_as_long_as_its_share() -> None:
-    assert 'class="fill" width="40"' in bar(Fraction(1, 3), "a third")
-    assert 'class="fill" width="120"' in bar(Fraction(2), "over")
-    assert 'class="fill" width="0"' in bar(Fraction(0), "nothing")

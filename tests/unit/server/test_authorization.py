@@ -57,6 +57,7 @@ def test_every_route_has_a_row(server: Served) -> None:
 #: Routes that read the whole ledger. They are asked first, while it is short.
 WHOLE_LEDGER = (
     ("get", "/audit/bundles"),
+    ("get", "/audit/statement"),
     ("get", "/ledger/checkpoint"),
     ("get", "/releases/{release}/receipt"),
 )

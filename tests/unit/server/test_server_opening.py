@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from samples.fuzzed_escrow import TABLE
@@ -18,6 +22,7 @@ from modicum.cli.main import app
 from modicum.core.errors import UnavailableError
 from modicum.server import factory, settings_check
 from modicum.server.auth.setup import PublicAddress
+from modicum.server.components import Parts
 from modicum.server.processes import Listening
 from modicum.server.settings.binding import overridden
 from modicum.server.settings.model import Settings
@@ -268,3 +273,89 @@ def test_a_server_says_where_it_listens_once_it_does(
     settings = load_settings(signing_in)
     factory.open_server(settings, "me", lambda one: told.append(one.url))
     assert len(told) == 1
+
+
+# --- links ---
+
+SEVERAL = "local_people: {olga: {privacy-officer: all}, ann: {analyst: all}}\n"
+LINK = r"http://127\.0\.0\.1:\d+/login/local\?key=[\w-]{43}"
+
+
+class _AtOnce(Thread):
+    def start(self) -> None:
+        self.run()
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let servers end at once; return what a browser reads when it is opened."""
+    found: list[str] = []
+
+    def begin(make: Callable[[], Parts], *_: object) -> None:
+        parts = make()
+        parts.decider.close()
+        for one in parts.closing:
+            one()
+
+    def browse(url: str) -> bool:
+        path = Path(urlsplit(url).path)
+        assert path.parent.stat().st_mode & 0o077 == 0
+        found.append(path.read_text())
+        return False  # That no browser opened is no mistake.
+
+    monkeypatch.setattr(factory, "serve", begin)
+    monkeypatch.setattr("modicum.cli.serve.Thread", _AtOnce)
+    monkeypatch.setattr("webbrowser.open", browse)
+    return found
+
+
+def begun(*arguments: str) -> dict[str, str]:
+    """Return the links that a server prints, by whose they are."""
+    found = CliRunner().invoke(app, [*arguments])
+    assert found.exit_code == 0, found.output
+    return dict(re.findall(rf"one-time sign-in link(.*):  ({LINK})\n", found.stderr))
+
+
+def test_a_server_prints_the_link_of_each_person(
+    folder: Path, pages: list[str]
+) -> None:
+    config = folder / "server.yaml"
+    assert list(begun("serve", "--config", str(config))) == [""]
+    config.write_text(SETTINGS + SEVERAL)
+    links = begun("serve", "--config", str(config))
+    assert list(links) == [" of olga", " of ann"]
+    assert len(set(links.values())) == 2
+    assert pages == []
+    found = check(config)
+    assert "olga, ann by a one-time link, from this machine" in found.stdout
+
+
+def test_a_browser_is_shown_the_first_link(folder: Path, pages: list[str]) -> None:
+    config = folder / "server.yaml"
+    config.write_text(SETTINGS + SEVERAL)
+    links = begun("serve", "--config", str(config), "--open")
+    assert [re.findall(LINK, page) for page in pages] == [[links[" of olga"]]]
+
+
+def test_the_demo_is_served_to_six_people_and_served_again(
+    tmp_path: Path, pages: list[str]
+) -> None:
+    arguments = ("demo", "--dir", str(tmp_path / "acme"), "--open", "--port", "0")
+    people = [" of olga", " of omar", " of dara", " of erin", " of amir", " of audra"]
+    first = begun(*arguments)
+    assert list(first) == people
+    ledger = mo.open(tmp_path / "acme" / "ledger.db")
+    before = ledger.state().seq
+    again = begun(*arguments)
+    assert (list(again), ledger.state().seq) == (people, before)
+    assert not set(first.values()) & set(again.values())
+    assert len(pages) == 2
+
+
+def test_what_was_made_otherwise_is_not_served(
+    tmp_path: Path, pages: list[str]
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    found = CliRunner().invoke(app, ["demo", "--dir", str(tmp_path), "--open"])
+    assert found.exit_code == Exit.USAGE
+    assert (list(tmp_path.iterdir()), pages) == ([tmp_path / "policy.yaml"], [])

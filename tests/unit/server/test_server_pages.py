@@ -100,4 +100,4 @@ def test_the_settings_that_pages_show_can_be_read(tmp_path: Path) -> None:
         for block in re.findall(r"```yaml\n(modicum:.*?)```", page.read_text(), re.S):
             read_settings(read_document(block.encode(), page.name), tmp_path)
             shown += 1
-    assert shown == 2
+    assert shown == 3

@@ -404,6 +404,48 @@ class Rule(CompiledRule, frozen=True, kw_only=True):
     ledger: Head
 
 
+class DiagramRule(Shape, frozen=True, kw_only=True):
+    """A rule in a diagram.
+
+    Attributes:
+        rule: Its id.
+        budget: The limit.
+        witness: The id of a binding rule that implies it; None if it is binding.
+    """
+
+    rule: str
+    budget: str
+    witness: str | None
+
+
+class DiagramNode(Shape, frozen=True, kw_only=True):
+    """Rules about the same mechanisms and unit; usually one.
+
+    Attributes:
+        unit: Their privacy unit.
+        rules: The rules, in the policy's order.
+    """
+
+    unit: str
+    rules: tuple[DiagramRule, ...]
+
+
+class RuleDiagram(Shape, frozen=True, kw_only=True):
+    """A Hasse diagram of rules over history: above a rule is what counts more.
+
+    Attributes:
+        policy: The policy that the rules are from.
+        nodes: The nodes, in the policy's order.
+        edges: The numbers, from 0, of a node and of one right above it.
+        witness_edges: The edges on a path from a redundant rule to its witness.
+    """
+
+    policy: NamedPolicy
+    nodes: tuple[DiagramNode, ...]
+    edges: tuple[tuple[int, int], ...]
+    witness_edges: tuple[tuple[int, int], ...]
+
+
 class PolicyName(Shape, frozen=True, kw_only=True):
     """A policy.
 

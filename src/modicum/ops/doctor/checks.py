@@ -33,15 +33,17 @@ def examine(
     boxes: Iterable[Sandbox] = (),
 ) -> Diagnosis:
     """Return the findings about this machine, and a ledger. Adds no entry."""
-    findings = [
-        check_python(),
-        *check_libraries(requirements(metadata.requires("modicum") or ())),
-        check_clock(clock),
-        *check_sandboxes(boxes),
-    ]
+    findings = [*check_machine(clock), *check_sandboxes(boxes)]
     if ledger is not None:
         findings.extend(_check_ledger(ledger, clock, deep=deep, on_entry=on_entry))
     return Diagnosis(findings)
+
+
+def check_machine(clock: Clock) -> Iterator[Finding]:
+    """Yield the findings about this machine."""
+    yield check_python()
+    yield from check_libraries(requirements(metadata.requires("modicum") or ()))
+    yield check_clock(clock)
 
 
 def write_bundle(path: Path, diagnosis: Diagnosis) -> None:
@@ -62,7 +64,7 @@ def _check_ledger(
     on_entry: Callable[[int], None] | None,
 ) -> Iterator[Finding]:
     from modicum.api.local import Workspace
-    from modicum.ops.doctor.log import Opened, check_log
+    from modicum.ops.doctor.log import Opened, check_log, check_snapshot
     from modicum.storage.factory import open_store
     from modicum.storage.sqlite_store import SqliteStore
 
@@ -81,7 +83,9 @@ def _check_ledger(
 
         yield from check_server(ledger)
     opened = Opened(ledger, store, Workspace(store, clock, snapshots=store), clock)
-    yield from check_log(opened, deep=deep, on_entry=on_entry)
+    state = yield from check_log(opened, deep=deep, on_entry=on_entry)
+    if state is not None:
+        yield check_snapshot(store, state)
     store.close()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 
-from modicum.api.local import Clock, Workspace
+from modicum.api.local import Clock
+from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, YEARS_MAX
-from modicum.api.ports.storage import Store
+from modicum.api.ports.storage import EventStore, Store
 from modicum.core.errors import ModicumError
 from modicum.ledger import GENESIS, ReleaseStatus, State, event_of, read_record
 from modicum.ledger.replay.snapshot import read_snapshot
@@ -34,33 +35,33 @@ class Opened:
     Attributes:
         ledger: Its path or URL.
         store: Its store.
-        workspace: Reads it.
+        view: Reads it.
         clock: The time of day.
     """
 
     ledger: str
-    store: Store
-    workspace: Workspace
+    store: EventStore
+    view: LedgerView
     clock: Clock
 
 
 def check_log(
     opened: Opened, *, deep: bool, on_entry: Callable[[int], None] | None = None
-) -> Iterator[Finding]:
-    """Yield the findings about a log. Writes nothing."""
+) -> Generator[Finding, None, State | None]:
+    """Yield the findings about a log, and return its state. Writes nothing."""
     try:
-        state = opened.workspace.state()
+        state = opened.view.state()
         yield _check_length(state)
         yield _check_chain(opened, state, deep=deep, on_entry=on_entry)
     except ModicumError as error:
         yield of_error("chain", error)
-        return
+        return None
     yield _check_last(state, opened.clock.now())
-    yield _check_policy(opened.workspace)
+    yield _check_policy(opened.view)
     yield _check_reservations(opened, state)
     yield _check_requests(state)
     yield _check_pending(state, opened.clock.now())
-    yield _check_snapshot(opened.store, state)
+    return state
 
 
 def _check_length(state: State) -> Finding:
@@ -125,12 +126,12 @@ def _check_last(state: State, now: str) -> Finding:
     return Finding("last entry", Status.OK, f"{state.at[:19]}Z", facts=facts)
 
 
-def _check_policy(workspace: Workspace) -> Finding:
-    if workspace.state().policy is None:
+def _check_policy(view: LedgerView) -> Finding:
+    if view.state().policy is None:
         message, remedy = "none is active", "modicum init --policy policy.yaml"
         return Finding("policy", Status.WARN, message, remedy)
     try:
-        compiled = workspace.policy()
+        compiled = view.policy()
     except ModicumError as error:
         return of_error("policy", error)
     rules, warnings = len(compiled.rules), len(compiled.warnings)
@@ -200,7 +201,8 @@ def _check_pending(state: State, now: str) -> Finding:
     return Finding("pending", Status.OK, message, facts=facts)
 
 
-def _check_snapshot(store: Store, state: State) -> Finding:
+def check_snapshot(store: Store, state: State) -> Finding:
+    """Return how much of a log is read when a ledger is opened."""
     data = store.load_snapshot()
     found = read_snapshot(data) if data else None
     behind = state.seq - (found.state.seq if found else 0)

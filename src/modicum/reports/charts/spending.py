@@ -48,7 +48,7 @@ _STROKES = "".join(f"M{x} {_HEIGHT}l{_HEIGHT}-{_HEIGHT}" for x in range(0, 110, 
 _DIGITS = 4
 
 
-def meter(share: Fraction, label: str, *, state: str = "ok") -> Markup:
+def meter(share: Fraction, label: str, state: str = "ok") -> Markup:
     """Return a small drawing of how much of a limit is spent.
 
     Args:

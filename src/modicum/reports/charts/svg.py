@@ -53,7 +53,7 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
 )
 
 #: The width of a chart, and the space right of its panels and above the first one.
-WIDTH, RIGHT, TOP = 720, 18, 30
+WIDTH, RIGHT, TOP = 720, 36, 30
 #: The space below a panel for the labels of its horizontal axis.
 BELOW = 46
 #: The font sizes of numbers and legends, of labels of axes, and of titles.
@@ -216,7 +216,8 @@ def steps(points: Sequence[Point]) -> list[Point]:
     """Return the corners of a line that keeps its height up to the next point."""
     found: list[Point] = []
     for x, y in points:
-        found += [(x, found[-1][1]), (x, y)] if found else [(x, y)]
+        corners = [(x, found[-1][1]), (x, y)] if found else [(x, y)]
+        found += (one for one in corners if one not in found[-1:])
     return found
 
 
@@ -337,9 +338,13 @@ def margin(*labels: str) -> float:
 def thinned(labels: Sequence[str], width: float) -> int:
     """Return n if every n-th of evenly spaced labels fits into a width."""
     every = 1
-    while sum(text_width(one) + 14 for one in labels[::every]) > max(width, 60):
+    while every < len(labels) and _needed(labels[::every]) > width:
         every += 1
     return every
+
+
+def _needed(labels: Sequence[str]) -> float:
+    return sum(text_width(one) + 14 for one in labels)
 
 
 def legend(

@@ -90,8 +90,8 @@ def _ranges(study: Study, left: float) -> tuple[list[Markup], float]:
     """Return the upper panel, and its lower end."""
     sides = left, top_of(study), 230.0
     place, ticks = epsilon_panel(sides, study.candidates, (0, 1.06))
-    people = "people are" if study.seen else "people are at least, in any table"
-    title = f"Similarity of {people}; {chosen_text(study)}"
+    what = "Similarity of people" if study.seen else "Least similarity, in any table"
+    title = f"{what}; {chosen_text(study)}"
     names = title, "epsilon", "RDR, share of the largest"
     spreads = [(float(at), one.rdr) for at, one in enumerate(study.candidates)]
     bars = [(at, one, one) for at, one in spreads if one is not None]

@@ -1,15 +1,18 @@
-"""`/audit/bundles`, `/ledger/proof` and `/ledger:verify`: proofs."""
+"""`/audit`, `/ledger/proof` and `/ledger:verify`: proofs, and statements."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Final
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
 from modicum.api import operations
 from modicum.api.local.handlers.pagination import after_of
+from modicum.reports.style import STYLE
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.responses import json_response
@@ -28,6 +31,20 @@ _BUNDLE: dict[int | str, dict[str, Any]] = {
     },
     304: {"description": "the bundle still matches `If-None-Match`"},
 }
+
+_PAGE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "the statement, as a page",
+        "content": {"text/html": {"schema": {"type": "string"}}},
+    },
+    304: {"description": "the statement still matches `If-None-Match`"},
+}
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+#: A statement has its style within it, so that it can be kept as one file.
+_PAGE_POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'"
+)
 
 Hash = Annotated[
     str, Query(pattern="^([0-9a-f]{64})?$", description="64 hexadecimal digits")
@@ -51,6 +68,30 @@ async def bundle(who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None) -> R
         headers={
             "Content-Length": str(made.size),
             "Content-Disposition": f'attachment; filename="audit-{made.entries}.zip"',
+            "ETag": f'"{made.tag}"',
+            "Cache-Control": "no-store",
+        },
+    )
+
+
+@serve(router, operations.AUDIT_STATEMENT, responses=_PAGE)
+async def statement(
+    who: Who, verbs: Verbs, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Return the privacy statement of the ledger as it is, after checking all of it.
+
+    It is the page that `modicum audit report` writes: one HTML file that loads nothing.
+    """
+    tag = await verbs.audits.tag(who)
+    if if_none_match is not None and _names(if_none_match, tag):
+        return Response(status_code=304, headers={"ETag": f'"{tag}"'})
+    made = await verbs.audits.statement(who)
+    return Response(
+        made.page,
+        media_type="text/html",
+        headers={
+            "Content-Disposition": f'inline; filename="statement-{made.entries}.html"',
+            "Content-Security-Policy": _PAGE_POLICY,
             "ETag": f'"{made.tag}"',
             "Cache-Control": "no-store",
         },

@@ -23,6 +23,8 @@ from modicum.api.ports.storage import Clock
 from modicum.api.schema.ledger import Head, Link, Proof
 from modicum.ledger import Record, RecordedRelease
 from modicum.ledger.proof.claims import Signed, signed_bytes
+from modicum.reports.sources import Source, report_on
+from modicum.reports.statement_html import page
 from modicum.server.resources import Equipment, not_set_up
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
@@ -41,6 +43,21 @@ from modicum.writer.service import Decider
 
 #: Maximum number of concurrent bundles: each reads the whole log.
 _BUNDLES_AT_ONCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AuditStatement:
+    """A statement about the ledger, for people.
+
+    Attributes:
+        page: The HTML page.
+        tag: Its ETag: equal for the same ledger and checkpoints.
+        entries: The number of entries.
+    """
+
+    page: bytes
+    tag: str
+    entries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,8 @@ class Audits:
         self._key = own.signing_key
         self._clock = clock or SystemClock()
         self._making = CapacityLimiter(_BUNDLES_AT_ONCE)
+        self._stating = CapacityLimiter(1)
+        self._stated: AuditStatement | None = None
 
     async def tag(self, who: Identity) -> str:
         """Return the ETag of a bundle of the present ledger."""
@@ -114,6 +133,36 @@ class Audits:
             file = path.open("rb")
             size = path.stat().st_size
         return Bundle(file, size, _tag(manifest.head, stored), manifest.entries)
+
+    async def statement(self, who: Identity) -> AuditStatement:
+        """Return a statement about the ledger as it is, after checking all of it.
+
+        The last one is kept: the same ledger is checked once, for one caller at a time.
+
+        Args:
+            who: The caller.
+
+        Raises:
+            AccessError: If they may not export audit bundles.
+            VerificationError: If the log contradicts itself.
+        """
+        who.must(Action.EXPORT_AUDIT)
+        return await anyio.to_thread.run_sync(self._statement, limiter=self._stating)
+
+    def _statement(self) -> AuditStatement:
+        log = self._decider.log()
+        stored = stored_checkpoints(log)
+        last, head = self._decider.read_view(
+            lambda view: (view.state().seq, view.state().head)
+        )
+        tag = _tag(head, stored)
+        if self._stated is None or self._stated.tag != tag:
+            carried = tuple((one, "the ledger") for one in stored)
+            store = up_to(log, last)
+            source = Source("the ledger", store.read(0), carried, store)
+            text = page(report_on(source, Trust()))
+            self._stated = AuditStatement(text.encode(), tag, last)
+        return self._stated
 
     def _signing(self) -> Signing | None:
         """Return the signing of a bundle's checkpoint; None without a key."""

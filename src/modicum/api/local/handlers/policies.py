@@ -22,6 +22,7 @@ from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.compiled_rules import compiled_rule, compiled_rule_view
 from modicum.api.local.views.ledger import fullness, policy_view, standing_view
+from modicum.api.local.views.rule_diagram import diagram_view, readable
 from modicum.api.local.visibility import masked
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -32,9 +33,12 @@ from modicum.api.schema.policy import (
     PolicyText,
     Rule,
     RuleBalance,
+    RuleDiagram,
     RulePage,
 )
+from modicum.core.errors import InputError
 from modicum.ledger.state.state import ActivePolicy
+from modicum.policy.hasse.diagram import STEPS
 
 #: Maximum number of spenders of a cell listed.
 SPENDERS_MAX: Final = 100
@@ -149,6 +153,46 @@ def rule_balance(
     return masked(view, who, view.spenders(rule).view(most))
 
 
+@answers(
+    operations.RULE_DIAGRAM,
+    Action.READ_RULES,
+    slow=True,
+    tag=lambda one: one.policy.digest,
+)
+def rule_diagram(
+    view: LedgerView,
+    _: Identity | None,
+    *,
+    rule: Annotated[
+        str, Meta(max_length=400, description="only rules above or below this one")
+    ] = "",
+    unit: Annotated[_Filter, Meta(description="only of this unit")] = "",
+    context: Annotated[_Filter, Meta(description="only those with this setting")] = "",
+    binding: Annotated[
+        bool | None,
+        Meta(description="only binding rules, or only redundant ones"),
+    ] = None,
+    steps: Annotated[
+        int, Meta(ge=1, le=10, description="how far from `rule` to go")
+    ] = STEPS,
+) -> RuleDiagram:
+    """Return which rules over history count all that others count."""
+    compiled = view.policy()
+    center = compiled.rules.number(rule) if rule else None
+    if rule and center is None:
+        raise unknown_rule(rule)
+    witness = compiled.pruned.witness
+    chosen = [
+        number
+        for number, one in enumerate(compiled.rules)
+        if (not unit or one.unit == unit)
+        and (not context or context in one.context)
+        and (binding is None or binding is (witness[number] < 0))
+    ]
+    named = policy_view(compiled, view.state()).policy
+    return diagram_view(named, readable(compiled, chosen, center, steps))
+
+
 @answers(operations.RULE, Action.READ_RULES)
 def rule(
     view: LedgerView,
@@ -162,16 +206,21 @@ def rule(
     compiled = view.policy()
     one = compiled_rule(compiled, rule)
     if one is None:
-        raise not_found(
-            f"the active policy has no rule `{rule[:200]}`",
-            "list them at /api/v1/rules; an id is scope and settings, as there",
-        )
+        raise unknown_rule(rule)
     loss = view.loss_of(one.rules[one.number]) if one.rules is compiled.rules else None
     state = view.state()
     return Rule(
         **asdict(compiled_rule_view(one)),
         standing=None if loss is None else standing_view(loss),
         ledger=Head(seq=state.seq, head=state.head),
+    )
+
+
+def unknown_rule(rule: str) -> InputError:
+    """Return the error for the id of no rule."""
+    return not_found(
+        f"the active policy has no rule `{rule[:200]}`",
+        "list them at /api/v1/rules; an id is scope and settings, as there",
     )
 
 

@@ -1,0 +1,45 @@
+"""The checks of the doctor, on a ledger that is served."""
+
+from __future__ import annotations
+
+from modicum.api.local.ledger_view import LedgerView
+from modicum.api.permissions.actions import Action
+from modicum.api.permissions.identity import Identity
+from modicum.ops.doctor.checks import check_machine
+from modicum.ops.doctor.findings import Diagnosis
+from modicum.ops.doctor.log import Opened, check_log
+from modicum.server.service.threads import Threads
+from modicum.system.clock import SystemClock
+from modicum.writer.service import Decider
+
+
+class Diagnoses:
+    """The findings about the machine and the log.
+
+    Args:
+        decider: The ledger.
+        threads: The thread pools.
+    """
+
+    def __init__(self, decider: Decider, threads: Threads) -> None:
+        self._decider = decider
+        self._threads = threads
+
+    async def diagnosis(self, who: Identity) -> Diagnosis:
+        """Return the findings; no turn is taken, so nobody waits for them.
+
+        Args:
+            who: The caller.
+
+        Raises:
+            AccessError: If they may read neither the ledger nor metrics.
+        """
+        if not who.may(Action.READ_LEDGER):
+            who.must(Action.READ_METRICS)
+        clock = SystemClock()
+
+        def read_view(view: LedgerView) -> Diagnosis:
+            opened = Opened("", self._decider.log(), view, clock)
+            return Diagnosis([*check_machine(clock), *check_log(opened, deep=False)])
+
+        return await self._threads.read_view(read_view)
