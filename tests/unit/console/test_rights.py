@@ -6,6 +6,7 @@ what a person may expect. What REST hides is in no page.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -76,13 +77,135 @@ def _vote(case: Case, path: str) -> dict[str, str]:
     return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
 
 
+def contract_of(case: Case) -> str:
+    """Return the path of a contract."""
+    return f"/escrow/contracts/{case.contract()}"
+
+
+def _vote_contract(case: Case, path: str) -> dict[str, str]:
+    tag = case.contract_tag(path.split("/")[3])["If-Match"]
+    return {"tag": tag, "vote": "reject", "reason": "x"}
+
+
+def _vote_data(case: Case, _: str) -> dict[str, str]:
+    versions = case.server.get(KEEPER, f"/escrow/data/{case.kept}").json()["versions"]
+    return {"tag": f'"{versions[0]["digest"]}"', "vote": "reject", "reason": "x"}
+
+
+def _proposal(case: Case, _: str) -> dict[str, str]:
+    one = case.query()
+    return {**one, "query": one.pop("queries")[0]}
+
+
+def _reason(_case: Case, _path: str) -> dict[str, str]:
+    return {"reason": "x"}
+
+
+def _version(end: str) -> Callable[[Case], str]:
+    return lambda case: f"/escrow/data/{case.kept}/versions/1/{end}"
+
+
+ESCROW_PAGES = {
+    "/escrow": Sent("get /escrow/contracts", at("/escrow")),
+    "/escrow/contracts/{name:path}": Sent("get /escrow/contracts/{name}", contract_of),
+    "/escrow/data": Sent("get /escrow/data", at("/escrow/data")),
+    "/escrow/data/{name}": Sent(
+        "get /escrow/data/{name}", lambda case: f"/escrow/data/{case.kept}"
+    ),
+    "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
+}
+ROUND_PAGES = {
+    "/rounds": Sent("get /rounds", at("/rounds")),
+    "/rounds/{round_id:path}": Sent(
+        "get /rounds/{round_id}", at("/rounds/none"), fine=(404,)
+    ),
+    "/risk": Sent(ANYBODY, at("/risk")),
+}
+ESCROW_FORMS = {
+    "/escrow/propose": Sent("post /escrow/contracts", at("/escrow/propose"), _proposal),
+    "/escrow/contracts/{name:path}/vote": Sent(
+        "post /escrow/contracts/{name}/approvals",
+        lambda case: f"{contract_of(case)}/vote",
+        _vote_contract,
+        fine=(409,),  # They own none of its data.
+    ),
+    "/escrow/contracts/{name:path}/take-back": Sent(
+        "delete /escrow/contracts/{name}/approvals",
+        lambda case: f"{contract_of(case)}/take-back",
+        _vote_contract,
+        fine=(409,),
+    ),
+    "/escrow/contracts/{name:path}/withdraw": Sent(
+        "post /escrow/contracts/{name}:withdraw",
+        lambda case: f"{contract_of(case)}/withdraw",
+        _reason,
+    ),
+    "/escrow/contracts/{name:path}/run": Sent(
+        "post /escrow/contracts/{name}:run",
+        lambda case: f"{contract_of(case)}/run",
+        fine=(409,),  # Nobody agreed to it.
+    ),
+    "/escrow/contracts/{name:path}/receive": Sent(
+        "post /escrow/contracts/{name}:receive",
+        lambda case: f"{contract_of(case)}/receive",
+    ),
+    "/escrow/contracts/{name:path}/risk": Sent(
+        "post /escrow/risk",
+        lambda case: f"{contract_of(case)}/risk",
+        lambda _case, _path: {"tau": "0.9"},
+        fine=(404, 422),  # It is hidden, or its noise needs a delta.
+    ),
+    "/escrow/data/{name}/versions/{n}/vote": Sent(
+        "post /escrow/data/{name}/versions/{n}/approvals",
+        _version("vote"),
+        _vote_data,
+        fine=(404, 409),  # It is hidden, or not theirs.
+    ),
+    "/escrow/data/{name}/versions/{n}/shred": Sent(
+        "post /escrow/data/{name}/versions/{n}:shred",
+        _version("shred"),
+        _reason,
+        fine=(409,),
+    ),
+}
+ROUND_FORMS = {
+    "/rounds/open": Sent("post /rounds", at("/rounds/open")),
+    "/rounds/{round_id:path}/plan": Sent(
+        "post /rounds/{round_id}/plan",
+        at("/rounds/none/plan"),
+        lambda case, _: {"requests": json.dumps([case.release()])},
+        fine=(404, 409),
+    ),
+    "/rounds/{round_id:path}/commit": Sent(
+        ANYBODY,
+        at("/rounds/none/commit"),
+        lambda _case, _path: {"job": "none", "tag": '"x"'},
+        fine=(404,),  # The plan is in a job, which is nobody else's.
+    ),
+    "/risk/analyses": Sent(
+        "post /risk/analyses",
+        at("/risk/analyses"),
+        lambda case, _: case.analysis(),
+        fine=(SEE_OTHER, 429),  # Another one may be under way.
+    ),
+    "/risk/profile": Sent(
+        ANYBODY,
+        at("/risk/profile"),
+        lambda _case, _path: {"profile": "1,1", "sensitivity": "1", "tau": "1"},
+    ),
+}
+
 PAGE_ROWS: dict[str, Sent] = {
+    **ESCROW_PAGES,
+    **ROUND_PAGES,
     "/": Sent("get /rules", at("/")),
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
 }
 
 FORM_ROWS: dict[str, Sent] = {
+    **ESCROW_FORMS,
+    **ROUND_FORMS,
     "/requests/{release:path}/vote": Sent(
         "post /requests/{release}/approvals",
         lambda case: f"{request_of(case)}/vote",

@@ -144,7 +144,7 @@ def requests_of(text: str) -> Any:
 async def commit(relay: Relay) -> str:
     """Reserve everything that a plan accepts, or nothing."""
     name = relay.named("round_id")
-    job = await relay.get(operations.JOB, job=relay.fields.get("job", ""))
+    job = await relay.get(operations.JOB, job=relay.fields.get("job") or "none")
     days = relay.fields.get("days", "")
     seconds = int(days) * _DAY if days.isascii() and days.isdigit() else days
     await relay.call(
