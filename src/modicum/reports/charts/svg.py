@@ -216,12 +216,12 @@ def curve(points: Sequence[Point], kind: str, **attributes: str) -> Markup:
 
 def steps(points: Sequence[Point]) -> list[Point]:
     """Return the corners of a line that keeps its height up to the next point."""
-    found: list[Point] = []
-    for x, y in points:
-        for corner in ((x, found[-1][1] if found else y), (x, y)):
-            if corner not in found[-1:]:
-                found.append(corner)
-    return found
+    found = [points[0]]
+    for x, y in points[1:]:
+        before, height = found[-1]
+        if y != height:
+            found += [(x, y)] if x == before else [(x, height), (x, y)]
+    return [*found, (points[-1][0], found[-1][1])]
 
 
 def boxes(
