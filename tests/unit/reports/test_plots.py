@@ -41,7 +41,8 @@ from modicum.reports.charts import (
     save,
     utility_by_round,
 )
-from modicum.reports.charts.svg import COLORS, Scale, drawing, text_width, thinned
+from modicum.reports.charts.chart import chart as drawn_chart
+from modicum.reports.charts.svg import COLORS, Scale, text_width, thinned
 from modicum.reports.markup import visible
 from modicum.reports.style import CHART_STYLE, STYLE
 
@@ -160,7 +161,7 @@ def test_a_page_holds_many_charts() -> None:
     assert len({*ids}) == len(ids) == 6
     for name in ("", "A", "a b", "1a", 'a"', "a)"):
         with pytest.raises(InvariantError):
-            drawing(name, "title", "sentence", 1)
+            drawn_chart(name, "title", "sentence", ((), ()), 1)
 
 
 def test_a_notebook_and_a_page_show_the_chart_and_its_table() -> None:
