@@ -24,6 +24,7 @@ from samples.rights import (
     another,
     identity,
     job,
+    numbers,
     served_to_all,
 )
 from samples.served import Served
@@ -132,6 +133,11 @@ def _analysis(case: Case, _path: str) -> dict[str, str]:
     return {name: str(one) for name, one in case.analysis().items()}
 
 
+def _token(case: Case) -> str:
+    """Return a token of the helper."""
+    return str(case.server.post(HELPER, "/tokens", {}).json()["id"])
+
+
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
     "/releases": Sent("get /releases", at("/releases")),
@@ -148,6 +154,10 @@ PAGE_ROWS: dict[str, Sent] = {
     "/rules": Sent("get /rules", at("/rules")),
     "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
     "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
+    "/rounds": Sent("get /rounds", at("/rounds")),
+    "/rounds/{round_id:path}": Sent(
+        "get /rounds/{round_id}", at("/rounds/none"), fine=(404,)
+    ),
     "/risk": Sent(ANYBODY, at("/risk")),
     "/escrow": Sent("get /escrow/contracts", at("/escrow")),
     "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
@@ -161,9 +171,10 @@ PAGE_ROWS: dict[str, Sent] = {
     "/ledger": Sent("get /ledger/entries", at("/ledger")),
     "/ledger/{seq}": Sent("get /ledger/entries/{seq}", at("/ledger/1")),
     "/ledger/remark": Sent(ANYBODY, at("/ledger/remark")),
-    "/audit": Sent("get /ledger/proof", at("/audit")),
+    "/audit": Sent("get /ledger/head", at("/audit")),
     "/jobs": Sent("get /jobs", at("/jobs")),
     "/jobs/{job}": Sent("get /jobs/{job}", lambda case: f"/jobs/{job(case)}"),
+    "/settings": Sent(ANYBODY, at("/settings")),
 }
 
 FORM_ROWS: dict[str, Sent] = {
@@ -232,6 +243,19 @@ FORM_ROWS: dict[str, Sent] = {
         proposal_of("/activate"),
         _activation,
         fine=(403,),
+    ),
+    "/rounds/open": Sent("post /rounds", at("/rounds/open")),
+    "/rounds/{round_id:path}/plan": Sent(
+        "post /rounds/{round_id}/plan",
+        at("/rounds/none/plan"),
+        lambda case, _: {"requests": json.dumps([case.release()])},
+        fine=(404, 409),
+    ),
+    "/rounds/{round_id:path}/commit": Sent(
+        ANYBODY,
+        at("/rounds/none/commit"),
+        lambda _case, _path: {"job": "none", "tag": '"x"'},
+        fine=(404,),  # The plan is in a job, which is nobody else's.
     ),
     "/risk/analyses": Sent(
         "post /risk/analyses",
@@ -306,13 +330,22 @@ FORM_ROWS: dict[str, Sent] = {
     "/ledger/verify": Sent(
         "post /ledger:verify", at("/ledger/verify"), fine=(SEE_OTHER, 503)
     ),
+    "/audit/checkpoint": Sent("get /ledger/checkpoint", at("/audit/checkpoint")),
     "/audit/receipt": Sent(
         "get /releases/{release}/receipt",
         at("/audit/receipt"),
         lambda case, _path: {"release": case.reserved()},
+        fine=(200, 403),  # It is on a page for those who may read the ledger.
     ),
     "/jobs/{job}/cancel": Sent(
         "delete /jobs/{job}", lambda case: f"/jobs/{job(case)}/cancel"
+    ),
+    "/settings/tokens": Sent(
+        "post /tokens", at("/settings/tokens"), lambda _case, _path: {"days": "1"}
+    ),
+    "/settings/tokens/{token}/revoke": Sent(
+        "delete /tokens/{token}",
+        lambda case: f"/settings/tokens/{_token(case)}/revoke",
     ),
 }
 
