@@ -440,7 +440,7 @@ def _may_weigh(who: Identity, _: str | None) -> int:
     return 200 if may else 403
 
 
-def _job(case: Case) -> str:
+def job(case: Case) -> str:
     """Return a job of somebody else."""
     owner = "auditor-all"
     known = case.server.get(owner, "/jobs").json()["jobs"]
@@ -688,13 +688,13 @@ ROWS: dict[tuple[str, str], Row] = {
     ),
     ("get", "/jobs"): Row(lambda *_: 200, lambda case: case.get("/jobs")),
     ("get", "/jobs/{job}"): Row(
-        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}")
+        _nobodys_job, lambda case: case.get(f"/jobs/{job(case)}")
     ),
     ("delete", "/jobs/{job}"): Row(
-        _nobodys_job, lambda case: case.delete(f"/jobs/{_job(case)}")
+        _nobodys_job, lambda case: case.delete(f"/jobs/{job(case)}")
     ),
     ("get", "/jobs/{job}/events"): Row(
-        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}/events")
+        _nobodys_job, lambda case: case.get(f"/jobs/{job(case)}/events")
     ),
     ("get", "/events"): Row(
         takes(Action.READ_RULES), lambda case: case.head("/events")

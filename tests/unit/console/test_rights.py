@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 from samples.rights import (
     ABSENT,
+    ASKING,
     DATA_SETS,
     HELPER,
     KEEPER,
@@ -22,6 +23,8 @@ from samples.rights import (
     Case,
     another,
     identity,
+    job,
+    numbers,
     served_to_all,
 )
 from samples.served import Served
@@ -96,13 +99,43 @@ def _vote(case: Case, path: str) -> dict[str, str]:
     return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
 
 
-def proposal(step: str = "") -> Callable[[Case], str]:
-    """Return the path of a proposal, or of a form on its page."""
+def proposal_of(step: str = "") -> Callable[[Case], str]:
+    """Return the path of a proposed policy, or of a form on its page."""
     return lambda case: f"/policy/proposals/{case.proposed()}{step}"
 
 
+def contract_of(step: str = "") -> Callable[[Case], str]:
+    """Return the path of a contract, or of a form on its page."""
+    return lambda case: f"/escrow/contracts/{case.contract()}{step}"
+
+
+def _contract_vote(case: Case, path: str) -> dict[str, str]:
+    tag = case.contract_tag(path.split("/")[3])["If-Match"]
+    return {"tag": tag, "vote": "reject", "reason": "x"}
+
+
+def _version_vote(case: Case, _path: str) -> dict[str, str]:
+    found = case.server.get(KEEPER, f"/escrow/data/{case.kept}").json()
+    return {"tag": f'"{found["versions"][0]["digest"]}"', **_reason(case, "")}
+
+
 def _activation(case: Case, _path: str) -> dict[str, str]:
-    return {"tag": case.active()["If-Match"], "reason": "x", "text": another()}
+    return {"tag": case.active()["If-Match"], "text": another(), "reason": "x"}
+
+
+def _contract(case: Case, _path: str) -> dict[str, str]:
+    made = case.query()
+    named = {name: made[name] for name in ("flow", "contract", "reason")}
+    return {**named, "query": made["queries"][0]}
+
+
+def _analysis(case: Case, _path: str) -> dict[str, str]:
+    return {name: str(one) for name, one in case.analysis().items()}
+
+
+def _token(case: Case) -> str:
+    """Return a token of the helper."""
+    return str(case.server.post(HELPER, "/tokens", {}).json()["id"])
 
 
 PAGE_ROWS: dict[str, Sent] = {
@@ -113,12 +146,35 @@ PAGE_ROWS: dict[str, Sent] = {
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
     "/policy": Sent("get /policies/{digest}", at("/policy")),
-    "/policy/{digest}": Sent("get /policies/{digest}", at("/policy/active")),
     "/policy/edit": Sent("get /policies/{digest}", at("/policy/edit")),
-    "/policy/proposals/{digest}": Sent("get /policies/proposals/{digest}", proposal()),
+    "/policy/{digest}": Sent("get /policies/{digest}", at("/policy/active")),
+    "/policy/proposals/{digest}": Sent(
+        "get /policies/proposals/{digest}", proposal_of()
+    ),
     "/rules": Sent("get /rules", at("/rules")),
     "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
-    "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20%40standard")),
+    "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
+    "/rounds": Sent("get /rounds", at("/rounds")),
+    "/rounds/{round_id:path}": Sent(
+        "get /rounds/{round_id}", at("/rounds/none"), fine=(404,)
+    ),
+    "/risk": Sent(ANYBODY, at("/risk")),
+    "/escrow": Sent("get /escrow/contracts", at("/escrow")),
+    "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
+    "/escrow/contracts/{name:path}": Sent(
+        "get /escrow/contracts/{name}", contract_of()
+    ),
+    "/escrow/data": Sent("get /escrow/data", at("/escrow/data")),
+    "/escrow/data/{name}": Sent(
+        "get /escrow/data/{name}", lambda case: f"/escrow/data/{case.kept}"
+    ),
+    "/ledger": Sent("get /ledger/entries", at("/ledger")),
+    "/ledger/{seq}": Sent("get /ledger/entries/{seq}", at("/ledger/1")),
+    "/ledger/remark": Sent(ANYBODY, at("/ledger/remark")),
+    "/audit": Sent("get /ledger/head", at("/audit")),
+    "/jobs": Sent("get /jobs", at("/jobs")),
+    "/jobs/{job}": Sent("get /jobs/{job}", lambda case: f"/jobs/{job(case)}"),
+    "/settings": Sent(ANYBODY, at("/settings")),
 }
 
 FORM_ROWS: dict[str, Sent] = {
@@ -148,38 +204,16 @@ FORM_ROWS: dict[str, Sent] = {
         lambda _case, _path: {"reason": "x"},
         fine=(409,),  # It is the helper's.
     ),
-    "/policy/proposals/{digest}": Sent(
-        "post /policies:diff", proposal(), lambda _case, _path: {"review": "1"}
-    ),
-    "/policy/proposals/{digest}/simulate": Sent(
-        "post /policies:simulate",
-        proposal("/simulate"),
-        fine=(SEE_OTHER, 503),  # Too many jobs may be under way.
-    ),
-    "/policy/proposals/{digest}/vote": Sent(
-        "post /policies/{digest}/approvals",
-        proposal("/vote"),
-        lambda _case, _path: {"vote": "approve", "reason": "x"},
-    ),
-    "/policy/proposals/{digest}/take-back": Sent(
-        "delete /policies/{digest}/approvals", proposal("/take-back")
-    ),
-    "/policy/proposals/{digest}/activate": Sent(
-        "post /policies/{digest}:activate",
-        proposal("/activate"),
-        _activation,
-        fine=(403,),  # Nobody has agreed to it yet.
-    ),
     "/policy/edit": Sent(
-        "post /policies:lint",
+        "get /policies/{digest}",
         at("/policy/edit"),
-        lambda _case, _path: {"show": "check", "text": another()},
+        lambda _case, _path: {"text": ASKING, "show": "check"},
     ),
     "/policy/edit/simulate": Sent(
         "post /policies:simulate",
         at("/policy/edit/simulate"),
-        lambda _case, _path: {"text": another()},
-        fine=(SEE_OTHER, 503),
+        lambda _case, _path: {"text": ASKING},
+        fine=(SEE_OTHER, 503),  # Too many jobs may be under way.
     ),
     "/policy/edit/propose": Sent(
         "post /policies", at("/policy/edit/propose"), _activation
@@ -188,7 +222,130 @@ FORM_ROWS: dict[str, Sent] = {
         "post /policies:activate",
         at("/policy/edit/activate"),
         _activation,
-        fine=(403,),  # Nobody has agreed to it yet.
+        fine=(403,),  # Nobody has agreed to it.
+    ),
+    "/policy/proposals/{digest}": Sent(
+        "get /policies/proposals/{digest}", proposal_of()
+    ),
+    "/policy/proposals/{digest}/simulate": Sent(
+        "post /policies:simulate",
+        proposal_of("/simulate"),
+        fine=(SEE_OTHER, 503),
+    ),
+    "/policy/proposals/{digest}/vote": Sent(
+        "post /policies/{digest}/approvals", proposal_of("/vote"), _reason
+    ),
+    "/policy/proposals/{digest}/take-back": Sent(
+        "delete /policies/{digest}/approvals", proposal_of("/take-back")
+    ),
+    "/policy/proposals/{digest}/activate": Sent(
+        "post /policies/{digest}:activate",
+        proposal_of("/activate"),
+        _activation,
+        fine=(403,),
+    ),
+    "/rounds/open": Sent("post /rounds", at("/rounds/open")),
+    "/rounds/{round_id:path}/plan": Sent(
+        "post /rounds/{round_id}/plan",
+        at("/rounds/none/plan"),
+        lambda case, _: {"requests": json.dumps([case.release()])},
+        fine=(404, 409),
+    ),
+    "/rounds/{round_id:path}/commit": Sent(
+        ANYBODY,
+        at("/rounds/none/commit"),
+        lambda _case, _path: {"job": "none", "tag": '"x"'},
+        fine=(404,),  # The plan is in a job, which is nobody else's.
+    ),
+    "/risk/analyses": Sent(
+        "post /risk/analyses",
+        at("/risk/analyses"),
+        _analysis,
+        fine=(SEE_OTHER, 429),  # Another one may be under way.
+    ),
+    "/risk/profile": Sent(
+        ANYBODY,
+        at("/risk/profile"),
+        lambda _case, _path: {
+            "profile": "0,120\n1,80",
+            "sensitivity": "1",
+            "tau": "0.9",
+        },
+    ),
+    "/escrow/propose": Sent("post /escrow/contracts", at("/escrow/propose"), _contract),
+    "/escrow/contracts/{name:path}/vote": Sent(
+        "post /escrow/contracts/{name}/approvals",
+        contract_of("/vote"),
+        _contract_vote,
+        fine=(409,),  # They own none of its data.
+    ),
+    "/escrow/contracts/{name:path}/take-back": Sent(
+        "delete /escrow/contracts/{name}/approvals",
+        contract_of("/take-back"),
+        _contract_vote,
+        fine=(409,),
+    ),
+    "/escrow/contracts/{name:path}/withdraw": Sent(
+        "post /escrow/contracts/{name}:withdraw", contract_of("/withdraw"), _reason
+    ),
+    "/escrow/contracts/{name:path}/run": Sent(
+        "post /escrow/contracts/{name}:run",
+        contract_of("/run"),
+        fine=(409,),  # Nobody agreed to it.
+    ),
+    "/escrow/contracts/{name:path}/receive": Sent(
+        "post /escrow/contracts/{name}:receive", contract_of("/receive")
+    ),
+    "/escrow/contracts/{name:path}/risk": Sent(
+        "post /escrow/risk",
+        contract_of("/risk"),
+        lambda _case, _path: {"tau": "0.9"},
+        fine=(200, 404, 422),  # Its contract is hidden, or has no such choice.
+    ),
+    "/escrow/data/{name}/versions/{n}/vote": Sent(
+        "post /escrow/data/{name}/versions/{n}/approvals",
+        lambda case: f"/escrow/data/{case.kept}/versions/1/vote",
+        _version_vote,
+        fine=(404, 409),  # It is hidden, or not theirs.
+    ),
+    "/escrow/data/{name}/versions/{n}/shred": Sent(
+        "post /escrow/data/{name}/versions/{n}:shred",
+        lambda case: f"/escrow/data/{case.kept}/versions/1/shred",
+        _reason,
+        fine=(409,),
+    ),
+    "/ledger/remark": Sent(
+        "post /ledger/remarks",
+        at("/ledger/remark"),
+        lambda _case, _path: {"remark": "x"},
+    ),
+    "/ledger/disclosure": Sent(
+        "post /ledger/disclosures",
+        at("/ledger/disclosure"),
+        lambda _case, _path: {
+            "disclosure": f"disclosure: d-{next(numbers)}\nwhat: x\n"
+            "attributes: [age]\nreason: x\n"
+        },
+    ),
+    "/ledger/verify": Sent(
+        "post /ledger:verify", at("/ledger/verify"), fine=(SEE_OTHER, 503)
+    ),
+    "/audit/checkpoint": Sent("get /ledger/checkpoint", at("/audit/checkpoint")),
+    "/audit/receipt": Sent(
+        "get /releases/{release}/receipt",
+        at("/audit/receipt"),
+        lambda case, _path: {"release": case.reserved()},
+        fine=(200, 403),  # It is on a page for those who may read the ledger.
+    ),
+    "/jobs/{job}/cancel": Sent(
+        "delete /jobs/{job}", lambda case: f"/jobs/{job(case)}/cancel"
+    ),
+    "/settings/tokens": Sent(
+        "post /tokens", at("/settings/tokens"), lambda _case, _path: {"days": "1"}
+    ),
+    "/settings/tokens/{token}/revoke": Sent(
+        "delete /tokens/{token}",
+        lambda case: f"/settings/tokens/{_token(case)}/revoke",
     ),
 }
 
