@@ -100,6 +100,7 @@ def test_a_rule_names_its_lines_and_what_is_left(server: Served) -> None:
     assert least <= sigma <= 1.001 * least
     assert 1.96 * least <= error <= 1.96 * 1.001 * least
     assert ">secret-1<" in page
+    assert "it was over the limit at no time" in page
 
 
 def test_releases_of_others_are_not_named(server: Served) -> None:
