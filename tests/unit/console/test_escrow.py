@@ -153,7 +153,7 @@ def test_owners_vote_on_what_they_saw(desk: Desk) -> None:
     assert [one["approves"] for one in votes] == [False, True, True]
     assert "You have approved it." in desk.open("olga", page)
     assert desk.sent("olga", f"{page}/take-back").status_code == 303
-    assert "1 more must approve" in desk.open("olga", page)
+    assert "Rejected, which blocks</dt><dd>olga<" in desk.open("olga", page)
     assert desk.sent("amir", f"{page}/run").status_code == 409
     assert desk.sent("amir", f"{page}/withdraw", reason="over").status_code == 303
     assert "it was withdrawn" in desk.open("olga", page)

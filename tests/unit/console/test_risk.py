@@ -32,7 +32,13 @@ WHO = {
     "amir": {Role.ANALYST: EVERY},
 }
 QUERY = "SELECT SUM(age) FROM visits"
-FIELDS = {"dataset": "visits", "query": QUERY, "bounds": "age=0:120", "tau": "0.5"}
+FIELDS = {
+    "dataset": "visits",
+    "query": QUERY,
+    "bounds": "age=0:120",
+    "rows_max": "2",
+    "tau": "0.5",
+}
 PROFILE = "distance,people,group\n0,120,young\n1,80,old\n2,3,old\n"
 ASKED = {"sensitivity": "2", "tau": "0.8", "choice": "data-independent"}
 
@@ -52,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield one
 
 
-def result(server: Served, **more: str) -> tuple[str, str]:
+def result(server: Served, state: str = "done", **more: str) -> tuple[str, str]:
     """Return the address of an analysis, and its page."""
     answered = server.fill("dara", "/risk/analyses", **{**FIELDS, **more})
     assert answered.status_code == 303, answered.text
@@ -60,7 +66,7 @@ def result(server: Served, **more: str) -> tuple[str, str]:
     found = re.search("job=([^&]+)", place)
     assert found
     begun = httpx2.Response(202, headers={"location": f"/jobs/{found[1]}"})
-    assert finished(server, "dara", begun)["state"] == "done"
+    assert finished(server, "dara", begun)["state"] == state
     return place, html.unescape(server.page("dara", place).text)
 
 
@@ -85,6 +91,13 @@ def test_advice_from_rows_goes_nowhere(server: Served) -> None:
     assert "the ledger accepts no release at it" in page
     assert "/releases/new" not in page
     assert "No row was read for these numbers." not in page
+
+
+def test_an_analysis_that_failed_says_why(server: Served) -> None:
+    _, page = result(server, "failed", rows_max="")
+    assert "The analysis failed" in page
+    assert "`rows_max`" in page
+    assert "<svg" not in page
 
 
 @pytest.mark.parametrize(
