@@ -36,8 +36,10 @@ from modicum.risk.study.study import (
     Target,
 )
 
-#: The most lines of a profile.
+#: The most lines, groups and candidates of a profile.
 LINES_MAX: Final = 5000
+_GROUPS_MAX: Final = 20
+_CANDIDATES_MAX: Final = 200
 #: The most people of a line, so that sums stay exact.
 _PEOPLE_MAX: Final = 10**12
 _UNIT: Final = "units of the answer"
@@ -93,13 +95,15 @@ def lines_of(text: str) -> tuple[Line, ...]:
         raise mistake(
             "the profile is empty", "give a distance and a count in each line"
         )
-    if len(found) > LINES_MAX:
-        raise mistake(
-            f"the profile has {len(found):,} lines",
-            f"give {LINES_MAX:,} at most: combine distances that are close",
-            Code.TOO_LARGE,
-        )
+    _limited("lines", len(found), LINES_MAX)
+    _limited("groups", len({one.group for one in found}), _GROUPS_MAX)
     return tuple(found)
+
+
+def _limited(what: str, count: int, most: int) -> None:
+    if count > most:
+        message = f"the profile has {count:,} {what}"
+        raise mistake(message, f"give {most:,} {what} at most", Code.TOO_LARGE)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -163,6 +167,7 @@ def profile_pictures(text: str, noise: Noise, asked: Mapping[str, str]) -> Pictu
 
 def _offered(text: str) -> tuple[Fraction, ...]:
     given = [one for one in re.split(r"[,\s]+", text.strip()) if one]
+    _limited("candidates", len(given), _CANDIDATES_MAX)
     return candidates(given) if given else PUBLISHED
 
 
@@ -192,12 +197,14 @@ def pictures(study: Study) -> Pictures:
 # --- the result of an analysis --------------------------------------------------------
 
 
-def result_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures | None:
-    """Return the study of an analysis; None if its table has no people.
+def result_pictures(
+    result: Mapping[str, Any] | None, tau: Number | None
+) -> Pictures | None:
+    """Return the study of an analysis; None for none, or if its table has no people.
 
     The result is that of the job `analyze-risk`.
     """
-    if not result["people"]:
+    if not result or not result["people"]:
         return None
     found = tuple(map(_candidate, result["candidates"]))
     target = None if tau is None else Target(proportion("tau", tau, by="tau"))
@@ -205,10 +212,12 @@ def result_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures |
     return pictures(Study(_question(result), choice_of(result), found, seen, target))
 
 
-def public_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures | None:
+def public_pictures(
+    result: Mapping[str, Any] | None, tau: Number | None
+) -> Pictures | None:
     """Return what the choice says about any table; None if it may not be shared."""
-    choice = choice_of(result)
-    if choice.claim is not Claim.DP or not choice.rows:
+    choice = choice_of(result or {})
+    if not result or choice.claim is not Claim.DP or not choice.rows:
         return None
     target = None if tau is None else Target(proportion("tau", tau, by="tau"))
     study = Study(_question(result), choice, of_any_table(choice), wanted=target)

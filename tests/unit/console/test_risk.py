@@ -153,8 +153,12 @@ def test_what_is_no_profile_is_refused(text: str) -> None:
 
 def test_a_profile_has_an_end() -> None:
     assert len(lines_of("1,1\n" * LINES_MAX)) == LINES_MAX
-    with pytest.raises(InputError):
-        lines_of("1,1\n" * (LINES_MAX + 1))
+    for text in (
+        "1,1\n" * (LINES_MAX + 1),
+        "".join(f"1,1,group {n}\n" for n in range(50)),
+    ):
+        with pytest.raises(InputError):
+            lines_of(text)
 
 
 def test_a_profile_leads_to_what_its_numbers_say() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 
 from modicum.api import operations
 from modicum.api.schema.problem import Problem, ProblemDetails
@@ -46,8 +47,9 @@ async def risk(relay: Relay) -> dict[str, Any]:
         "sets": sets,
         "job": job,
         "result": result,
-        "own": result_pictures(result, tau) if result else None,
-        "public": public_pictures(result, tau) if result else None,
+        # Drawn in a thread: others are answered meanwhile.
+        "own": await run_in_threadpool(result_pictures, result, tau),
+        "public": await run_in_threadpool(public_pictures, result, tau),
         "profile": None,
         "of_data": "dataset" in relay.fields,
     }
@@ -68,9 +70,10 @@ async def study(relay: Relay) -> dict[str, Any]:
     try:
         noise = noise_of(relay.fields)
         text = relay.fields.get("profile", "")
-        return {"profile": profile_pictures(text, noise, relay.fields)}
+        found = await run_in_threadpool(profile_pictures, text, noise, relay.fields)
     except InputError as error:
         raise RefusedError(_problem(error)) from None
+    return {"profile": found}
 
 
 def analysis_of(fields: Mapping[str, str]) -> dict[str, Any]:
