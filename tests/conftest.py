@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import typer.main
@@ -19,11 +20,15 @@ import typer.testing
 from budget import PART
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
-from suites import EVERY, QUICK, ROOT, chosen, suite_of, suite_of_test
+from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
 
 from modicum.core.yaml_reader import read_document
 from modicum.policy import compiler as compile_module
 from modicum.sandbox import slots
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from samples.browser import Chromium, Site
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
@@ -33,8 +38,6 @@ settings.register_profile("part", settings.get_profile("steady"), max_examples=1
 settings.register_profile(
     "soak", print_blob=True, deadline=None, suppress_health_check=_SLOW
 )
-# Matplotlib's list of fonts is kept here, and not in anybody's home.
-os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "build" / "matplotlib"))
 # A command line is made of the same functions each time: a tenth of a second is saved
 # whenever a test gives a command.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
@@ -153,3 +156,43 @@ def _present(cluster: Cluster | None) -> Cluster:
     if os.environ.get("CI") == "true":
         pytest.fail("there is no PostgreSQL server; .ci/run installs one")
     pytest.skip("there is no PostgreSQL server on this machine")
+
+
+# --- a browser; what it needs is imported where it is used: most tests need none -----
+
+
+@pytest.fixture(scope="session")
+def own_chromium() -> Iterator[Chromium]:
+    """A browser for all tests of this process; where it lacks, CI fails."""
+    from samples.browser import launched, missing
+
+    if lacking := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(lacking)
+        pytest.skip(lacking)
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def chromium(own_chromium: Chromium) -> Iterator[Browser]:
+    """The browser, for one test."""
+    with own_chromium.used() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def made_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example organization with its people; each test has a copy."""
+    from samples.browser import make_site
+
+    return make_site(tmp_path_factory.mktemp("site") / "acme")
+
+
+@pytest.fixture
+def acme(made_site: Path, tmp_path: Path, chromium: Browser) -> Iterator[Site]:
+    """The example organization, served to its people and their browsers."""
+    from samples.browser import served_site
+
+    with served_site(made_site, tmp_path / "acme", chromium) as served:
+        yield served

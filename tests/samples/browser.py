@@ -111,13 +111,15 @@ class Site:
     url: str
     clock: FixedClock
     folder: Path
-    _links: dict[str, str]
-    _browser: Browser
-    _cookies: dict[str, Any] = field(default_factory=dict)
+    _links: dict[str, str] = field(repr=False)
+    _browser: Browser = field(repr=False)
+    _cookies: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @contextmanager
     def as_(self, who: str, **options: Any) -> Iterator[Visit]:
         """Yield a visit of somebody who is signed in; noticed mistakes fail the test.
+
+        A refused request is noticed, too: a test `expect`s the status that it is for.
 
         Args:
             who: The person; empty for somebody who is not signed in.

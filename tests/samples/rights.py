@@ -202,6 +202,18 @@ query:
             "queries": [text],
         }
 
+    def asked(self) -> dict[str, str]:
+        """Return a query of the data set, and the declaration of its table."""
+        dataset = "" if self.data_set is None else f"dataset: {self.data_set}\n"
+        text = f"""\
+release: q-{next(numbers)}
+{dataset}query:
+  sql: "SELECT COUNT(*) AS people FROM people"
+  noise: gaussian
+  loss: {{user: {{rho: 0.000001}}}}
+"""
+        return {"query": text, "tables": declared("people")}
+
     def contract(self) -> str:
         """Return a contract that the helper asks for."""
         asked = self.server.post(HELPER, "/escrow/contracts", self.query())
@@ -428,7 +440,7 @@ def _may_weigh(who: Identity, _: str | None) -> int:
     return 200 if may else 403
 
 
-def _job(case: Case) -> str:
+def job(case: Case) -> str:
     """Return a job of somebody else."""
     owner = "auditor-all"
     known = case.server.get(owner, "/jobs").json()["jobs"]
@@ -505,6 +517,13 @@ ROWS: dict[tuple[str, str], Row] = {
             Action.CARRY_OUT_ANY,
         ),
         lambda case: case.post(f"/releases/{case.reserved()}:void", REASON),
+    ),
+    ("post", "/queries:plan"): Row(
+        takes(Action.CHECK_RELEASE),
+        lambda case: case.post("/queries:plan", case.asked()),
+    ),
+    ("get", "/vocabulary"): Row(
+        takes(Action.READ_POLICY), lambda case: case.get("/vocabulary")
     ),
     # Requests
     ("get", "/requests"): Row(
@@ -669,13 +688,13 @@ ROWS: dict[tuple[str, str], Row] = {
     ),
     ("get", "/jobs"): Row(lambda *_: 200, lambda case: case.get("/jobs")),
     ("get", "/jobs/{job}"): Row(
-        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}")
+        _nobodys_job, lambda case: case.get(f"/jobs/{job(case)}")
     ),
     ("delete", "/jobs/{job}"): Row(
-        _nobodys_job, lambda case: case.delete(f"/jobs/{_job(case)}")
+        _nobodys_job, lambda case: case.delete(f"/jobs/{job(case)}")
     ),
     ("get", "/jobs/{job}/events"): Row(
-        _nobodys_job, lambda case: case.get(f"/jobs/{_job(case)}/events")
+        _nobodys_job, lambda case: case.get(f"/jobs/{job(case)}/events")
     ),
     ("get", "/events"): Row(
         takes(Action.READ_RULES), lambda case: case.head("/events")

@@ -157,6 +157,7 @@ def test_the_editor_works_under_the_policy(acme: Site) -> None:
         page.locator(".cm-lint-marker-error").wait_for()
         page.locator(".cm-lint-marker-warning").hover()
         page.get_by_text("too short").wait_for()
+        assert axe(page) == []
         page.keyboard.press("Control+f")
         page.get_by_role("textbox", name="Find").wait_for()
 

@@ -224,7 +224,7 @@ def test_the_example_of_settings_says_everything_that_can_be_said() -> None:
     }
     # Written out with the values that they have anyway.
     # `local_people` are for a server without sign-in.
-    assert same == {"sessions", "limits", "local_people"}
+    assert same == {"sessions", "limits", "console", "local_people"}
     given = YAML(typ="safe").load(f"{text}\n{own}\n")
     for key, kind in (
         ("listen", Listen),

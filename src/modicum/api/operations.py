@@ -23,6 +23,7 @@ from modicum.api.schema import (
     plan,
     policy,
     policy_change,
+    query,
     release,
     risk,
     signature,
@@ -183,6 +184,9 @@ CANCEL_RELEASE: Final = _step(
 RELEASES: Final = _get("/releases", release.ReleasePage)
 RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceipt, 409)
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
+VOCABULARY: Final = _get("/vocabulary", release.Vocabulary)
+
+PLAN_QUERY: Final = _send("/queries:plan", query.QueryPlan, query.QueryInput, 409)
 
 # --- requests for approval ----------------------------------------------------------
 

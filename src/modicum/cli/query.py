@@ -219,15 +219,17 @@ def plan(
     Reads no table and writes nothing. Exits 0 or 3, as `release check`.
     """
     from modicum.api.local.queries.actions import plan_of
+    from modicum.api.local.views.queries import plan_view
+    from modicum.api.schema.shape import plain
     from modicum.cli.ledger_access import open_view
-    from modicum.cli.query_text import plan_to_dict, print_plan
+    from modicum.cli.query_text import print_plan
 
     with reporting(as_json=as_json):
         view = open_view(ledger, policy=policy)
         found = _loaded(query, view)
         decision = plan_of(view, found)
         if as_json:
-            print_json(plan_to_dict(found, decision))
+            print_json(plain(plan_view(found, decision.view(decision.explanation()))))
         else:
             print_plan(found, decision, whole=show_all)
         if not decision.allowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from modicum.cli.output import (
 )
 from modicum.core.document import Entries, Items, Kind, Node, Scalar
 from modicum.core.errors import ModicumError, printable
-from modicum.core.rationals import brief, number_text
+from modicum.core.rationals import brief
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     """Print the loss of a query, the error of its answers, and the reasons."""
     from rich.table import Table
 
+    from modicum.api.local.views.queries import notes_of
     from modicum.query.explanation import computed, outlook, scale_in_answers
 
     compiled = query.compiled
@@ -62,69 +63,11 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
         ]
         table.add_row(selection.name, "laplace", brief(selection.scale), *cells)
     print_table(table)
-    for text in _notes(query):
+    for text in notes_of(query):
         print(f"\n{text}")
     print()
     for text in outlook(compiled, query.confidence):
         print(printable(text))
-
-
-def plan_to_dict(query: QueryFile, decision: Decision) -> dict[str, object]:
-    """Return the documented JSON form (docs/reference/json.md)."""
-    from modicum.query.explanation import computed, derivation, errors_of
-
-    compiled = query.compiled
-    return {
-        "release": query.heading.id,
-        "allowed": decision.allowed,
-        "noise": compiled.request.noise,
-        "mechanisms": [
-            {
-                "name": line.statistic.name,
-                "serves": list(line.serves),
-                "scale": number_text(line.scale),
-                "losses": _texts(computed(compiled, line)),
-            }
-            for line in compiled.lines
-        ],
-        "keys": _keys_to_dict(query),
-        "expected": [
-            {
-                "aggregate": one.aggregate,
-                "half_width": number_text(one.half_width),
-                "per": one.per,
-            }
-            for one in errors_of(compiled, query.confidence)
-        ],
-        "derivation": derivation(compiled),
-        "notes": _notes(query),
-        "decision": decision.to_dict(deep=True),
-    }
-
-
-def _keys_to_dict(query: QueryFile) -> dict[str, object] | None:
-    """Return the mechanism that selects keys; None if they are public."""
-    selection = query.compiled.selection
-    if selection is None:
-        return None
-    return {
-        "name": selection.name,
-        "scale": number_text(selection.scale),
-        "threshold": selection.threshold,
-        "losses": {
-            unit: {"eps": brief(eps), "delta": brief(selection.delta[unit])}
-            for unit, eps in selection.eps.items()
-        },
-    }
-
-
-def _notes(query: QueryFile) -> list[str]:
-    if query.compiled.request.sampling is None:
-        return []
-    return [
-        "losses of mechanisms are without amplification; rules charge the amplified"
-        " loss"
-    ]
 
 
 def print_answers(answers: Answers) -> None:
@@ -250,7 +193,3 @@ def _units(query: QueryFile, measure: str) -> list[str]:
 
 def _brief(value: Fraction | None) -> str:
     return "-" if value is None else brief(value)
-
-
-def _texts(losses: Mapping[str, Fraction]) -> dict[str, str]:
-    return {unit: brief(loss) for unit, loss in losses.items()}

@@ -47,6 +47,7 @@ from modicum.server.routes import (
     policies,
     policy_analysis,
     proposals,
+    queries,
     receipts,
     releases,
     requests,
@@ -108,7 +109,7 @@ def build(
     for routes in (
         receipts,  # First, since a release path matches anything.
         *(releases, requests, proposals, policies, ledgers, tokens, me),
-        *(policy_analysis, rounds, audits, risk, jobs, doctor),
+        *(policy_analysis, queries, rounds, audits, risk, jobs, doctor),
         *(escrow_data, escrow_contracts, escrow_risk),
     ):
         app.include_router(routes.router, prefix=PREFIX)

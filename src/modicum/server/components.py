@@ -31,6 +31,7 @@ from modicum.server.service.jobs import Jobs
 from modicum.server.service.ledgers import Ledgers
 from modicum.server.service.policies import PolicyAnalysis
 from modicum.server.service.proposals import Proposals
+from modicum.server.service.queries import Queries
 from modicum.server.service.release_steps import ReleaseSteps
 from modicum.server.service.requests import Requests
 from modicum.server.service.risk_analyses import RiskAnalyses
@@ -76,6 +77,7 @@ class Service:
         self.releases = WatchedReleases(
             decider, self.threads, self.sight, watch, own.reservations
         )
+        self.queries = Queries(decider, self.threads, self.sight)
         self.carrying_out = ReleaseSteps(decider, self.threads)
         self.policies = WatchedPolicies(self.threads, watch)
         self.proposals = Proposals(decider, self.threads)

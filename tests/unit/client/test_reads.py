@@ -32,6 +32,7 @@ GIVEN: dict[Operation[Any], dict[str, Any]] = {
     operations.RULE_DIAGRAM: {"rule": "global @standard", "steps": 1},
     operations.RELEASES: {"status": ["reserved"], "limit": 1},
     operations.RELEASE: {"release": "r-1", "recorded": True},
+    operations.VOCABULARY: {},
     operations.ROUNDS: {},
     operations.ROUND: {"round_id": "spring"},
     operations.PLANS: {},

@@ -14,13 +14,17 @@ from urllib.parse import quote
 import pytest
 from samples.rights import (
     ABSENT,
+    ASKING,
     DATA_SETS,
     HELPER,
     KEEPER,
     PEOPLE,
     ROWS,
     Case,
+    another,
     identity,
+    job,
+    numbers,
     served_to_all,
 )
 from samples.served import Served
@@ -72,103 +76,174 @@ def request_of(case: Case) -> str:
     return f"/requests/{quote(case.requested(), safe='')}"
 
 
-def _vote(case: Case, path: str) -> dict[str, str]:
-    release = path.split("/")[2]
-    return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
+def release_of(step: str = "", *, started: bool = False) -> Callable[[Case], str]:
+    """Return the path of a release, or of a form on its page."""
+
+    def path(case: Case) -> str:
+        name = case.started() if started else case.reserved()
+        return f"/releases/{quote(name, safe='')}{step}"
+
+    return path
 
 
-def contract_of(case: Case) -> str:
-    """Return the path of a contract."""
-    return f"/escrow/contracts/{case.contract()}"
-
-
-def _vote_contract(case: Case, path: str) -> dict[str, str]:
-    tag = case.contract_tag(path.split("/")[3])["If-Match"]
-    return {"tag": tag, "vote": "reject", "reason": "x"}
-
-
-def _vote_data(case: Case, _: str) -> dict[str, str]:
-    versions = case.server.get(KEEPER, f"/escrow/data/{case.kept}").json()["versions"]
-    return {"tag": f'"{versions[0]["digest"]}"', "vote": "reject", "reason": "x"}
-
-
-def _proposal(case: Case, _: str) -> dict[str, str]:
-    one = case.query()
-    return {**one, "query": one.pop("queries")[0]}
+def _text(case: Case, _path: str) -> dict[str, str]:
+    return {"do": "submit", "way": "yaml", "text": json.dumps(case.release())}
 
 
 def _reason(_case: Case, _path: str) -> dict[str, str]:
     return {"reason": "x"}
 
 
-def _version(end: str) -> Callable[[Case], str]:
-    return lambda case: f"/escrow/data/{case.kept}/versions/1/{end}"
+def _vote(case: Case, path: str) -> dict[str, str]:
+    release = path.split("/")[2]
+    return {"tag": case.tag(release)["If-Match"], "vote": "reject", "reason": "x"}
 
 
-ESCROW_PAGES = {
-    "/escrow": Sent("get /escrow/contracts", at("/escrow")),
-    "/escrow/contracts/{name:path}": Sent("get /escrow/contracts/{name}", contract_of),
-    "/escrow/data": Sent("get /escrow/data", at("/escrow/data")),
-    "/escrow/data/{name}": Sent(
-        "get /escrow/data/{name}", lambda case: f"/escrow/data/{case.kept}"
+def proposal_of(step: str = "") -> Callable[[Case], str]:
+    """Return the path of a proposed policy, or of a form on its page."""
+    return lambda case: f"/policy/proposals/{case.proposed()}{step}"
+
+
+def contract_of(step: str = "") -> Callable[[Case], str]:
+    """Return the path of a contract, or of a form on its page."""
+    return lambda case: f"/escrow/contracts/{case.contract()}{step}"
+
+
+def _contract_vote(case: Case, path: str) -> dict[str, str]:
+    tag = case.contract_tag(path.split("/")[3])["If-Match"]
+    return {"tag": tag, "vote": "reject", "reason": "x"}
+
+
+def _version_vote(case: Case, _path: str) -> dict[str, str]:
+    found = case.server.get(KEEPER, f"/escrow/data/{case.kept}").json()
+    return {"tag": f'"{found["versions"][0]["digest"]}"', **_reason(case, "")}
+
+
+def _activation(case: Case, _path: str) -> dict[str, str]:
+    return {"tag": case.active()["If-Match"], "text": another(), "reason": "x"}
+
+
+def _contract(case: Case, _path: str) -> dict[str, str]:
+    made = case.query()
+    named = {name: made[name] for name in ("flow", "contract", "reason")}
+    return {**named, "query": made["queries"][0]}
+
+
+def _analysis(case: Case, _path: str) -> dict[str, str]:
+    return {name: str(one) for name, one in case.analysis().items()}
+
+
+def _token(case: Case) -> str:
+    """Return a token of the helper."""
+    return str(case.server.post(HELPER, "/tokens", {}).json()["id"])
+
+
+PAGE_ROWS: dict[str, Sent] = {
+    "/": Sent("get /rules", at("/")),
+    "/releases": Sent("get /releases", at("/releases")),
+    "/releases/new": Sent("get /vocabulary", at("/releases/new")),
+    "/releases/{release:path}": Sent("get /releases/{release}", release_of()),
+    "/requests": Sent("get /requests", at("/requests")),
+    "/requests/{release:path}": Sent("get /requests/{release}", request_of),
+    "/policy": Sent("get /policies/{digest}", at("/policy")),
+    "/policy/edit": Sent("get /policies/{digest}", at("/policy/edit")),
+    "/policy/{digest}": Sent("get /policies/{digest}", at("/policy/active")),
+    "/policy/proposals/{digest}": Sent(
+        "get /policies/proposals/{digest}", proposal_of()
     ),
-    "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
-}
-ROUND_PAGES = {
+    "/rules": Sent("get /rules", at("/rules")),
+    "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
+    "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
     "/rounds": Sent("get /rounds", at("/rounds")),
     "/rounds/{round_id:path}": Sent(
         "get /rounds/{round_id}", at("/rounds/none"), fine=(404,)
     ),
     "/risk": Sent(ANYBODY, at("/risk")),
+    "/escrow": Sent("get /escrow/contracts", at("/escrow")),
+    "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
+    "/escrow/contracts/{name:path}": Sent(
+        "get /escrow/contracts/{name}", contract_of()
+    ),
+    "/escrow/data": Sent("get /escrow/data", at("/escrow/data")),
+    "/escrow/data/{name}": Sent(
+        "get /escrow/data/{name}", lambda case: f"/escrow/data/{case.kept}"
+    ),
+    "/ledger": Sent("get /ledger/entries", at("/ledger")),
+    "/ledger/{seq}": Sent("get /ledger/entries/{seq}", at("/ledger/1")),
+    "/ledger/remark": Sent(ANYBODY, at("/ledger/remark")),
+    "/audit": Sent("get /ledger/head", at("/audit")),
+    "/jobs": Sent("get /jobs", at("/jobs")),
+    "/jobs/{job}": Sent("get /jobs/{job}", lambda case: f"/jobs/{job(case)}"),
+    "/settings": Sent(ANYBODY, at("/settings")),
 }
-ESCROW_FORMS = {
-    "/escrow/propose": Sent("post /escrow/contracts", at("/escrow/propose"), _proposal),
-    "/escrow/contracts/{name:path}/vote": Sent(
-        "post /escrow/contracts/{name}/approvals",
-        lambda case: f"{contract_of(case)}/vote",
-        _vote_contract,
-        fine=(409,),  # They own none of its data.
+
+FORM_ROWS: dict[str, Sent] = {
+    "/releases/new": Sent("post /releases", at("/releases/new"), _text),
+    "/releases/{release:path}/start": Sent(
+        "post /releases/{release}:start", release_of("/start")
     ),
-    "/escrow/contracts/{name:path}/take-back": Sent(
-        "delete /escrow/contracts/{name}/approvals",
-        lambda case: f"{contract_of(case)}/take-back",
-        _vote_contract,
-        fine=(409,),
+    "/releases/{release:path}/publish": Sent(
+        "post /releases/{release}:post", release_of("/publish", started=True)
     ),
-    "/escrow/contracts/{name:path}/withdraw": Sent(
-        "post /escrow/contracts/{name}:withdraw",
-        lambda case: f"{contract_of(case)}/withdraw",
-        _reason,
+    "/releases/{release:path}/cancel": Sent(
+        "post /releases/{release}:void", release_of("/cancel"), _reason
     ),
-    "/escrow/contracts/{name:path}/run": Sent(
-        "post /escrow/contracts/{name}:run",
-        lambda case: f"{contract_of(case)}/run",
-        fine=(409,),  # Nobody agreed to it.
+    "/requests/{release:path}/vote": Sent(
+        "post /requests/{release}/approvals",
+        lambda case: f"{request_of(case)}/vote",
+        _vote,
     ),
-    "/escrow/contracts/{name:path}/receive": Sent(
-        "post /escrow/contracts/{name}:receive",
-        lambda case: f"{contract_of(case)}/receive",
+    "/requests/{release:path}/take-back": Sent(
+        "delete /requests/{release}/approvals",
+        lambda case: f"{request_of(case)}/take-back",
+        _vote,
     ),
-    "/escrow/contracts/{name:path}/risk": Sent(
-        "post /escrow/risk",
-        lambda case: f"{contract_of(case)}/risk",
-        lambda _case, _path: {"tau": "0.9"},
-        fine=(404, 422),  # It is hidden, or its noise needs a delta.
+    "/requests/{release:path}/withdraw": Sent(
+        "post /requests/{release}:withdraw",
+        lambda case: f"{request_of(case)}/withdraw",
+        lambda _case, _path: {"reason": "x"},
+        fine=(409,),  # It is the helper's.
     ),
-    "/escrow/data/{name}/versions/{n}/vote": Sent(
-        "post /escrow/data/{name}/versions/{n}/approvals",
-        _version("vote"),
-        _vote_data,
-        fine=(404, 409),  # It is hidden, or not theirs.
+    "/policy/edit": Sent(
+        "get /policies/{digest}",
+        at("/policy/edit"),
+        lambda _case, _path: {"text": ASKING, "show": "check"},
     ),
-    "/escrow/data/{name}/versions/{n}/shred": Sent(
-        "post /escrow/data/{name}/versions/{n}:shred",
-        _version("shred"),
-        _reason,
-        fine=(409,),
+    "/policy/edit/simulate": Sent(
+        "post /policies:simulate",
+        at("/policy/edit/simulate"),
+        lambda _case, _path: {"text": ASKING},
+        fine=(SEE_OTHER, 503),  # Too many jobs may be under way.
     ),
-}
-ROUND_FORMS = {
+    "/policy/edit/propose": Sent(
+        "post /policies", at("/policy/edit/propose"), _activation
+    ),
+    "/policy/edit/activate": Sent(
+        "post /policies:activate",
+        at("/policy/edit/activate"),
+        _activation,
+        fine=(403,),  # Nobody has agreed to it.
+    ),
+    "/policy/proposals/{digest}": Sent(
+        "get /policies/proposals/{digest}", proposal_of()
+    ),
+    "/policy/proposals/{digest}/simulate": Sent(
+        "post /policies:simulate",
+        proposal_of("/simulate"),
+        fine=(SEE_OTHER, 503),
+    ),
+    "/policy/proposals/{digest}/vote": Sent(
+        "post /policies/{digest}/approvals", proposal_of("/vote"), _reason
+    ),
+    "/policy/proposals/{digest}/take-back": Sent(
+        "delete /policies/{digest}/approvals", proposal_of("/take-back")
+    ),
+    "/policy/proposals/{digest}/activate": Sent(
+        "post /policies/{digest}:activate",
+        proposal_of("/activate"),
+        _activation,
+        fine=(403,),
+    ),
     "/rounds/open": Sent("post /rounds", at("/rounds/open")),
     "/rounds/{round_id:path}/plan": Sent(
         "post /rounds/{round_id}/plan",
@@ -185,42 +260,92 @@ ROUND_FORMS = {
     "/risk/analyses": Sent(
         "post /risk/analyses",
         at("/risk/analyses"),
-        lambda case, _: case.analysis(),
+        _analysis,
         fine=(SEE_OTHER, 429),  # Another one may be under way.
     ),
     "/risk/profile": Sent(
         ANYBODY,
         at("/risk/profile"),
-        lambda _case, _path: {"profile": "1,1", "sensitivity": "1", "tau": "1"},
+        lambda _case, _path: {
+            "profile": "0,120\n1,80",
+            "sensitivity": "1",
+            "tau": "0.9",
+        },
     ),
-}
-
-PAGE_ROWS: dict[str, Sent] = {
-    **ESCROW_PAGES,
-    **ROUND_PAGES,
-    "/": Sent("get /rules", at("/")),
-    "/requests": Sent("get /requests", at("/requests")),
-    "/requests/{release:path}": Sent("get /requests/{release}", request_of),
-}
-
-FORM_ROWS: dict[str, Sent] = {
-    **ESCROW_FORMS,
-    **ROUND_FORMS,
-    "/requests/{release:path}/vote": Sent(
-        "post /requests/{release}/approvals",
-        lambda case: f"{request_of(case)}/vote",
-        _vote,
+    "/escrow/propose": Sent("post /escrow/contracts", at("/escrow/propose"), _contract),
+    "/escrow/contracts/{name:path}/vote": Sent(
+        "post /escrow/contracts/{name}/approvals",
+        contract_of("/vote"),
+        _contract_vote,
+        fine=(409,),  # They own none of its data.
     ),
-    "/requests/{release:path}/take-back": Sent(
-        "delete /requests/{release}/approvals",
-        lambda case: f"{request_of(case)}/take-back",
-        _vote,
+    "/escrow/contracts/{name:path}/take-back": Sent(
+        "delete /escrow/contracts/{name}/approvals",
+        contract_of("/take-back"),
+        _contract_vote,
+        fine=(409,),
     ),
-    "/requests/{release:path}/withdraw": Sent(
-        "post /requests/{release}:withdraw",
-        lambda case: f"{request_of(case)}/withdraw",
-        lambda _case, _path: {"reason": "x"},
-        fine=(409,),  # It is the helper's.
+    "/escrow/contracts/{name:path}/withdraw": Sent(
+        "post /escrow/contracts/{name}:withdraw", contract_of("/withdraw"), _reason
+    ),
+    "/escrow/contracts/{name:path}/run": Sent(
+        "post /escrow/contracts/{name}:run",
+        contract_of("/run"),
+        fine=(409,),  # Nobody agreed to it.
+    ),
+    "/escrow/contracts/{name:path}/receive": Sent(
+        "post /escrow/contracts/{name}:receive", contract_of("/receive")
+    ),
+    "/escrow/contracts/{name:path}/risk": Sent(
+        "post /escrow/risk",
+        contract_of("/risk"),
+        lambda _case, _path: {"tau": "0.9"},
+        fine=(200, 404, 422),  # Its contract is hidden, or has no such choice.
+    ),
+    "/escrow/data/{name}/versions/{n}/vote": Sent(
+        "post /escrow/data/{name}/versions/{n}/approvals",
+        lambda case: f"/escrow/data/{case.kept}/versions/1/vote",
+        _version_vote,
+        fine=(404, 409),  # It is hidden, or not theirs.
+    ),
+    "/escrow/data/{name}/versions/{n}/shred": Sent(
+        "post /escrow/data/{name}/versions/{n}:shred",
+        lambda case: f"/escrow/data/{case.kept}/versions/1/shred",
+        _reason,
+        fine=(409,),
+    ),
+    "/ledger/remark": Sent(
+        "post /ledger/remarks",
+        at("/ledger/remark"),
+        lambda _case, _path: {"remark": "x"},
+    ),
+    "/ledger/disclosure": Sent(
+        "post /ledger/disclosures",
+        at("/ledger/disclosure"),
+        lambda _case, _path: {
+            "disclosure": f"disclosure: d-{next(numbers)}\nwhat: x\n"
+            "attributes: [age]\nreason: x\n"
+        },
+    ),
+    "/ledger/verify": Sent(
+        "post /ledger:verify", at("/ledger/verify"), fine=(SEE_OTHER, 503)
+    ),
+    "/audit/checkpoint": Sent("get /ledger/checkpoint", at("/audit/checkpoint")),
+    "/audit/receipt": Sent(
+        "get /releases/{release}/receipt",
+        at("/audit/receipt"),
+        lambda case, _path: {"release": case.reserved()},
+        fine=(200, 403),  # It is on a page for those who may read the ledger.
+    ),
+    "/jobs/{job}/cancel": Sent(
+        "delete /jobs/{job}", lambda case: f"/jobs/{job(case)}/cancel"
+    ),
+    "/settings/tokens": Sent(
+        "post /tokens", at("/settings/tokens"), lambda _case, _path: {"days": "1"}
+    ),
+    "/settings/tokens/{token}/revoke": Sent(
+        "delete /tokens/{token}",
+        lambda case: f"/settings/tokens/{_token(case)}/revoke",
     ),
 }
 

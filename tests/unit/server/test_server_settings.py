@@ -70,6 +70,7 @@ listen: {host: 10.0.0.1, port: 80}
 workers: 4
 allowed_hosts: [Health.example.org, "[fd00::1]:8642"]
 trusted_proxies: [10.0.0.9, "fd00::/64"]
+console: off
 api_tokens: true
 oidc:
   issuer: https://x.org/realm/
@@ -124,6 +125,7 @@ reservations: {share: 0.5, days: 3}
             Code.DUTIES_JOINED,
             "must be separate",
         ),
+        ("console: maybe\n", Code.UNKNOWN_CHOICE, "console"),
         ("public_ulr: https://x.org\n", Code.UNKNOWN_KEY, 'mean "public_url"'),
         ("public_url: http://x.org\n", Code.BAD_NAME, "write  https://x.org"),
         ("public_url: https://x.org/path\n", Code.BAD_NAME, "has a path"),

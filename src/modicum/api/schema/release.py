@@ -359,3 +359,31 @@ class Options(Shape, frozen=True, kw_only=True):
     options: tuple[Option, ...]
     ended_early: bool
     ledger: Head
+
+
+class LabelValues(Shape, frozen=True, kw_only=True):
+    """A label of the policy.
+
+    Attributes:
+        values: The values that it may have.
+        default: The value of a release that gives none.
+    """
+
+    values: tuple[str, ...]
+    default: str
+
+
+class Vocabulary(Shape, frozen=True, kw_only=True):
+    """The names that a release may use under the policy.
+
+    Attributes:
+        policy: The digest of the policy.
+        labels: The labels, by name.
+        attributes: The attributes of the data.
+        units: The privacy units.
+    """
+
+    policy: Digest
+    labels: dict[str, LabelValues]
+    attributes: tuple[str, ...]
+    units: tuple[str, ...]

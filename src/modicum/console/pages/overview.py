@@ -20,13 +20,10 @@ async def overview(relay: Relay) -> dict[str, Any]:
     rules = await relay.get(
         operations.RULES, order="tightest", unit=unit, binding=True, limit=SHOWN
     )
-    waiting = None, None
+    requests = proposals = None
     if not relay.as_of:
-        waiting = (
-            await relay.try_get(operations.REQUESTS),
-            await relay.try_get(operations.PROPOSALS),
-        )
-    requests, proposals = waiting
+        requests = await relay.try_get(operations.REQUESTS)
+        proposals = await relay.try_get(operations.PROPOSALS)
     rounds = await relay.try_get(operations.ROUNDS)
     return {
         "rules": rules,

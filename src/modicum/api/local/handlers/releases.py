@@ -16,14 +16,18 @@ from modicum.api.local.handlers.pagination import (
     cursor_of,
 )
 from modicum.api.local.handlers.registry import answers
-from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.releases import details_view, listed_view
 from modicum.api.local.visibility import may_see, seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.release import ReleaseDetails, ReleasePage
+from modicum.api.schema.release import (
+    LabelValues,
+    ReleaseDetails,
+    ReleasePage,
+    Vocabulary,
+)
 from modicum.ledger import Standing
 from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.state.lifecycle import ReleaseStatus
@@ -101,11 +105,27 @@ def release(
 ) -> ReleaseDetails:
     """Return a release: its description, loss and history."""
     visible = seen(view, who, release)
-    _, read, _ = view.current()
-    story = history_of(release, read(max(visible.standing.seq - 1, 0)))
+    story = view.story(release, visible.standing.seq)
     plain = release_to_plain(visible.release) if recorded else UNSET
     return details_view(
         visible.standing, visible.release, visible.vocabulary, story, plain
+    )
+
+
+@answers(operations.VOCABULARY, Action.READ_POLICY, tag=lambda one: one.policy)
+def vocabulary(view: LedgerView, _: Identity | None) -> Vocabulary:
+    """Return the names that a release may use under the policy."""
+    policy = view.policy().policy
+    known = policy.vocabulary
+    labels = {
+        name: LabelValues(values=one.values, default=one.default)
+        for name, one in known.labels.items()
+    }
+    return Vocabulary(
+        policy=policy.digest,
+        labels=labels,
+        attributes=tuple(sorted(known.attributes)),
+        units=known.units,
     )
 
 
