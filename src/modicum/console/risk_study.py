@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from modicum.core.errors import Code
-from modicum.core.rationals import number_text, rational
+from modicum.core.rationals import rational
 from modicum.reports.charts.chart import Chart
 from modicum.risk.arguments import Number, exact, mistake, proportion
 from modicum.risk.candidates import PUBLISHED, candidates
@@ -44,6 +44,17 @@ _CANDIDATES_MAX: Final = 200
 _PEOPLE_MAX: Final = 10**12
 _UNIT: Final = "units of the answer"
 _BETWEEN: Final = re.compile(r"[,;\t]\s*|\s+")
+#: By the kind of noise, the norm of its sensitivity and its parameter.
+_PARAMETERS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
+_DRAFT: Final = """\
+release: NAME
+epsilon_choice: dp by {method}
+mechanisms:
+  - mechanism: {kind}
+    attributes: []  # all that the query reads
+    sensitivity: {{{unit}: {{{norm}: {sensitivity}}}}}
+    {parameter}: {width}
+"""
 _NOT_CHOSEN: Final = Choice(
     None, Claim.ADVICE, "none", "no target was given, so nothing was chosen"
 )
@@ -76,13 +87,26 @@ class Pictures:
     study: Study
     charts: tuple[Chart, ...]
 
-    @property
-    def released(self) -> str:
-        """The chosen epsilon if a release may have it, exactly; else empty."""
-        choice = self.study.choice
-        if choice.claim is not Claim.DP or choice.epsilon is None:
+    def draft(self, unit: str) -> str:
+        """Return a release file at the chosen epsilon; empty if there may be none.
+
+        Args:
+            unit: The privacy unit that a person is.
+        """
+        charge = self.study.choice.charge
+        if charge is None or charge.release is None:
             return ""
-        return number_text(choice.epsilon)
+        release = charge.release
+        norm, parameter = _PARAMETERS[release["kind"]]
+        return _DRAFT.format(
+            method=self.study.choice.method,
+            kind=release["kind"],
+            unit=unit,
+            norm=norm,
+            sensitivity=release[norm],
+            parameter=parameter,
+            width=release[parameter],
+        )
 
 
 # --- a profile ------------------------------------------------------------------------

@@ -73,7 +73,12 @@ def result(server: Served, state: str = "done", **more: str) -> tuple[str, str]:
 def test_a_choice_for_any_table_goes_into_a_draft(server: Served) -> None:
     place, page = result(server)
     assert place.startswith("/risk?job=")
-    assert "/releases/new?epsilon=1" in page
+    draft = html.unescape(page.partition('name="text"')[2].partition("</textarea>")[0])
+    for line in ("epsilon_choice: dp by data-independent", "{user: {l1: 240}}"):
+        assert line in draft
+    fields = {"way": "yaml", "text": draft.partition(">")[2]}
+    drafted = server.fill("dara", "/releases/new", **fields)
+    assert "scale: 240" in drafted.text
     assert page.index("stay here") < page.index("<svg")
     assert "For the controller of the data only" in page
     assert "No row was read for these numbers." in page
@@ -89,7 +94,7 @@ def test_advice_from_rows_goes_nowhere(server: Served) -> None:
     _, page = result(server, choice="as-published", epsilons="0.001, 0.1")
     assert "controller-only advice" in page
     assert "the ledger accepts no release at it" in page
-    assert "/releases/new" not in page
+    assert 'action="/releases/new"' not in page
     assert "No row was read for these numbers." not in page
 
 
@@ -129,7 +134,7 @@ def test_a_profile_is_studied_and_not_kept(server: Served) -> None:
     for picture in ("Similarity of people", "groups", "People at epsilon 0.2"):
         assert picture in page
     assert page.index("Similarity of people") < page.index("People at epsilon")
-    assert "/releases/new?epsilon=0.2" in page
+    assert "    scale: 10\n" in page
     assert server.parts.decider.head() == before
     assert "People at epsilon" not in server.page("amir", "/risk").text
 
@@ -166,11 +171,12 @@ def test_a_profile_leads_to_what_its_numbers_say() -> None:
     asked = {"sensitivity": "1", "tau": "0.75", "choice": "as-published"}
     found = profile_pictures("0 9\n1\t1\n", noise_of(asked), asked)
     assert found.study.choice.epsilon == Fraction(3, 10)
-    assert found.released == ""
+    assert found.draft("user") == ""
     ratios = {one.epsilon: one.rdr.ratio for one in found.study.candidates if one.rdr}
     assert ratios[Fraction(1)] == 0.5
     public = {**asked, "choice": "data-independent", "epsilons": "0.1 0.2"}
-    assert profile_pictures("0,9", noise_of(public), public).released == "0.2"
+    draft = profile_pictures("0,9", noise_of(public), public).draft("user")
+    assert draft.endswith("sensitivity: {user: {l1: 1}}\n    scale: 5\n")
     nobody = profile_pictures("1,0", noise_of(asked), asked)
     assert nobody.study.choice.epsilon is None
 

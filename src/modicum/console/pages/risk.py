@@ -37,6 +37,8 @@ async def risk(relay: Relay) -> dict[str, Any]:
     result: Any = job.result if job and job.state == "done" else None
     tau = parse_number(relay.query.get("tau", ""))
     tau = tau if tau is not None and 0 < tau <= 1 else None
+    vocabulary = await relay.try_get(operations.VOCABULARY)
+    units = vocabulary.units if vocabulary else ()
     sets = sorted({one for each in me.roles.values() for one in each} - {"*"})
     asked = {"tau": "0.9", "choice": "data-independent", **relay.query}
     asked |= (
@@ -45,6 +47,7 @@ async def risk(relay: Relay) -> dict[str, Any]:
     return {
         "asked": defaultdict(str, {**asked, **relay.fields}),
         "sets": sets,
+        "unit": units[0] if len(units) == 1 else "UNIT",
         "job": job,
         "result": result,
         # Drawn in a thread: others are answered meanwhile.
