@@ -46,12 +46,14 @@ _UNIT: Final = "units of the answer"
 _BETWEEN: Final = re.compile(r"[,;\t]\s*|\s+")
 #: By the kind of noise, the norm of its sensitivity and its parameter.
 _PARAMETERS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
+#: It is refused until `ATTRIBUTE` is replaced: without attributes it would be charged to
+#: fewer rules.
 _DRAFT: Final = """\
 release: NAME
 epsilon_choice: dp by {method}
 mechanisms:
   - mechanism: {kind}
-    attributes: []  # all that the query reads
+    attributes: [ATTRIBUTE]  # all that the query reads
     sensitivity: {{{unit}: {{{norm}: {sensitivity}}}}}
     {parameter}: {width}
 """

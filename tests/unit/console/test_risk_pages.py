@@ -79,6 +79,7 @@ def test_a_choice_for_any_table_goes_into_a_draft(server: Served) -> None:
     fields = {"way": "yaml", "text": draft.partition(">")[2]}
     drafted = server.fill("dara", "/releases/new", **fields)
     assert "scale: 240" in drafted.text
+    assert 'value="submit"' not in drafted.text  # It names no attribute yet.
     assert page.index("stay here") < page.index("<svg")
     assert "For the controller of the data only" in page
     assert "No row was read for these numbers." in page
