@@ -89,8 +89,11 @@ SUITES: Final = {
     ),
     "console": Suite(
         "the web console in a real browser",
-        ("system/test_console_*.py",),
-        ("console", "server", "escrow", "planner", "risk", "reports"),
+        ("system/test_console_*.py", "unit/console/test_rights.py"),
+        (
+            *("console", "server", "escrow", "planner", "risk", "reports"),
+            *("ops.demo", "ops.demo_people", "integrations"),
+        ),
     ),
     "postgres": Suite(
         "all that is stored, in PostgreSQL; tests are here that need its server",

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 SVG = "{http://www.w3.org/2000/svg}"
-#: Two pixels are the same if they are rounded to the same tenth, or nearly.
-SAME = 0.11
+#: Pixels are written in tenths; so are the ticks that others are computed from.
+SAME = 0.2
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ class Axis:
 
     def place(self, at: float, names: Sequence[str]) -> float:
         """Return where the middle of a place belongs, if every n-th has its name."""
-        every = names.index(self.ticks[1][1]) if len(self.ticks) > 1 else 1
-        step = (self.ticks[1][0] - self.ticks[0][0]) / every if every else 0
-        if len(self.ticks) == 1:
-            assert at == names.index(self.ticks[0][1])
-            step = 0
-        return self.ticks[0][0] + at * step
+        (first, name), *_, (last, other) = self.ticks * 2
+        start, steps = names.index(name), names.index(other) - names.index(name)
+        assert steps or at == start
+        return first + (at - start) * (last - first) / (steps or 1)
 
 
 @dataclass(frozen=True)
@@ -191,9 +189,7 @@ def _plot(
         for one in shapes
         if (middle := _middle(one)) is not None and top - 1 <= middle <= bottom + 1
     ]
-    numbers = [float(text.replace(",", "")) for _, text in y_ticks if _number(text)]
-    log = len(numbers) > 2 and not _even(numbers)
-    axes = Axis(tuple(x_ticks)), Axis(tuple(y_ticks), log)
+    axes = Axis(tuple(x_ticks)), _vertical(tuple(y_ticks))
     return Plot(title, across, up, *axes, *place, tuple(inside))
 
 
@@ -201,13 +197,13 @@ def _same(one: float, other: float) -> bool:
     return abs(one - other) < SAME
 
 
-def _number(text: str) -> bool:
-    return re.fullmatch(r"-?[\d,.]+(e-?\d+)?", text) is not None
-
-
-def _even(numbers: Sequence[float]) -> bool:
-    first, second, *_, last = numbers
-    return abs((last - first) - (second - first) * (len(numbers) - 1)) < abs(last) / 99
+def _vertical(ticks: tuple[tuple[float, str], ...]) -> Axis:
+    """Return an axis, logarithmic if its second number is elsewhere on a plain one."""
+    plain = Axis(ticks)
+    if len(ticks) < 3 or not re.fullmatch(r"-?[\d,.]+(e-?\d+)?", ticks[1][1]):
+        return plain
+    pixel, text = ticks[1]
+    return Axis(ticks, not _same(plain.pixel(float(text.replace(",", ""))), pixel))
 
 
 def _middle(one: Element) -> float | None:

@@ -173,7 +173,6 @@ NEEDS = {
     f"risk compare-groups {_ABOUT} --groups a --groups b": "query",
     "serve": "server",
     "plan compare --workload w1 --rounds 2 --solvers ilp --seeds 1": "plan",
-    "plan simulate --workload w1 --rounds 2 --plot picture.svg": "plots",
     "plan simulate --workload w1 --rounds 2 --engine numba": "fast",
     "workload generate w1 --out w1.parquet": "tables",
 }

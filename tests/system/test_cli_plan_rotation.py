@@ -217,13 +217,12 @@ def test_a_rule_says_whose_budget(
     assert "other scales" not in shown or rule == "ages"
 
 
-@pytest.mark.parametrize("kind", ["svg", "png"])
-def test_a_picture(kind: str, tmp_path: Path) -> None:
-    picture = tmp_path / f"outlook.{kind}"
+def test_a_picture(tmp_path: Path) -> None:
+    picture = tmp_path / "outlook.svg"
     shown = run(*SMALL, "--plot", str(picture))
     assert f"drawn: {picture}" in shown
     one = picture.read_bytes()
-    assert one.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[kind])
+    assert one.startswith(b"<svg ")
     document(*SMALL, "--compare", "slack=0,1", "--plot", str(picture))
     assert picture.read_bytes() != one  # Another picture takes its place.
 
@@ -267,7 +266,7 @@ def test_a_picture(kind: str, tmp_path: Path) -> None:
         (("--compare", "slack=0", "--compare", "slack=1"), 2, "NAME=V"),
         (("--compare", "slack=0,,1"), 2, "not a number"),
         (("--compare", "active=" + ",".join(map(str, range(1, 14)))), 2, "13 choices"),
-        (("--plot", "x.gif"), 2, "MOD115"),
+        (("--plot", "x.png"), 2, "MOD115"),
         (("--plot", "no/x.svg"), 2, "MOD001"),
         (("--eps", "1e-14", "--delta", "0"), 2, "no mechanism fits"),
         (("--policy", "no.yaml"), 4, "MOD001"),
@@ -322,7 +321,7 @@ def test_what_draws_is_loaded_only_to_draw() -> None:
         "import sys\n"
         "from modicum.cli.main import app\n"
         "app(['plan', 'rotation', '--json'], standalone_mode=False)\n"
-        "heavy = {'matplotlib', 'scipy', 'numba'} & set(sys.modules)\n"
+        "heavy = {'scipy', 'numba'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
     )
     subprocess.run(

@@ -377,7 +377,7 @@ def test_a_ratio_to_nothing_is_none(file: Path) -> None:
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
 def test_pictures(command: str, file: Path, tmp_path: Path) -> None:
-    names = ["rounds.svg", "sizes.png", *(["left.svg"] * (command == "simulate"))]
+    names = ["rounds.svg", "sizes.svg", *(["left.svg"] * (command == "simulate"))]
     options = ("--plot", "--plot-sizes", "--plot-budget")
     files = [tmp_path / name for name in names]
     args: list[object] = ["--workload", file]
@@ -386,7 +386,7 @@ def test_pictures(command: str, file: Path, tmp_path: Path) -> None:
     result = invoke(command, *args)
     for picture in files:
         assert f"drawn: {picture}" in result.stderr
-        assert picture.read_bytes().startswith((b"<?xml", b"\x89PNG"))
+        assert picture.read_bytes().startswith(b"<svg ")
     drawn = files[0].read_text()
     assert "Utility by round" in drawn
     assert ">dpk<" in drawn
@@ -467,7 +467,7 @@ def test_progress_is_drawn_on_terminals_only(
         ),
         ("--workload w4 --round-times", 2, "add --json"),
         ("--workload w4 --compare fcfs,fcfs", 2, "twice"),
-        ("--workload w4 --plot x.gif", 2, "MOD115"),
+        ("--workload w4 --plot x.png", 2, "MOD115"),
         ("--workload some.json --seed 1", 2, "--seed cannot be combined with a file"),
         (
             "--workload some.json --objective requests",
@@ -545,7 +545,7 @@ def test_what_is_heavy_is_loaded_only_to_be_used(file: Path) -> None:
         "words = ['plan', 'simulate', '--engine', 'numpy', '--solver', 'fcfs',"
         " '--json', '--workload']\n"
         "app([*words, sys.argv[1]], standalone_mode=False)\n"
-        "heavy = {'matplotlib', 'scipy', 'numba', 'pyarrow'} & set(sys.modules)\n"
+        "heavy = {'scipy', 'numba', 'pyarrow'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {early | heavy}' if early | heavy else 0)\n"
     )
     subprocess.run(

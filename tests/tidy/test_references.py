@@ -21,7 +21,7 @@ NUMBERED = re.compile(r"[a-z]+_?\d")
 OTHERS = {
     *("ann", "city", "sx", "gauss", "USD"),
     *("Host", "Secure", "Lax", "Strict"),
-    *("DpEvent", "httpfs", "prv", "plots"),
+    *("DpEvent", "httpfs", "prv"),
 }
 
 

@@ -22,5 +22,7 @@ def job_page(path: str, *parts: str, job: str, **query: str) -> str:
 async def job_of(relay: Relay, kind: str) -> Job | None:
     """Return the job that a page or its form names; None for one of another kind."""
     name = relay.query.get("job") or relay.fields.get("job", "")
-    job = await relay.try_get(operations.JOB, job=name) if name else None
+    if not name:
+        return None
+    job = await relay.try_get(operations.JOB, job=name)
     return job if job is not None and job.kind == kind else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import nan
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from modicum.risk.selection.data_independent import data_independent
 from modicum.risk.selection.published import find_from_rdr
 from modicum.risk.selection.thresholds import RatioAtLeast
 from modicum.risk.study.candidates import counted, group_sizes, of_any_table, of_people
+from modicum.risk.study.histograms import Quantity
 from modicum.risk.study.study import (
     Candidate,
     Observed,
@@ -88,7 +90,9 @@ def lines_of(text: str) -> tuple[Line, ...]:
     """Return a profile: a distance, a number of people, and maybe a group, by line."""
     found = [*_lines(text)]
     if not found:
-        raise mistake("the profile is empty", "give a distance and a count in each line")
+        raise mistake(
+            "the profile is empty", "give a distance and a count in each line"
+        )
     if len(found) > LINES_MAX:
         raise mistake(
             f"the profile has {len(found):,} lines",
@@ -145,13 +149,12 @@ def profile_pictures(text: str, noise: Noise, asked: Mapping[str, str]) -> Pictu
         choice = data_independent(noise, tau=target.tau, candidates=offered)
     groups = [*influence.members]
     people = int(influence.people.sum())
-    histograms = ()
-    if choice.epsilon is not None and people:
-        kinds = ("rdr", "own-loss")
-        histograms = tuple(
-            counted(indicator, choice.epsilon, quantity=kind)  # type: ignore[arg-type]
-            for kind in kinds
-        )
+    kinds: tuple[Quantity, ...] = ("rdr", "own-loss")
+    histograms = tuple(
+        counted(indicator, choice.epsilon, quantity=kind)
+        for kind in kinds
+        if choice.epsilon is not None and people
+    )
     query = QuestionText("", "a person of the profile", _UNIT, noise)
     seen = Observed(people, group_sizes(indicator, groups), histograms)
     found = of_people(indicator, offered, groups=groups)
@@ -249,8 +252,7 @@ def _candidate(one: Mapping[str, Any]) -> Candidate:
 
 
 def _row(one: Mapping[str, Any]) -> Row:
-    numbers = (np.nan if one[key] is None else one[key] for key in _ROW)
-    return Row(rational(one["epsilon"]), *numbers, one["passes"])
-
-
-_ROW: Final = ("half_width", "least", "greatest", "ratio")
+    keys = ("least", "greatest", "ratio")
+    least, greatest, ratio = (nan if one[key] is None else one[key] for key in keys)
+    width, passes = one["half_width"], one["passes"]
+    return Row(rational(one["epsilon"]), width, least, greatest, ratio, passes)

@@ -154,6 +154,10 @@ PAGE_ROWS: dict[str, Sent] = {
     "/rules": Sent("get /rules", at("/rules")),
     "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
     "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
+    "/rounds": Sent("get /rounds", at("/rounds")),
+    "/rounds/{round_id:path}": Sent(
+        "get /rounds/{round_id}", at("/rounds/none"), fine=(404,)
+    ),
     "/risk": Sent(ANYBODY, at("/risk")),
     "/escrow": Sent("get /escrow/contracts", at("/escrow")),
     "/escrow/propose": Sent(ANYBODY, at("/escrow/propose")),
@@ -240,6 +244,19 @@ FORM_ROWS: dict[str, Sent] = {
         _activation,
         fine=(403,),
     ),
+    "/rounds/open": Sent("post /rounds", at("/rounds/open")),
+    "/rounds/{round_id:path}/plan": Sent(
+        "post /rounds/{round_id}/plan",
+        at("/rounds/none/plan"),
+        lambda case, _: {"requests": json.dumps([case.release()])},
+        fine=(404, 409),
+    ),
+    "/rounds/{round_id:path}/commit": Sent(
+        ANYBODY,
+        at("/rounds/none/commit"),
+        lambda _case, _path: {"job": "none", "tag": '"x"'},
+        fine=(404,),  # The plan is in a job, which is nobody else's.
+    ),
     "/risk/analyses": Sent(
         "post /risk/analyses",
         at("/risk/analyses"),
@@ -318,6 +335,7 @@ FORM_ROWS: dict[str, Sent] = {
         "get /releases/{release}/receipt",
         at("/audit/receipt"),
         lambda case, _path: {"release": case.reserved()},
+        fine=(200, 403),  # It is on a page for those who may read the ledger.
     ),
     "/jobs/{job}/cancel": Sent(
         "delete /jobs/{job}", lambda case: f"/jobs/{job(case)}/cancel"

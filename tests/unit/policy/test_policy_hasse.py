@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import chain, combinations, product
 from xml.etree import ElementTree
 
 import pytest
 from budget import counted, examples, seed
+from samples.drawn import SVG, check_room, root_of, sides
 from samples.ledgers import ATTRIBUTES, LABELS, compiled_from, policy_text
 from samples.small import POLICY, compiled
 
@@ -29,13 +30,19 @@ from modicum.policy.hasse.diagram import (
     rules_of,
     summary,
 )
-from modicum.policy.hasse.export import to_dot, to_svg
+from modicum.policy.hasse.export import to_dot
 from modicum.policy.hasse.layout import Box, laid_out
 from modicum.policy.hasse.node_selection import centers, chosen_rules, related
 from modicum.policy.predicates import Facts, Predicate, Scope, holds
 from modicum.policy.pruning.logic import Logic
 from modicum.policy.rules import Stage
 from modicum.policy.vacuous_rules import VacuousRules
+from modicum.reports.charts import hasse_chart
+
+
+def svg_of(diagram: Hasse) -> str:
+    return hasse_chart(diagram).svg
+
 
 # --- the oracle: a rule is the set of mechanisms it is about --------------------
 
@@ -265,7 +272,7 @@ def test_the_seven_rules_of_dpolicy(shape: str) -> None:
         (low + 1, high + 1) for low, high in diagram.edges
     }
     assert {n for n, node in enumerate(diagram.nodes, 1) if not node.redundant} == kept
-    assert to_svg(diagram).count('class="node redundant"') == 7 - len(kept)
+    assert svg_of(diagram).count('class="soft redundant node"') == 7 - len(kept)
     assert to_dot(diagram).count("dashed") == 7 - len(kept)
     redundant = 7 - len(kept)
     assert summary(diagram) == (
@@ -394,10 +401,10 @@ def test_a_witness_outside_the_picture_is_named_in_it() -> None:
     diagram = hasse(policy, [n for n in numbers if policy.pruned.witness[n] >= 0])
     assert diagram.nodes
     witness = diagram.nodes[0].rules[0].witness
-    for picture in (to_svg(diagram), to_dot(diagram)):
+    for picture in (svg_of(diagram), to_dot(diagram)):
         assert f"by {witness}" in picture
     whole = hasse(policy, chosen_rules(policy))
-    assert ">by " not in to_svg(whole)
+    assert ">by " not in svg_of(whole)
 
 
 def crowd(attributes: int) -> CompiledPolicy:
@@ -407,12 +414,13 @@ def crowd(attributes: int) -> CompiledPolicy:
     return compiled(text)
 
 
-def test_what_nobody_could_read_is_not_drawn() -> None:
+@pytest.mark.parametrize("draw", [refuse_crowded, hasse_chart])
+def test_what_nobody_could_read_is_not_drawn(draw: Callable[[Hasse], object]) -> None:
     policy = crowd(NODES_MAX // 2)
     diagram = hasse(policy, range(len(policy.rules)))
     assert len(diagram.nodes) == NODES_MAX + 2
     with pytest.raises(InputError) as caught:
-        refuse_crowded(diagram)
+        draw(diagram)
     assert caught.value.code is Code.TOO_LARGE
     assert "--rule" in caught.value.render()
     refuse_crowded(hasse(policy, range(NODES_MAX)))
@@ -506,9 +514,10 @@ NASTY = Hasse(
 
 
 def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
-    svg = to_svg(NASTY)
+    svg = svg_of(NASTY)
     root = ElementTree.fromstring(svg)
     space = {"s": "http://www.w3.org/2000/svg"}
+    check_room(svg)
     assert root.findtext("s:title", namespaces=space) == 'a <b> & "c"'
     description = root.findtext("s:desc", namespaces=space)
     assert (
@@ -519,7 +528,7 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     assert root.get("role") == "img"
     named = (root.get("aria-labelledby") or "").split()
     assert [root.find(f"*[@id='{one}']") is not None for one in named] == [True, True]
-    titles = [one.text for one in root.iterfind(".//s:g[@class]/s:title", space)]
+    titles = [one.text for one in root.iterfind(".//s:g/s:title", space)]
     assert titles[0] == "x\"<&>\\ @s': eps: 1 per u<, binding"
     assert (titles[1] or "").count("redundant: x\"<&>\\ @s'") == 5
     texts = ["".join(one.itertext()) for one in root.iterfind(".//s:text", space)]
@@ -528,6 +537,53 @@ def test_the_picture_is_safe_and_says_the_same_in_words() -> None:
     assert all(len(text) <= 33 for text in texts if text.startswith("long"))
     for forbidden in ("<script", "href", "url(", "@import", "onload", "http:"):
         assert forbidden not in svg.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_rule_is_a_link_and_its_path_is_thick() -> None:
+    link = "/rules?id={}&x=<'\">".format
+    chart = hasse_chart(NASTY, name="a-1", link=link, selected=["x\"<&>\\ @s'"])
+    root = root_of(chart.svg)
+    # What is one image has no links in it.
+    assert root.get("role") == "group"
+    links = root.findall(f".//{SVG}a")
+    ids = [node.rules[0].id for node in NASTY.nodes]
+    assert [one.get("href") for one in links] == [link(one) for one in ids]
+    boxes = [one.find(f".//{SVG}rect") for one in links]
+    kinds = [one.get("class") for one in boxes if one is not None]
+    assert kinds == ["fill binding node selected", "soft redundant node"]
+    (way,) = root.findall(f".//{SVG}path")
+    assert (way.get("class"), way.get("stroke-width")) == ("ink way", "3")
+    assert [one.get("id") for one in root[:2]] == ["a-1-title", "a-1-desc"]
+
+
+def test_the_table_of_a_picture_has_each_rule_and_what_is_above() -> None:
+    headings, rows = hasse_chart(NASTY).table
+    assert headings == ("Rule", "Unit", "Budget", "State", "Right below")
+    top = "x\"<&>\\ @s'"
+    assert rows[0] == (top, "u<", "{eps: 1}", "binding", "")
+    assert len(rows) == 6
+    for number, row in enumerate(rows[1:], 1):
+        name = f"long-{'é' * 40}-{number}"
+        assert row == (name, "ユーザー", "{eps: 2}", f"redundant by {top}", top)
+
+
+def test_lines_start_and_end_at_their_boxes() -> None:
+    policy = compiled()
+    diagram = hasse(policy, range(len(policy.rules)))
+    root = root_of(svg_of(diagram))
+    ends = {}
+    for box in root.iter(f"{SVG}rect"):
+        if "node" in (box.get("class") or ""):
+            left, top, right, bottom = sides(box)
+            ends[len(ends)] = ((left + right) / 2, top, bottom)
+    steps = sorted(diagram.edges, key=lambda one: (one in diagram.ways, one))
+    lines = root.findall(f".//{SVG}path")
+    for (lower, upper), line in zip(steps, lines, strict=True):
+        numbers = re.findall(r"(-?[\d.]+) (-?[\d.]+)", line.get("d", ""))
+        start, end = (tuple(map(float, numbers[at])) for at in (0, -1))
+        assert start == pytest.approx((ends[lower][0], ends[lower][1]), abs=1)
+        assert end == pytest.approx((ends[upper][0], ends[upper][2]), abs=1)
+        assert end[1] < start[1]  # What counts more is above.
 
 
 def test_dot_quotes_what_needs_it() -> None:
@@ -543,13 +599,13 @@ def test_dot_quotes_what_needs_it() -> None:
 def test_the_same_policy_gives_the_same_picture() -> None:
     first, second = compiled(), compiled()
     pictures = [hasse(one, range(len(one.rules))) for one in (first, second)]
-    assert to_svg(pictures[0]) == to_svg(pictures[1])
+    assert svg_of(pictures[0]) == svg_of(pictures[1])
     assert to_dot(pictures[0]) == to_dot(pictures[1])
     backwards = hasse(first, reversed(range(len(first.rules))))
-    assert to_svg(backwards) == to_svg(pictures[0])
+    assert svg_of(backwards) == svg_of(pictures[0])
 
 
 def test_a_picture_of_nothing() -> None:
     empty = Hasse("nothing", (), (), frozenset())
-    ElementTree.fromstring(to_svg(empty))
+    ElementTree.fromstring(svg_of(empty))
     assert "digraph" in to_dot(empty)

@@ -195,6 +195,13 @@ def test_no_name_breaks_out(text: str) -> None:
         assert visible(chart.sentence) in everything
 
 
+@pytest.mark.parametrize("text", ["n" * 90, "\N{HIRAGANA LETTER A}" * 60, "a b" * 40])
+def test_long_names_have_room(text: str) -> None:
+    for chart in hostile(text):
+        check_room(chart.svg)
+        assert text in "".join(root_of(chart.svg).itertext())
+
+
 def _tags(svg: str) -> list[str]:
     return [f"{one.tag} {sorted(one.attrib)}" for one in root_of(svg).iter()]
 
@@ -369,7 +376,8 @@ def test_a_history_steps_at_its_entries() -> None:
     assert_line(corners(line), [*expected, (plot.right, plot.y.pixel(1))])
     (limit,) = plot.kind("limit")
     assert limit.get("stroke-dasharray")
-    assert {y for _, y in corners(limit)} == {pytest.approx(plot.y.pixel(1), abs=SAME)}
+    height = plot.y.pixel(1)
+    assert_line(corners(limit), [(plot.left, height), (plot.right, height)])
     ((left, top, right, bottom),) = plot.bars("over")
     assert (left, right) == pytest.approx(
         (plot.x.pixel(40), plot.x.pixel(60)), abs=SAME
@@ -461,7 +469,7 @@ def test_a_meter_is_as_long_as_its_share(
 # --- scales ---------------------------------------------------------------------------
 
 
-@given(low=st.floats(-1e6, 1e6), size=st.floats(1e-3, 1e12), most=st.integers(2, 12))
+@given(low=st.floats(-1e6, 1e6), size=st.floats(1e-3, 1e12), most=st.integers(3, 12))
 @settings(max_examples=examples(300), deadline=None)
 def test_ticks_are_round_and_few(low: float, size: float, most: int) -> None:
     scale = Scale(low, low + size, 0, 100)
@@ -478,12 +486,10 @@ def test_ticks_are_round_and_few(low: float, size: float, most: int) -> None:
 def test_ticks_of_a_logarithmic_scale(power: int, size: float) -> None:
     low = 10.0**power
     ticks = Scale(low, low * size, 0, 100, log=True).ticks()
-    assert ticks
     assert ticks == sorted({*ticks})
-    assert len(ticks) <= 10
+    assert 3 <= len(ticks) <= 10
     for tick in ticks:
-        assert f"{tick:.0e}"[0] in "125"
-        assert low <= tick <= low * size
+        assert low * (1 - 1e-6) <= tick <= low * size * (1 + 1e-6)
 
 
 def test_numbers_beyond_a_scale_are_at_its_ends() -> None:

@@ -1,23 +1,29 @@
-"""Pictures of risk: what is drawn is what the table says, and says for whom it is."""
+"""Charts of risk: what is drawn is what the table says, and says for whom it is."""
 
 from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
-import numpy as np
 import pytest
+from samples.drawn import (
+    SAME,
+    Plot,
+    centers,
+    check_room,
+    corners,
+    labels,
+    legend_of,
+    plots,
+    root_of,
+    sides,
+)
 from samples.risk_studies import (
     COUNTED,
-    HOSTILE,
     STUDIES,
     TAU,
     study,
@@ -25,7 +31,8 @@ from samples.risk_studies import (
 
 from modicum.core.errors import Code, InputError
 from modicum.core.rationals import brief
-from modicum.reports.charts.canvas import drawn, save
+from modicum.reports.charts import Chart, save
+from modicum.reports.markup import visible
 from modicum.risk.charts.groups import risk_groups, shown_candidates
 from modicum.risk.charts.histogram import risk_histogram
 from modicum.risk.charts.ranges import risk_ranges
@@ -34,6 +41,7 @@ from modicum.risk.study.rounding import at_least, at_most, near
 from modicum.risk.study.study import (
     CONTROLLER_ONLY,
     STUDY_ONLY,
+    Reference,
     Study,
 )
 from modicum.risk.study.tables import (
@@ -44,13 +52,9 @@ from modicum.risk.study.tables import (
     units_table,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-def figures() -> Iterator[tuple[str, str, int]]:
-    """Yield the kinds of pictures that there are of each study."""
+def charts() -> Iterator[tuple[str, str, int]]:
+    """Yield the kinds of charts that there are of each study."""
     for name, shown in STUDIES.items():
         yield name, "ranges", 0
         if shown.groups:
@@ -59,7 +63,7 @@ def figures() -> Iterator[tuple[str, str, int]]:
             yield name, "histogram", number
 
 
-def fresh(name: str, kind: str, number: int) -> Figure:
+def fresh(name: str, kind: str, number: int) -> Chart:
     shown = STUDIES[name]
     if kind == "ranges":
         return risk_ranges(shown)
@@ -69,97 +73,90 @@ def fresh(name: str, kind: str, number: int) -> Figure:
     return risk_histogram(shown, shown.seen.histograms[number])
 
 
-#: Figures are looked at only, so that each is drawn once for all tests.
-figure_of = cache(fresh)
+#: Charts are looked at only, so that each is drawn once for all tests.
+chart_of = cache(fresh)
 
 
-@cache
-def svg_of(name: str, kind: str, number: int) -> str:
-    return drawn(figure_of(name, kind, number), ".svg").decode()
+def ranges_of(name: str) -> list[Plot]:
+    return plots(chart_of(name, "ranges", 0).svg)
 
 
-def ranges_of(name: str) -> Figure:
-    return figure_of(name, "ranges", 0)
+EVERY = pytest.mark.parametrize(("name", "kind", "number"), [*charts()])
+Pixels = tuple[float, ...]
 
 
-EVERY = pytest.mark.parametrize(("name", "kind", "number"), [*figures()])
-
-
-def bars(axes: Axes) -> list[tuple[float, float, float]]:
+def bars(plot: Plot) -> list[tuple[float, float, float]]:
     """Return the middle, the lower and the upper end of every bar."""
-    found: list[Any] = [bar for one in axes.containers for bar in one]
-    return [
-        (b.get_x() + b.get_width() / 2, b.get_y(), b.get_y() + b.get_height())
-        for b in found
-    ]
+    return [((x + end) / 2, low, top) for x, top, end, low in plot.bars()]
 
 
-def marks(axes: Axes, *, dots: bool) -> list[tuple[float, float]]:
+def marks(plot: Plot, *, dots: bool) -> list[tuple[float, float]]:
     """Return where the dots are, or the circles around them."""
-    lines = [
-        line
-        for line in axes.lines
-        if line.get_marker() == "o" and (line.get_markerfacecolor() != "white") is dots
-    ]
-    return [
-        (float(x), float(y))
-        for line in lines
-        for x, y in zip(*map(np.asarray, line.get_data()), strict=True)
-    ]
+    found = [one for one in plot.shapes if one.tag.endswith("circle")]
+    return centers([one for one in found if ("hollow" in one.get("class", "")) != dots])
 
 
-def texts(figure: Figure) -> list[str]:
-    from matplotlib.text import Text
-
-    return [one.get_text() for one in figure.findobj(Text)]
+def texts(chart: Chart) -> list[str]:
+    return [one.text for one in labels(root_of(chart.svg))]
 
 
-def words_of(figure: Figure) -> str:
-    """Return what is told to who cannot see a figure."""
-    return str(figure.get_label())
+def assert_same(found: Sequence[Pixels], expected: Sequence[Pixels]) -> None:
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, abs=SAME)
 
 
-# --- all pictures ---------------------------------------------------------------------
+# --- all charts -----------------------------------------------------------------------
 
 
 @EVERY
-def test_every_picture_says_for_whom_it_is(name: str, kind: str, number: int) -> None:
-    text = svg_of(name, kind, number)
+def test_every_chart_says_for_whom_it_is(name: str, kind: str, number: int) -> None:
+    chart = chart_of(name, kind, number)
     notice = STUDIES[name].notice
     assert (notice is None) == name.startswith("public")
     if notice is None:
-        assert "controller" not in text
+        assert "controller" not in chart.svg
     else:
-        assert f">{notice}<" in text
-        assert words_of(figure_of(name, kind, number)).startswith(notice)
+        assert notice in texts(chart)
+        assert chart.sentence.startswith(notice)
 
 
 @EVERY
 def test_every_axis_has_a_title_and_a_unit(name: str, kind: str, number: int) -> None:
-    for axes in figure_of(name, kind, number).axes:
-        assert axes.get_title(loc="left")
-        assert axes.get_xlabel()
-        text = f"{axes.get_xlabel()} {axes.get_ylabel()}"
-        assert any(unit in text for unit in ("people", "%", "share of the largest"))
+    for plot in plots(chart_of(name, kind, number).svg):
+        assert plot.title
+        assert plot.across
+        names = f"{plot.across} {plot.up}"
+        assert any(unit in names for unit in ("people", "%", "share of the largest"))
 
 
 @EVERY
-def test_a_picture_is_told_to_who_cannot_see_it_and_tells_nothing_else(
+def test_a_chart_is_told_to_who_cannot_see_it_and_tells_nothing_else(
     name: str, kind: str, number: int
 ) -> None:
-    text = svg_of(name, kind, number)
-    for message in (
-        "<dc:date>",
-        str(Path.cwd()),
-        str(Path.home()),
-        socket.gethostname(),
-    ):
-        assert message not in text
-    assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", text)
-    root = ElementTree.fromstring(text)
+    chart = chart_of(name, kind, number)
+    for message in (str(Path.cwd()), str(Path.home()), socket.gethostname()):
+        assert message not in chart.svg
+    assert not re.search(r"\b20\d\d-\d\d-\d\d|\d\d:\d\d:\d\d", chart.svg)
+    root = root_of(chart.svg)
     assert root.get("role") == "img"
-    assert root[0].tag.endswith("title")
-    assert root[0].text == words_of(figure_of(name, kind, number))
+    words = [visible(one) for one in (chart.title, chart.sentence)]
+    assert [one.text for one in root[:2]] == words
+
+
+@EVERY
+def test_the_table_of_a_chart_has_the_numbers_of_the_study(
+    name: str, kind: str, number: int
+) -> None:
+    shown = STUDIES[name]
+    if kind == "histogram":
+        assert shown.seen is not None
+        table = histogram_table(shown, shown.seen.histograms[number])
+    else:
+        table = groups_table(shown) if kind == "groups" else ranges_table(shown)
+    chart = chart_of(name, kind, number)
+    assert chart.title == table.caption
+    assert chart.table == (table.titles, table.rows)
 
 
 @pytest.mark.parametrize(
@@ -169,43 +166,29 @@ def test_a_picture_is_told_to_who_cannot_see_it_and_tells_nothing_else(
 def test_the_same_study_gives_the_same_bytes(
     of: tuple[str, str, int], tmp_path: Path
 ) -> None:
-    for name in ("1.svg", "2.svg", "1.png", "2.png"):
+    for name in ("1.svg", "2.svg"):
         save(fresh(*of), tmp_path / name)
-    for kind in ("svg", "png"):
-        one, other = (tmp_path / f"{number}.{kind}" for number in (1, 2))
-        assert one.read_bytes() == other.read_bytes()
-        assert str(tmp_path).encode() not in one.read_bytes()
+    one, other = (tmp_path / f"{number}.svg" for number in (1, 2))
+    assert one.read_bytes() == other.read_bytes()
 
 
 @EVERY
 def test_nothing_lies_on_top_of_anything_else(
     name: str, kind: str, number: int
 ) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    check_room(chart_of(name, kind, number).svg)
 
-    figure = figure_of(name, kind, number)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    width, height = canvas.get_width_height()
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            boxes = [
-                one.get_window_extent()
-                for one in axis.get_ticklabels()
-                if one.get_text() and one.get_visible()
-            ]
-            for one, following in pairwise(boxes):
-                assert not one.overlaps(following), axes.get_title(loc="left")
-        outer = [
-            axes.get_tightbbox(),
-            *(one.get_window_extent() for one in figure.legends),
-        ]
-        for box in outer:
-            assert box is not None
-            assert box.x0 >= -1
-            assert box.y0 >= -1
-            assert box.x1 <= width + 1
-            assert box.y1 <= height + 1
+
+@pytest.mark.parametrize("text", ["units of the answer", "n" * 90])
+def test_long_names_have_room(text: str) -> None:
+    shown = STUDIES["six groups"]
+    query, reference = replace(shown.query, unit=text), Reference(7.0, text)
+    shown = replace(shown, query=query, reference=reference)
+    for chart in (risk_ranges(shown), risk_ranges(replace(shown, reference=None))):
+        check_room(chart.svg)
+    assert shown.seen is not None
+    for one in shown.seen.histograms:
+        check_room(risk_histogram(shown, one).svg)
 
 
 # --- the range plot -------------------------------------------------------------------
@@ -214,93 +197,104 @@ def test_nothing_lies_on_top_of_anything_else(
 @pytest.mark.parametrize("name", STUDIES)
 def test_bars_go_from_the_least_to_the_greatest(name: str) -> None:
     shown = STUDIES[name]
+    names = [brief(one.epsilon) for one in shown.candidates]
+    alike = ranges_of(name)[0]
     there = [
-        (place, one.rdr)
+        (alike.x.place(place, names), one.rdr)
         for place, one in enumerate(shown.candidates)
         if one.rdr is not None
     ]
-    alike = ranges_of(name).axes[0]
-    expected = [(place, spread.ratio, 1.0) for place, spread in there]
-    assert np.allclose(bars(alike), expected or np.empty((0,)), rtol=0, atol=1e-12)
+    y = alike.y.pixel
+    assert_same(bars(alike), [(x, y(one.ratio), y(1)) for x, one in there])
     for which, dots in (("median", False), ("p99", True)):
         values = [(x, one, getattr(one, which)) for x, one in there]
-        wanted = [(x, one.part(at)) for x, one, at in values if at is not None]
-        assert marks(alike, dots=dots) == wanted
+        wanted = [(x, y(one.part(at))) for x, one, at in values if at is not None]
+        assert_same(marks(alike, dots=dots), wanted)
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_half_widths_are_where_they_are_or_told(name: str) -> None:
     shown = STUDIES[name]
-    error = ranges_of(name).axes[1]
+    names = [brief(one.epsilon) for one in shown.candidates]
+    error = ranges_of(name)[1]
     unit = 1.0 if shown.reference is None else abs(shown.reference.value) / 100
-    expected = [one.half_width / unit for one in shown.candidates]
-    points = {
-        round(float(x)): float(y)
-        for line in error.lines
-        for x, y in zip(*map(np.asarray, line.get_data()), strict=True)
-    }
-    labels = {one.xy[0]: one.get_text() for one in error.texts if hasattr(one, "xy")}
-    for place, width in enumerate(expected):
-        if place in points:
-            assert points[place] == width
-            assert error.get_ylim()[0] < width < error.get_ylim()[1]
-        else:
-            assert labels[place] == near(width)
-            assert name == "extreme"
+    widths = [one.half_width / unit for one in shown.candidates]
+    drawn = [one for one in widths if one < 1e250]
+    assert (len(drawn) < len(widths)) == (name == "extreme")
+    points = [
+        (error.x.place(at, names), error.y.pixel(width))
+        for at, width in enumerate(widths)
+        if width < 1e250
+    ]
+    squares = [sides(one) for one in error.kind("mark")]
+    assert_same([((x + end) / 2, (y + low) / 2) for x, y, end, low in squares], points)
+    for line in error.kind("line"):
+        assert_same(corners(line), points)
+    for at, width in enumerate(widths):
+        if width >= 1e250:
+            x = error.x.place(at, names)
+            (text,) = (
+                one.text
+                for one in labels(root_of(chart_of(name, "ranges", 0).svg))
+                if one.text == near(width) and abs(one.x - 4 - x) < SAME
+            )
+            assert text
 
 
 def test_what_was_asked_for_is_a_line() -> None:
     for name in ("count", "sixty", "public"):
-        dashed = [
-            line
-            for line in ranges_of(name).axes[0].lines
-            if line.get_linestyle() == "--"
-        ]
-        assert [set(np.asarray(line.get_ydata())) for line in dashed] == [{0.5}]
-        assert dashed[0].get_label() == "target: at least 0.5"
+        alike = ranges_of(name)[0]
+        (line,) = alike.kind("target")
+        y = alike.y.pixel(0.5)
+        assert_same(corners(line), [(alike.left, y), (alike.right, y)])
+        entries = dict(
+            map(reversed, legend_of(root_of(chart_of(name, "ranges", 0).svg)))
+        )
+        sample = entries["target: at least 0.5"]
+        assert sample.get("stroke-dasharray") == line.get("stroke-dasharray")
     for shown in (STUDIES["two groups"], replace(STUDIES["count"], wanted=None)):
-        lines = risk_ranges(shown).axes[0].lines
-        assert all(line.get_linestyle() != "--" for line in lines)
+        assert plots(risk_ranges(shown).svg)[0].kind("target") == []
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_chosen_epsilon_is_marked_and_named(name: str) -> None:
     shown = STUDIES[name]
-    figure = ranges_of(name)
-    title = figure.axes[0].get_title(loc="left")
-    bands = [
-        (patch.get_x(), patch.get_x() + patch.get_width())  # type: ignore[attr-defined]
-        for axes in figure.axes
-        for patch in axes.patches
-        if patch not in [bar for one in axes.containers for bar in one]
-    ]
+    found = ranges_of(name)
+    names = [brief(one.epsilon) for one in shown.candidates]
     if shown.chosen is None:
-        assert bands == []
+        assert not any(plot.kind("chosen") for plot in found)
         assert shown.choice.epsilon is None
-        assert "no epsilon was chosen" in title
-    else:
+        assert "no epsilon was chosen" in found[0].title
+        return
+    for plot in found:
+        (band,) = plot.kind("chosen")
+        left, top, right, bottom = sides(band)
         at = shown.candidates.index(shown.chosen)
-        assert bands == [(at - 0.5, at + 0.5)] * 2
-        assert title.endswith(f"chosen epsilon: {brief(shown.chosen.epsilon)}")
-        label = words_of(figure)
-        assert f"chosen epsilon: {brief(shown.chosen.epsilon)}" in label
-        assert at_most(shown.chosen.half_width) in label
+        assert (left + right) / 2 == pytest.approx(plot.x.place(at, names), abs=SAME)
+        assert (top, bottom) == pytest.approx((plot.top, plot.bottom), abs=SAME)
+    chosen = f"chosen epsilon: {brief(shown.chosen.epsilon)}"
+    assert found[0].title.endswith(chosen)
+    sentence = chart_of(name, "ranges", 0).sentence
+    assert chosen in sentence
+    assert at_most(shown.chosen.half_width) in sentence
 
 
 def test_a_chosen_epsilon_that_is_not_shown() -> None:
     shown = replace(STUDIES["count"], candidates=STUDIES["count"].candidates[:2])
-    title = risk_ranges(shown).axes[0].get_title(loc="left")
+    title = plots(risk_ranges(shown).svg)[0].title
     assert title.endswith("chosen epsilon: 1, which is not shown")
 
 
 def test_every_number_below_an_axis_belongs_to_its_bar() -> None:
     for name in ("sixty", "sum", "count"):
         shown = STUDIES[name]
-        for axes in ranges_of(name).axes:
-            places = [round(place) for place in axes.get_xticks()]
-            names = [one.get_text() for one in axes.get_xticklabels()]
-            assert names == [brief(shown.candidates[at].epsilon) for at in places]
-            assert len(names) >= 4
+        names = [brief(one.epsilon) for one in shown.candidates]
+        alike, error = ranges_of(name)
+        assert len(alike.x.ticks) >= 4
+        assert alike.x == error.x
+        middles = {name: x for name, (x, _, _) in zip(names, bars(alike), strict=True)}
+        for x, text in alike.x.ticks:
+            assert x == pytest.approx(middles[text], abs=SAME)
 
 
 def test_nobody_and_nothing_is_said_in_words() -> None:
@@ -319,7 +313,7 @@ def test_nobody_and_nothing_is_said_in_words() -> None:
     assert "the table has no people" in texts(empty)
 
 
-def test_a_picture_of_a_choice_that_makes_no_promise() -> None:
+def test_a_chart_of_a_choice_that_makes_no_promise() -> None:
     advice = STUDIES["count"].choice
     shown = replace(STUDIES["public"], choice=replace(advice, rows=()))
     assert STUDY_ONLY in texts(risk_ranges(shown))
@@ -328,30 +322,33 @@ def test_a_picture_of_a_choice_that_makes_no_promise() -> None:
 # --- groups ---------------------------------------------------------------------------
 
 
+def groups_of(name: str) -> Plot:
+    (plot,) = plots(chart_of(name, "groups", 0).svg)
+    return plot
+
+
 @pytest.mark.parametrize("name", [name for name, one in STUDIES.items() if one.groups])
 def test_a_bar_for_each_group_at_each_epsilon_that_is_shown(name: str) -> None:
-    shown = STUDIES[name]
-    (axes,) = figure_of(name, "groups", 0).axes
+    shown, plot = STUDIES[name], groups_of(name)
     some = shown_candidates(shown)
-    expected = [
-        (place, one.rdr.part(own.least), one.rdr.part(own.greatest))
+    names = [brief(one.epsilon) for one in some]
+    slot = plot.x.place(1, names) - plot.x.place(0, names)
+    width = 0.84 / len(shown.groups)
+    there = [
+        (plot.x.place(at, names) + slot * (width * (number + 0.5) - 0.42), own, one.rdr)
         for number in range(len(shown.groups))
-        for place, one in enumerate(some)
+        for at, one in enumerate(some)
         if one.rdr is not None and (own := one.groups[number]) is not None
     ]
-    found = [(round(x), low, high) for x, low, high in bars(axes)]
-    assert np.allclose(found, expected or np.empty((0,)), rtol=0, atol=1e-12)
-    # Those of one epsilon stand beside each other in the order of the groups.
-    places = [x for x, _, _ in bars(axes)]
-    assert len(set(places)) == len(places)
+    y = plot.y.pixel
+    expected = [
+        (x, y(all_.part(own.least)), y(all_.part(own.greatest)))
+        for x, own, all_ in there
+    ]
+    assert_same(bars(plot), expected)
     for which, dots in (("median", False), ("p99", True)):
-        wanted = sorted(
-            one.rdr.part(getattr(own, which))
-            for one in some
-            for own in one.groups
-            if own is not None and one.rdr is not None
-        )
-        assert sorted(y for _, y in marks(axes, dots=dots)) == pytest.approx(wanted)
+        wanted = [(x, y(all_.part(getattr(own, which)))) for x, own, all_ in there]
+        assert_same(marks(plot, dots=dots), wanted)
 
 
 def test_what_was_asked_of_groups_is_a_line_for_each_epsilon() -> None:
@@ -360,62 +357,54 @@ def test_what_was_asked_of_groups_is_a_line_for_each_epsilon() -> None:
         usual = STUDIES["two groups"]
         assert usual.wanted is not None
         shown = replace(usual, wanted=replace(usual.wanted, statistic=statistic))
-        (axes,) = risk_groups(shown).axes
-        (lines,) = axes.collections
-        segments = lines.get_segments()  # type: ignore[attr-defined]
-        for place, (one, segment) in enumerate(
-            zip(shown.candidates, segments, strict=True)
+        (plot,) = plots(risk_groups(shown).svg)
+        lines = plot.kind("target")
+        for (x, _), one, line in zip(
+            plot.x.ticks, shown.candidates, lines, strict=True
         ):
             assert one.rdr is not None
             largest = max(getattr(own, which) for own in one.groups)
-            expected = float(TAU) * largest / one.rdr.greatest
-            assert segment[:, 1] == pytest.approx([expected] * 2)
-            assert round(segment[:, 0].mean(), 9) == place
-    (axes,) = risk_groups(STUDIES["one group"]).axes
-    assert len(axes.collections) == 0
+            y = plot.y.pixel(float(TAU) * largest / one.rdr.greatest)
+            (start, high), (end, low) = corners(line)
+            assert (high, low) == pytest.approx((y, y), abs=SAME)
+            assert (start + end) / 2 == pytest.approx(x, abs=SAME)
+    assert groups_of("one group").kind("target") == []
 
 
 def test_the_legend_looks_like_the_bars_of_each_group() -> None:
-    figure = figure_of("six groups", "groups", 0)
-    ((axes,), (legend,)) = (figure.axes, figure.legends)
-    looks = []
-    for bars_, patch in zip(axes.containers, legend.get_patches(), strict=True):
-        first: Any = next(iter(bars_))
-        looks.append((patch.get_facecolor(), patch.get_hatch()))
-        assert looks[-1] == (first.get_facecolor(), first.get_hatch())
-    assert len({color for color, _ in looks}) == len({hatch for _, hatch in looks}) == 6
-    # At the first epsilon, the groups stand in the order of the legend.
-    starts = [next(iter(bars_)).get_x() for bars_ in axes.containers]
-    assert starts == sorted(starts)
+    plot = groups_of("six groups")
+    entries = legend_of(root_of(chart_of("six groups", "groups", 0).svg))[:6]
+    looks = [(one.get("class"), one.get("fill")) for one, _ in entries]
+    assert len({kind for kind, _ in looks}) == len({fill for _, fill in looks}) == 6
+    # At each epsilon, the groups stand in the order of the legend.
+    every = sorted(plot.kind("bar"), key=lambda one: sides(one)[0])
+    found = [(one.get("class"), one.get("fill")) for one in every]
+    assert found == looks * len(plot.x.ticks)
 
 
 def test_names_of_groups_are_drawn_as_they_are() -> None:
     """Neither mathematics, nor markup, nor a name to be left out."""
-    figure = risk_groups(STUDIES["six groups"])
-    (legend,) = figure.legends
-    message = [one.get_text() for one in legend.get_texts()]
+    chart = risk_groups(STUDIES["six groups"])
+    message = [name for _, name in legend_of(root_of(chart.svg))]
     shown = STUDIES["six groups"].groups
     assert message[0] == f"_old: {shown[0].people} people"
     assert message[1] == f"$x$: {shown[1].people} people"
-    assert message[2].startswith(HOSTILE[:31])
+    assert message[2].startswith("<script>alert('x')</s…")
     assert message[3] == f"a b\\x1b[2J: {shown[3].people} people"
-    assert message[4] == f"{'n' * 31}...: {shown[4].people} people"
-    text = drawn(figure, ".svg").decode()
-    assert "<script>" not in text
-    assert f">$x$: {shown[1].people} people<" in text
-    assert "&lt;script&gt;" in text
-    none = risk_groups(STUDIES["empty group"]).legends[0]
-    assert [one.get_text() for one in none.get_texts()][:2] == [
+    assert message[4] == f"{'n' * 21}…{'n' * 11}: {shown[4].people} people"
+    assert "<script>" not in chart.svg
+    assert "&lt;script&gt;" in chart.svg
+    none = risk_groups(STUDIES["empty group"])
+    assert [name for _, name in legend_of(root_of(none.svg))][:2] == [
         "some: 9 people",
         "none: nobody",
     ]
 
 
-def test_names_that_the_font_lacks(tmp_path: Path) -> None:
+def test_names_in_other_scripts(tmp_path: Path) -> None:
     name = "\N{HIRAGANA LETTER A}"
     shown = study(COUNTED, groups={name: [1], "b": [2]})
-    for kind in ("svg", "png"):
-        save(risk_groups(shown), tmp_path / f"groups.{kind}")
+    save(risk_groups(shown), tmp_path / "groups.svg")
     assert f">{name}: 1 person<" in (tmp_path / "groups.svg").read_text("utf-8")
 
 
@@ -426,8 +415,8 @@ def test_of_many_epsilons_some_are_shown_and_the_chosen_one() -> None:
     assert some == sorted(some, key=lambda one: one.epsilon)
     assert shown.chosen in some
     assert some[0] is shown.candidates[0]
-    (axes,) = risk_groups(shown).axes
-    assert axes.get_xlabel() == f"epsilon; {len(some)} of 37, all in the table"
+    plot = groups_of("six groups")
+    assert plot.across == f"epsilon; {len(some)} of 37, all in the table"
     assert shown_candidates(STUDIES["two groups"]) == [
         *STUDIES["two groups"].candidates
     ]
@@ -450,24 +439,31 @@ def test_a_bar_for_each_bin(name: str) -> None:
     seen = STUDIES[name].seen
     assert seen is not None
     for number, shown in enumerate(seen.histograms):
-        (axes,) = figure_of(name, "histogram", number).axes
-        assert [high for _, _, high in bars(axes)] == [one.people for one in shown.bins]
+        chart = chart_of(name, "histogram", number)
+        (plot,) = plots(chart.svg)
         if not shown.bins:
+            assert plot.bars() == []
             continue
-        assert axes.get_yscale() == "log"
-        assert axes.get_ylim()[0] < 1  # One person is a bar, too.
+        one = plot.bottom - plot.y.pixel(1)
+        assert one > 5  # One person is a bar, too.
+        found = plot.bars("series-5")
+        heights = [plot.y.pixel(one.people) for one in shown.bins]
+        assert_same(
+            [(top, low) for _, top, _, low in found],
+            [(y, plot.bottom) for y in heights],
+        )
         if shown.bins[0].low == shown.bins[0].high:
             message = near if shown.quantity == "rdr" else at_most
-            names = [one.get_text() for one in axes.get_xticklabels()]
-            assert names == [message(one.low) for one in shown.bins]
-            counts = [one.get_text() for one in axes.texts]
-            assert counts == [f"{one.people:,}" for one in shown.bins]
+            names = [message(one.low) for one in shown.bins]
+            assert plot.x.texts == names
+            middles = [((x + end) / 2,) for x, _, end, _ in found]
+            assert_same(middles, [(x,) for x, _ in plot.x.ticks])
+            assert {f"{one.people:,}" for one in shown.bins} <= {*texts(chart)}
         else:
             edges = [
-                (bar.get_x(), bar.get_x() + bar.get_width())  # type: ignore[attr-defined]
-                for bar in axes.patches
+                (plot.x.pixel(one.low), plot.x.pixel(one.high)) for one in shown.bins
             ]
-            assert np.allclose(edges, [(one.low, one.high) for one in shown.bins])
+            assert_same([(x, end) for x, _, end, _ in found], edges)
 
 
 def test_histograms_say_what_is_counted() -> None:
@@ -475,10 +471,10 @@ def test_histograms_say_what_is_counted() -> None:
         seen = STUDIES[name].seen
         assert seen is not None
         rdr, own = (
-            risk_histogram(STUDIES[name], one).axes[0] for one in seen.histograms
+            plots(risk_histogram(STUDIES[name], one).svg)[0] for one in seen.histograms
         )
-        assert rdr.get_xlabel() == "RDR, in people"
-        assert own.get_xlabel() == loss
+        assert rdr.across == "RDR, in people"
+        assert own.across == loss
 
 
 # --- the table twin -------------------------------------------------------------------
@@ -490,38 +486,34 @@ def column(table: Table, title: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_table_of_ranges_has_the_numbers_that_are_drawn(name: str) -> None:
+def test_the_table_of_ranges_has_all_candidates(name: str) -> None:
     shown = STUDIES[name]
     table = ranges_table(shown)
-    alike, _ = ranges_of(name).axes
-    low = {round(x): low for x, low, _ in bars(alike)}
-    cells = column(table, "Smallest")
-    for place in range(len(shown.candidates)):
-        if place in low:
-            assert float(cells[place]) == pytest.approx(low[place], abs=2e-4)
-            assert Fraction(cells[place]) <= Fraction(low[place]) + Fraction(1, 10**15)
+    for one, least, largest in zip(
+        *(shown.candidates, column(table, "Smallest"), column(table, "Largest RDR")),
+        strict=True,
+    ):
+        if one.rdr is None:
+            assert (least, largest) == ("-", "nobody")
         else:
-            assert cells[place] == "-"
-            assert column(table, "Largest RDR")[place] == "nobody"
-    for title, dots in (("Median", False), ("99 %", True)):
-        marked = dict(marks(alike, dots=dots))
+            assert (least, largest) == (at_least(one.rdr.ratio), near(one.rdr.greatest))
+    for title, which in (("Median", "median"), ("99 %", "p99")):
         if shown.seen is None:
             assert not any(one.startswith(title) for one in table.titles)
-        elif marked:
-            assert column(table, title) == [
-                at_least(marked[at]) for at in sorted(marked)
-            ]
+            continue
+        assert column(table, title) == [
+            "-" if one.rdr is None else at_least(one.rdr.part(getattr(one.rdr, which)))
+            for one in shown.candidates
+        ]
     widths = column(table, "95 %")
     assert widths == [at_most(one.half_width) for one in shown.candidates]
     chosen = [one for one in column(table, "Epsilon") if one.endswith(" (chosen)")]
     assert len(chosen) == (shown.chosen is not None)
     assert table.notice == shown.notice
     passes = {row.epsilon: row.passes for row in shown.choice.rows}
+    words = {True: "yes", False: "no", None: "not evaluated"}
     for one, cell in zip(shown.candidates, column(table, "Meets"), strict=True):
-        assert (
-            cell
-            == {True: "yes", False: "no", None: "not evaluated"}[passes[one.epsilon]]
-        )
+        assert cell == words[passes[one.epsilon]]
 
 
 def test_half_widths_as_a_part_of_an_answer() -> None:
@@ -601,25 +593,3 @@ def test_a_table_is_text_in_columns(name: str) -> None:
             assert all(one.strip() in line for one in row if one.isprintable())
         for row in table.rows:
             assert len(row) == len(table.titles)
-
-
-# --- without the extra ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: risk_ranges(STUDIES["count"]),
-        lambda: risk_groups(STUDIES["two groups"]),
-        lambda: risk_histogram(STUDIES["sum"], STUDIES["sum"].seen.histograms[0]),  # type: ignore[union-attr]
-    ],
-)
-def test_without_matplotlib_it_says_what_to_install(
-    draw: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError) as caught:
-        draw()
-    assert caught.value.problems[0].help == "pip install 'modicum[plots]'"

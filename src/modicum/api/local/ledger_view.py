@@ -33,10 +33,16 @@ from modicum.policy import CompiledPolicy, Rule
 
 T = TypeVar("T")
 
+#: Maximum number of cells that are kept with those who spent them.
+CELLS_MAX = 20
+
 if TYPE_CHECKING:
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
+    from modicum.api.local.entry_index import EntryIndex
+    from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
+    from modicum.api.local.rule_history import RuleHistory
     from modicum.ledger import AuditReport
 
 
@@ -67,6 +73,10 @@ class LedgerView:
         self._policy = policy
         self._actor = actor
         self._losses = RuleLosses()
+        self._index: EntryIndex | None = None
+        self._history: RuleHistory | None = None
+        #: The fullest cells of some rules, each with the loss that it belongs to.
+        self._cells: dict[int, tuple[RuleLoss, CellBalance]] = {}
         #: What was computed from the loss of a rule, by function and rule.
         self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
@@ -177,6 +187,24 @@ class LedgerView:
         """
         self._live.must_exist()
         return self._store.read(0)
+
+    def story(self, release: str, since: int) -> tuple[ReleaseEntry, ...]:
+        """Return the entries about a release, oldest first. Writes nothing.
+
+        Args:
+            release: Its id.
+            since: The number of the first entry to look at.
+        """
+        from modicum.api.local.entry_index import EntryIndex
+        from modicum.api.local.history import history_of
+
+        state = self._live.read().state
+        if self._index is None:
+            # Commands ask once; who asks again has an index.
+            self._index = EntryIndex()
+            return history_of(release, self._store.read(max(since - 1, 0)))
+        read = self._store.read
+        return self._index.story(release, since, state, read, self._store.record)
 
     def page(self, after: int, limit: int) -> Iterable[Record]:
         """Return the stored records after a number, oldest first, unchecked.
@@ -299,6 +327,44 @@ class LedgerView:
             named = {"where": where, "periods": periods, "groups": groups}
             part = part_named(compiled, **named)
             return cell_balance(head_view, rule_named(compiled, rule), part)
+
+    def fullest_cell(self, rule: str) -> CellBalance:
+        """Return the charge of the fullest cell of a rule, by release. Writes nothing.
+
+        It equals that of `spenders`. The log is read once; later calls read the
+        releases under the rule, and what was added.
+
+        Args:
+            rule: The id of a rule over history.
+
+        Raises:
+            InputError: If there is no such rule.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        from modicum.api.local.cell_balance import cell_balance, rule_named
+        from modicum.api.local.rule_history import RuleHistory
+
+        losses = self.standings()
+        with self._lent() as head_view:
+            balances, book = head_view.balances, self._live.book
+            compiled, read = balances.compiled, self._store.read
+            number = compiled.rules.number(rule_named(compiled, rule).id)
+            assert number is not None
+            loss = losses[number]
+            # While the loss is the same, so are those who spent it.
+            known = self._cells.get(number)
+            if known is None or known[0] is not loss:
+                history = self._history
+                if history is None or not history.is_of(compiled, book.state):
+                    history = self._history = RuleHistory(compiled, book.state)
+                history.follow(book.state, balances, read)
+                now, record = self._live.now, self._store.record
+                reserved = history.counted(number, book, record, now)
+                found = cell_balance(replace(head_view, reserved=reserved), loss.rule)
+                if len(self._cells) >= CELLS_MAX:
+                    self._cells.clear()
+                known = self._cells[number] = loss, found
+            return replace(known[1], seq=head_view.seq, head=head_view.head)
 
     def as_of(self, point: int | str) -> LedgerView:
         """Return a view of the ledger at an earlier point. Writes nothing.

@@ -17,7 +17,7 @@ from modicum.api.schema.escrow import (
     Program,
     QueryRisk,
 )
-from modicum.console.jobs import job_of
+from modicum.console.jobs import job_of, job_page
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
 
@@ -107,7 +107,9 @@ async def inbox(relay: Relay) -> dict[str, Any]:
 
 def _matches(one: ListedContract, flow: str, text: str) -> bool:
     people = (one.contract, one.analyst, one.by, *one.recipients, *one.data)
-    return flow in ("", one.flow) and any(text.lower() in each.lower() for each in people)
+    return flow in ("", one.flow) and any(
+        text.lower() in each.lower() for each in people
+    )
 
 
 def _is_open(one: ListedContract) -> bool:
@@ -165,7 +167,7 @@ def code_of(program: Program) -> Code:
 def _steps(one: ContractDetails, sets: dict[str, DataSet]) -> list[Step]:
     """Return who gives what to whom under a contract, in order."""
     terms: Any = one.terms
-    to = Step(_list(one.recipients), "")
+    to = _list(one.recipients)
     match one.flow:
         case "query":
             return [*_sources(one, sets), *_asking(one, terms)]
@@ -173,14 +175,19 @@ def _steps(one: ContractDetails, sets: dict[str, DataSet]) -> list[Step]:
             return _scoring(one, terms)
         case "output":
             vault = Step("The vault", "gives the private answers, and no others")
-            return [vault, Step(to.who, "receives them")]
+            return [vault, Step(to, "receives them")]
         case "signal":
             vault = Step("The vault", "gives the score of the private answers")
-            return [vault, Step(to.who, "receives it")]
+            return [vault, Step(to, "receives it")]
+        case "raw-signal":
+            return _exact_score(one, terms, to)
+
+
+def _exact_score(one: ContractDetails, terms: Any, to: str) -> list[Step]:
     bins = terms["bins"]
     how = f"one of {bins} bins of the score" if bins else "the exact score"
     vault = Step("The vault", f"gives {how} of the EXACT answers", exact=True)
-    return [vault, Step(to.who, f"receives it: at most {one.bits} bits", exact=True)]
+    return [vault, Step(to, f"receives it: at most {one.bits} bits", exact=True)]
 
 
 def _sources(one: ContractDetails, sets: dict[str, DataSet]) -> Iterable[Step]:
@@ -204,7 +211,9 @@ def _scoring(one: ContractDetails, terms: Any) -> list[Step]:
     exact, blocks = "exact" in terms["results"], terms.get("blocks", 0)
     kinds = "private and the exact" if exact else "private"
     if blocks:
-        kinds = f"exact answers about each of {blocks} blocks of people, not the private"
+        kinds = (
+            f"exact answers about each of {blocks} blocks of people, not the private"
+        )
     kept = f"the noisy mean of {blocks} scores" if blocks else "each score"
     return [
         Step("The vault", f"gives the {kinds} answers to a sandbox", exact=exact),

@@ -194,14 +194,16 @@ async def activate_proposal(relay: Relay) -> str:
 async def edit(relay: Relay) -> dict[str, Any]:
     """Return the text of a new policy, and what was requested about it."""
     text = relay.fields.get("text")
+    is_new = text is None
     if text is None:
         start = relay.query.get("start") or "active"
         text = (await relay.get(operations.POLICY, digest=start)).text
+    too_long = len(text.encode()) > YAML_BYTES
     return {
-        "text": text,
+        "text": "" if is_new and too_long else text,
         "tag": await _replaced(relay),
         "accepted": _accepted(relay),
-        "too_long": len(text.encode()) > YAML_BYTES,
+        "too_long": too_long,
         "result": await _result(relay, text),
         "lint_path": operations.PREFIX + operations.LINT_POLICY.address(),
     }

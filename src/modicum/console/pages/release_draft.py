@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, Final
 
 from modicum.api import operations
-from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.query import FILE_MAX, QueryInput, QueryPlan
 from modicum.api.schema.release import Decision, Option, Options, Vocabulary
 from modicum.console.registry import DONE, after, form, page
@@ -27,11 +27,15 @@ DONE.update(
 #: How a release may be described, and what each is called.
 WAYS: Final = {"form": "Form", "yaml": "YAML", "sql": "SQL"}
 #: Fields that are about the page, and not about the draft.
-_OF_PAGE: Final = frozenset({"csrf", "key", "tag", "do", "use", "to", "way", "reason"})
+_OF_PAGE: Final = frozenset(
+    {"csrf", "key", "tag", "do", "use", "take", "to", "way", "reason"}
+)
 #: The fields of the other ways.
 _TEXTS: Final = frozenset({"text", "query", "tables"})
 #: The most characters of all variants on a page.
 _VARIANTS_SHOWN: Final = 60_000
+#: The most characters of a release file that a page offers as a download.
+_LINKED: Final = 40_000
 
 _NEW_TEXT: Final = """\
 release: my-release-2026-01
@@ -67,9 +71,11 @@ async def draft(relay: Relay) -> dict[str, Any]:
     """Return the draft as it was sent, and an empty one at first."""
     vocabulary = await relay.get(operations.VOCABULARY)
     fields = _moved(relay, vocabulary)
-    way = fields["way"]
+    way, is_cut = fields["way"], any(len(fields[one]) > FILE_MAX for one in _TEXTS)
+    fields |= {one: fields[one][:FILE_MAX] for one in _TEXTS}
     known = kinds()
     kind = known.get(fields.get("mechanism", ""), known["gaussian"])
+    text = "" if way == "sql" else await _text(relay, fields, vocabulary)
     return {
         "vocabulary": vocabulary,
         "fields": fields,
@@ -81,17 +87,16 @@ async def draft(relay: Relay) -> dict[str, Any]:
         "by_unit": by_unit(kind),
         "texts": texts(vocabulary),
         "data_sets": _data_sets(await relay.get(operations.ME)),
-        "most": FILE_MAX,
-        "text": text_of(fields, vocabulary) if way == "form" else "",
-        "checked": False,
-        "file": "",
-        "link": "",
+        "is_cut": is_cut,
+        "file": text,
+        "link": _link(text),
         "decision": None,
         "plan": None,
         "options": None,
         "variants": (),
         "mistake": None,
         "was_denied": False,
+        "number": lambda text: float(Fraction(text)),
     }
 
 
@@ -100,7 +105,7 @@ async def check_or_submit(relay: Relay) -> str | dict[str, Any]:
     """Check the draft; or submit it, or request its approval."""
     vocabulary = await relay.get(operations.VOCABULARY)
     fields = _moved(relay, vocabulary)
-    shown: dict[str, Any] = {"checked": True, "was_denied": False}
+    shown: dict[str, Any] = {}
     if relay.fields.get("do") == "submit":
         gone = await _submitted(relay, fields, vocabulary)
         if gone is not None:
@@ -151,8 +156,16 @@ async def _checked(
     plan = await _planned(relay, fields) if fields["way"] == "sql" else None
     text = plan.file if plan else await _text(relay, fields, vocabulary)
     explain = "true" if whole else None
-    decision = plan.decision if plan else await relay.get(
-        operations.CHECK_RELEASE, body=text, losses="all", explain=explain, text="true"
+    decision = (
+        plan.decision
+        if plan
+        else await relay.get(
+            operations.CHECK_RELEASE,
+            body=text,
+            losses="all",
+            explain=explain,
+            text="true",
+        )
     )
     options = None
     if whole and plan is None and decision.decision == "deny":
@@ -207,7 +220,9 @@ def _moved(relay: Relay, vocabulary: Vocabulary) -> dict[str, str]:
     fields.setdefault("text", _NEW_TEXT)
     fields.setdefault("query", _NEW_QUERY)
     fields.setdefault("tables", _NEW_TABLES)
-    if fields.get("use"):
+    if fields.get("take"):
+        fields["text"], fields["way"] = fields["take"], "yaml"
+    elif fields.get("use"):
         target = "query" if way == "sql" else "text"
         fields[target], fields["way"] = fields["use"], "sql" if way == "sql" else "yaml"
     elif fields.get("to") in WAYS:
@@ -218,7 +233,7 @@ def _moved(relay: Relay, vocabulary: Vocabulary) -> dict[str, str]:
 
 
 def _kept(fields: dict[str, str], way: str) -> dict[str, str]:
-    """Return the fields of the other ways, which the page holds without showing them."""
+    """Return the fields of the other ways, which the page holds as hidden ones."""
     shown = {"yaml": {"text"}, "sql": {"query", "tables"}, "form": set[str]()}[way]
     return {
         name: value
@@ -234,5 +249,7 @@ def _data_sets(me: Any) -> list[str]:
 
 
 def _link(text: str) -> str:
-    """Return the address of a text that is not stored anywhere."""
+    """Return the address of a text that is stored nowhere; empty if it is too long."""
+    if not text or len(text) > _LINKED:
+        return ""
     return "data:application/yaml;base64," + b64encode(text.encode()).decode()

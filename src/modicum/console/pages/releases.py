@@ -35,11 +35,13 @@ _COUNTED: Final = ("release-reserved", "past-recorded")
 
 @page("/releases", "releases.html", "Releases")
 async def releases(relay: Relay) -> dict[str, Any]:
-    """Return the visible releases that match the filter."""
-    status = relay.query.get("status", "")
+    """Return the visible releases that match the filter, newest first."""
+    status, search = relay.query.get("status", ""), relay.query.get("search", "")
     found = await relay.get(
         operations.RELEASES,
+        order="newest",
         status=status,
+        search=search,
         limit=SHOWN,
         cursor=relay.query.get("cursor", ""),
     )
@@ -47,6 +49,7 @@ async def releases(relay: Relay) -> dict[str, Any]:
         "releases": found.releases,
         "next": found.next,
         "status": status,
+        "search": search,
         "statuses": STATUSES,
     }
 

@@ -38,7 +38,9 @@ async def risk(relay: Relay) -> dict[str, Any]:
     tau = tau if tau is not None and 0 < tau <= 1 else None
     sets = sorted({one for each in me.roles.values() for one in each} - {"*"})
     asked = {"tau": "0.9", "choice": "data-independent", **relay.query}
-    asked |= {key: str(result[key] or "") for key in ("query", "unit")} if result else {}
+    asked |= (
+        {key: str(result[key] or "") for key in ("query", "unit")} if result else {}
+    )
     return {
         "asked": defaultdict(str, {**asked, **relay.fields}),
         "sets": sets,

@@ -25,9 +25,12 @@ const theme = EditorView.theme({
     + " .cm-selectionBackground"]: { backgroundColor: "var(--mark)" },
   ".cm-tooltip, .cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)",
     borderColor: "var(--line)" },
+  ".cm-tooltip": { maxWidth: "40rem" },
+  ".cm-button, .cm-textfield": { backgroundImage: "none", color: "var(--ink)",
+    backgroundColor: "var(--paper)", borderColor: "var(--soft)" },
   ".cm-matchingBracket, &.cm-focused .cm-matchingBracket":
     { backgroundColor: "var(--mark)" },
-});
+}, { dark: matchMedia("(prefers-color-scheme: dark)").matches });
 const colors = syntaxHighlighting(HighlightStyle.define([
   { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
   { tag: [tags.propertyName, tags.definition(tags.propertyName)],

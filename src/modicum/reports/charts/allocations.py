@@ -41,8 +41,8 @@ from modicum.reports.markup import Markup, element
 
 #: More names than that beside a heat map would lie on top of each other.
 _SEGMENTS_NAMED_MAX = 30
-#: The columns of a name in a legend, and of one beside a heat map.
-_NAME_MAX, _SEGMENT_MAX = 34, 20
+#: The columns of a name in a legend, of one beside a heat map, and of a unit.
+_NAME_MAX, _SEGMENT_MAX, _UNIT_MAX = 34, 20, 24
 
 
 def utility_by_round(
@@ -86,7 +86,7 @@ def utility_by_round(
         samples.append((line_sample(kind, **dashes(index)), cut(planner, _NAME_MAX)))
     title = "Utility by round"
     frame = axes(
-        *(place, title, "round", f"utility, {unit}"),
+        *(place, title, "round", f"utility, {cut(unit, _UNIT_MAX)}"),
         (labeled(place.x, whole=True), labeled(place.y)),
     )
     names, height = legend(samples, place.x.start, place.y.start + BELOW)

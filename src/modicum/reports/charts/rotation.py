@@ -11,6 +11,7 @@ from modicum.core.diagnostics import cut
 from modicum.reports.charts.chart import Chart
 from modicum.reports.charts.svg import (
     BELOW,
+    TITLE_MAX,
     TOP,
     Panel,
     Point,
@@ -69,7 +70,7 @@ def rotation_outlook(outlooks: Sequence[Outlook], *, name: str = "outlook") -> C
     place, _ = panels[-1]
     key, height = legend(samples, place.x.start, place.y.start + BELOW)
     title = f"Outlook of {', '.join(names)}"
-    heading = words(14, 20, cut(title, 80), font_weight="bold", font_size="15")
+    heading = words(14, 20, cut(title, TITLE_MAX), font_weight="bold", font_size="15")
     sentence = f"{'; '.join(map(_summary, outlooks))}."
     drawn = (heading, *promise, *(one for _, one in panels), key)
     svg = drawing(name, title, sentence, height, *drawn)

@@ -10,6 +10,7 @@ from math import ceil, inf, isinf
 from typing import TypeAlias
 
 from modicum.accounting.decimals import significant
+from modicum.core.diagnostics import cut
 from modicum.core.rationals import brief
 from modicum.reports.charts.chart import Chart
 from modicum.reports.charts.svg import (
@@ -46,6 +47,8 @@ _WIDTH, _HEIGHT = 120, 10
 #: Diagonal lines over a meter: what is over its limit is distinct without color.
 _STROKES = "".join(f"M{x} {_HEIGHT}l{_HEIGHT}-{_HEIGHT}" for x in range(0, 110, 8))
 _DIGITS = 4
+#: The columns of a unit beside the axis.
+_UNIT_MAX = 22
 
 
 def meter(share: Fraction, label: str, state: str = "ok") -> Markup:
@@ -149,7 +152,8 @@ def _frame(
     x_ticks = _days(place.x) if times else labeled(place.x, whole=True)
     label = "time (UTC)" if times else "ledger entry"
     ticks = x_ticks, labeled(place.y)
-    return place, axes(place, names[0], label, f"charge, {names[1]}", ticks)
+    up = f"charge, {cut(names[1], _UNIT_MAX)}"
+    return place, axes(place, names[0], label, up, ticks)
 
 
 def _excess(

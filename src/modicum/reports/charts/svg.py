@@ -13,7 +13,7 @@ from math import ceil, floor, isnan, log10
 from types import MappingProxyType
 from typing import TypeAlias
 
-from modicum.core.diagnostics import columns
+from modicum.core.diagnostics import columns, cut
 from modicum.core.errors import Code, InputError, Problem, check
 from modicum.reports.markup import Child, Markup, element, joined
 
@@ -56,6 +56,8 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
 WIDTH, RIGHT, TOP = 720, 36, 30
 #: The space below a panel for the labels of its horizontal axis.
 BELOW = 46
+#: The columns of a title that fit into a chart.
+TITLE_MAX = 70
 #: The font sizes of numbers and legends, of labels of axes, and of titles.
 _SMALL, _MIDDLE, _LARGE = 11, 12, 13
 
@@ -96,7 +98,7 @@ class Scale:
 
     def ticks(self, most: int = 6, *, whole: bool = False) -> list[float]:
         """Return round numbers on the scale, about as many as given or fewer."""
-        if self.log:
+        if self.log and self.high >= 10 * self.low:
             return self._powers(most + 2)
         step = _round_step((self.high - self.low) / most)
         if whole:
@@ -105,7 +107,7 @@ class Scale:
         return [number * step for number in range(first, last + 1)]
 
     def _powers(self, most: int) -> list[float]:
-        """Return powers of ten; on a short scale, what is between them, too."""
+        """Return powers of ten; on a short scale, some numbers between them, too."""
         first, last = floor(log10(self.low)), ceil(log10(self.high))
         between = (1, 2, 5) if self.high < 500 * self.low else (1,)
         every = -(-(last - first + 1) // most)
@@ -216,8 +218,9 @@ def steps(points: Sequence[Point]) -> list[Point]:
     """Return the corners of a line that keeps its height up to the next point."""
     found: list[Point] = []
     for x, y in points:
-        corners = [(x, found[-1][1]), (x, y)] if found else [(x, y)]
-        found += (one for one in corners if one not in found[-1:])
+        for corner in ((x, found[-1][1] if found else y), (x, y)):
+            if corner not in found[-1:]:
+                found.append(corner)
     return found
 
 
@@ -286,6 +289,7 @@ def axes(
         grid: Whether there are lines behind the plot at the latter.
     """
     x_ticks, y_ticks = ticks
+    head = cut(title, TITLE_MAX)
     left, right, bottom, top = place.x.start, place.x.end, place.y.start, place.y.end
     middle, center = (left + right) / 2, (bottom + top) / 2
     lines = [
@@ -308,7 +312,7 @@ def axes(
             *lines,
             curve(border, "soft", stroke_width="1"),
             element("g", *labels, font_size=str(_SMALL)),
-            words(left, top - 10, title, font_weight="bold", font_size=str(_LARGE)),
+            words(left, top - 10, head, font_weight="bold", font_size=str(_LARGE)),
             words(middle, bottom + 34, across, text_anchor="middle", font_size=size),
             words(
                 *(14, center, up),

@@ -113,6 +113,6 @@ def people_samples() -> list[tuple[Markup, str]]:
     ]
 
 
-def short(name: str) -> str:
+def short(name: str, most: int = _NAME_MAX) -> str:
     """Return a name in one short line; the table has all of it."""
-    return cut(name, _NAME_MAX)
+    return cut(name, most)

@@ -44,7 +44,7 @@ def risk_histogram(study: Study, shown: Histogram, *, name: str = "people") -> C
     bars, ticks = (_each if each else _wide)(shown)
     title = f"People at epsilon {brief(shown.epsilon)}"
     what = short(quantity_text(study, shown))
-    y_ticks = labeled(place.y) if bars else []
+    y_ticks = labeled(place.y, whole=True) if bars else []
     parts = [
         axes(place, title, what, "people", (ticks, y_ticks)),
         *boxes(place, bars, "series-5"),

@@ -39,6 +39,8 @@ from modicum.risk.study.tables import ranges_table
 
 #: A wider range is shown as a number: it does not fit on an axis.
 _LARGE = 1e250
+#: The columns of a unit beside the lower panel, and the height of the panel.
+_UNIT_MAX, _ERROR = 20, 180
 _TARGET = {"stroke_dasharray": "7 3", "stroke_width": "1.5"}
 
 
@@ -55,8 +57,8 @@ def risk_ranges(study: Study, *, name: str = "ranges") -> Chart:
     scale = Scale(*ends, 0, 1, log=True)
     left = margin("0.0", *(near(one) for one in scale.ticks()))
     alike, below = _ranges(study, left)
-    error = _errors(study, widths, (left, below + TOP, 150), ends)
-    height = below + TOP + 150 + BELOW
+    error = _errors(study, widths, (left, below + TOP, _ERROR), ends)
+    height = below + TOP + _ERROR + BELOW
     return chart_of(
         name, study, ranges_text(study), ranges_table(study), height, *alike, *error
     )
@@ -125,7 +127,7 @@ def _of(study: Study) -> str:
 
 
 def _unit(study: Study) -> str:
-    unit = "%" if study.reference else short(study.query.unit)
+    unit = "%" if study.reference else short(study.query.unit, _UNIT_MAX)
     return f"95 % half width, {unit}"
 
 

@@ -150,7 +150,7 @@ def rule_balance(
     most: Annotated[int, Meta(ge=1, le=SPENDERS_MAX)] = 20,
 ) -> RuleBalance:
     """Return the charge of the fullest cell of a rule, by release."""
-    return masked(view, who, view.spenders(rule).view(most))
+    return masked(view, who, view.fullest_cell(rule).view(most))
 
 
 @answers(

@@ -16,7 +16,6 @@ from modicum.api.local.handlers.pagination import (
     cursor_of,
 )
 from modicum.api.local.handlers.registry import answers
-from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.views.releases import details_view, listed_view
 from modicum.api.local.visibility import may_see, seen
@@ -106,8 +105,7 @@ def release(
 ) -> ReleaseDetails:
     """Return a release: its description, loss and history."""
     visible = seen(view, who, release)
-    _, read, _ = view.current()
-    story = history_of(release, read(max(visible.standing.seq - 1, 0)))
+    story = view.story(release, visible.standing.seq)
     plain = release_to_plain(visible.release) if recorded else UNSET
     return details_view(
         visible.standing, visible.release, visible.vocabulary, story, plain
