@@ -155,6 +155,9 @@ def test_a_drawing_of_too_many_rules_says_so(tmp_path: Path) -> None:
         assert "<svg" not in page
         near = {"rule": "attr:a7 @standard"}
         assert "<svg" in server.page("ann", "/rules/drawing", params=near).text
+        wide = {"rule": "global @black-box"}  # Everything is below it.
+        crowded = server.page("ann", "/rules/drawing", params=wide).text
+        assert "is not readable" in crowded
         first = server.page("ann", "/rules").text
         assert len(rows(first)) == 100
         onward = re.search(r'rel="next" href="([^"]+)"', first)
