@@ -85,7 +85,7 @@ def page(path: str, template: str, section: str = "") -> Callable[[View], View]:
 
 
 def after(path: str, *parts: str | int, done: str) -> str:
-    """Return the address of a page that says that a form was accepted.
+    """Return the address of a page that says, once, that a form was accepted.
 
     Each `{}` in the path is replaced by one of the parts, quoted.
     """

@@ -46,8 +46,8 @@ _UNIT: Final = "units of the answer"
 _BETWEEN: Final = re.compile(r"[,;\t]\s*|\s+")
 #: By the kind of noise, the norm of its sensitivity and its parameter.
 _PARAMETERS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
-#: It is refused until `ATTRIBUTE` is replaced: without attributes fewer rules would
-#: charge it.
+#: It is refused until `ATTRIBUTE` is replaced: without attributes it would be charged
+#: to fewer rules.
 _DRAFT: Final = """\
 release: NAME
 epsilon_choice: dp by {method}

@@ -30,6 +30,8 @@ _KINDS: Final = {
 }
 #: What pages show around their contents if the visitor may not see even that.
 _BARE: Final[dict[str, Any]] = {"me": None, "section": "", "done": None, AS_OF: ""}
+#: The cookie that names what was done, for the next page.
+_DONE: Final = "modicum-done"
 #: Addresses of files name their contents, so browsers keep them.
 _KEPT: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -79,7 +81,7 @@ class Console:
             except RefusedError as refused:
                 return await self._show(page, relay, refused.problem)
             if isinstance(outcome, str):
-                return RedirectResponse(outcome, 303)
+                return _redirect(request, outcome)
             return await self._show(page, relay, more=outcome)
 
         return act
@@ -112,8 +114,10 @@ class Console:
         render = self._templates.get_template(template).render
         # Large pages take milliseconds, in which nobody else would be answered.
         text = await run_in_threadpool(render, contents)
-        headers = {"Cache-Control": "no-store"} if more else None
-        return HTMLResponse(text, status, headers)
+        response = HTMLResponse(text, status, {"Cache-Control": "no-store"})
+        if _DONE in relay.request.cookies:
+            response.delete_cookie(_DONE)
+        return response
 
     async def _frame(self, relay: Relay, page: Page) -> dict[str, Any]:
         """Return what every page shows around its own contents."""
@@ -128,7 +132,7 @@ class Console:
             "section": page.section,
             "sections": SECTIONS,
             "here": _address(page.path, relay.request.path_params),
-            "done": DONE.get(relay.query.get("done", "")),
+            "done": DONE.get(relay.request.cookies.get(_DONE, "")),
             "query": defaultdict(str, relay.query),
             "next_query": lambda cursor: {**relay.query, "cursor": cursor},
             "fields": defaultdict(str, relay.fields),
@@ -177,6 +181,22 @@ class Console:
         """Return the page of people who are not signed in."""
         template = self._templates.get_template("sign-in.html")
         return template.render({**_BARE, "problem": None, "login": self._login})
+
+
+def _redirect(request: Request, address: str) -> Response:
+    """Return the redirect after a form.
+
+    What the page then says is in a cookie: a link of another site could not set it, to
+    make people believe that something was done.
+    """
+    page, _, done = address.partition("?done=")
+    response = RedirectResponse(page, 303)
+    if done:
+        secure = request.url.scheme == "https"
+        response.set_cookie(
+            _DONE, done, max_age=60, secure=secure, httponly=True, samesite="strict"
+        )
+    return response
 
 
 async def _static(digest: str, name: str) -> Response:

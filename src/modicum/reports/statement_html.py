@@ -9,7 +9,7 @@ from modicum.core.diagnostics import shortened
 from modicum.ledger import RecordedRelease
 from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
-from modicum.reports.charts.spending import meter
+from modicum.reports.charts.charges import meter
 from modicum.reports.escrow_html import escrowed, not_private
 from modicum.reports.limitations import unverified_losses
 from modicum.reports.markup import Child, Markup, element, joined, table

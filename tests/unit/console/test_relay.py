@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx2
 import pytest
-from samples.served import Served, served
+from samples.served import HEADER, Served, served
 from samples.small import POLICY
 from starlette.requests import Request
 
@@ -114,6 +115,14 @@ def test_the_past_is_shown_as_it_was_and_cannot_be_changed(server: Served) -> No
     assert not re.findall('<form (?!class="who")[^>]*method="post"', then.text)
     # Links stay there.
     assert 'href="/rules?as_of=1"' in then.text
+
+
+def test_no_link_makes_people_believe_that_something_was_done(server: Served) -> None:
+    with httpx2.Client(base_url=server.url, headers={HEADER: "olga"}) as client:
+        assert "is recorded" not in client.get("/requests?done=approved").text
+        client.cookies.set("modicum-done", "approved")
+        assert "Your approval is recorded." in client.get("/requests").text
+        assert "is recorded" not in client.get("/requests").text  # It is said once.
 
 
 def test_templates_trust_no_text() -> None:
