@@ -50,7 +50,6 @@ extensions:
 WIDER = POLICY.replace("{rho: 0.3}", "{rho: 0.4}").replace(
     "name: moving", "name: wider"
 )
-UNTIL = {"reason": "as found out later"}
 
 
 def release(name: str, dice: random.Random, **more: Any) -> dict[str, Any]:
@@ -127,8 +126,8 @@ class Life:
                 text = dice.choice((POLICY, WIDER))
                 over = [one.rule.id for one in ws.standings() if not one.allowed]
                 if ws.policy().policy.digest != compiled(text).policy.digest:
-                    why = {"reason": "another", "accept": over}
-                    ws.governance.activate(compiled(text), **why)
+                    new = compiled(text)
+                    ws.governance.activate(new, reason="another", accept=over)
 
     def correct(self) -> None:
         """Record a past release, and correct its periods."""
@@ -137,8 +136,9 @@ class Life:
         first["mechanisms"][0]["sigma"] = 1
         self.as_("ann").backfill(first)
         first["periods"] = "2026-02"
-        self.as_("ann").governance.redescribe(first, **UNTIL)
-        self.as_("bob").governance.approve(name, **UNTIL)
+        why = "as found out later"
+        self.as_("ann").governance.redescribe(first, reason=why)
+        self.as_("bob").governance.approve(name, reason=why)
 
 
 @pytest.mark.parametrize("seed", range(3))
