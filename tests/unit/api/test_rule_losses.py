@@ -16,11 +16,12 @@ from modicum.api.local.entry_index import named_in
 from modicum.api.local.handlers import read
 from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
-from modicum.ledger import GENESIS, Event, seal
+from modicum.ledger import GENESIS, Event, ReleaseStatus, seal
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock, add_seconds
 
 HOUR = 60 * 60
+RESERVED = ReleaseStatus.RESERVED
 POLICY = """
 modicum: policy/v1
 name: moving
@@ -50,7 +51,6 @@ extensions:
 WIDER = POLICY.replace("{rho: 0.3}", "{rho: 0.4}").replace(
     "name: moving", "name: wider"
 )
-UNTIL = {"reason": "as found out later"}
 
 
 def release(name: str, dice: random.Random, **more: Any) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Life:
 
     def step(self) -> None:
         ws, dice = self.as_("ann"), self.dice
-        held = [one for one, s in ws.state().releases.items() if s.status == "reserved"]
+        held = [one for one, s in ws.state().releases.items() if s.status is RESERVED]
         match dice.randrange(9):
             case 0 | 1 | 2:
                 ws.submit(release(self.name(), dice), reserve_seconds=HOUR * 3)
@@ -116,7 +116,7 @@ class Life:
                 ws.backfill(past)
             case 5 if held:
                 ws.governance.annotate("seen", about=dice.choice(held))
-                if ws.standing(held[0]).status == "reserved":
+                if ws.standing(held[0]).status is RESERVED:
                     ws.cancel(held[0], reason="called off")
             case 6:
                 later = dice.choice((HOUR, 30 * HOUR))
@@ -125,10 +125,11 @@ class Life:
                 self.correct()
             case 8 if dice.random() < 0.3:
                 text = dice.choice((POLICY, WIDER))
-                over = [one.rule.id for one in ws.standings() if not one.allowed]
-                if ws.policy().policy.digest != compiled(text).policy.digest:
-                    why = {"reason": "another", "accept": over}
-                    ws.governance.activate(compiled(text), **why)
+                new = compiled(text)
+                if ws.policy().policy.digest != new.policy.digest:
+                    conflicts = ws.governance.preview_activation(new).open_conflicts
+                    over = [one.rule.id for one in conflicts]
+                    ws.governance.activate(new, reason="another", accept=over)
 
     def correct(self) -> None:
         """Record a past release, and correct its periods."""
@@ -137,8 +138,9 @@ class Life:
         first["mechanisms"][0]["sigma"] = 1
         self.as_("ann").backfill(first)
         first["periods"] = "2026-02"
-        self.as_("ann").governance.redescribe(first, **UNTIL)
-        self.as_("bob").governance.approve(name, **UNTIL)
+        why = "as found out later"
+        self.as_("ann").governance.redescribe(first, reason=why)
+        self.as_("bob").governance.approve(name, reason=why)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -111,11 +111,12 @@ def rules(  # noqa: PLR0913 - the parameters of a query
 ) -> RulePage:
     """Return the status of every rule over history."""
     after = after_of(_LISTS[order], cursor)
+    losses = view.standings()
     compiled, sought = view.policy(), search.casefold()
     witness = compiled.pruned.witness
     kept = [
         (view.computed(fullness, one), one)
-        for number, one in enumerate(view.standings())
+        for number, one in enumerate(losses)
         if (not unit or one.rule.unit == unit)
         and (not scope or one.rule.scope == scope)
         and (not context or context in one.rule.context)
