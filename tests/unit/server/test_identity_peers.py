@@ -203,7 +203,7 @@ def test_every_answer_protects_the_browser(host: str) -> None:
     assert "unsafe" not in got.headers["Content-Security-Policy"]
     assert got.headers["X-Content-Type-Options"] == "nosniff"
     assert got.headers["X-Frame-Options"] == "DENY"
-    assert got.headers["Referrer-Policy"] == "no-referrer"
+    assert got.headers["Referrer-Policy"] == "same-origin"
     assert got.headers["Cache-Control"] == "no-store"
     assert int(got.headers["Strict-Transport-Security"].split("=")[1]) >= 31536000
 
