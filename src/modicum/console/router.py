@@ -152,7 +152,9 @@ class Console:
         async def refuse(_: Relay) -> dict[str, Any]:
             raise RefusedError(problem)
 
-        here = Page(request.url.path, "error.html", refuse, "")
+        # Links of the page lead to the same address, and to no other host.
+        path = "/" + quote(request.url.path.lstrip("/\\"))
+        here = Page(path, "error.html", refuse, "")
         return await self._show(here, Relay(request))
 
     # --- sign-in ---------------------------------------------------------------------
