@@ -11,7 +11,7 @@ import pytest
 from samples.browser import Site
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import FilePayload, Page, Route
 
 Json = dict[str, Any]
 ZEROS = "0" * 64
@@ -22,16 +22,15 @@ def verified(page: Page, noted: str = "", claims: tuple[Json, ...] = ()) -> str:
     page.goto("/ledger")
     page.get_by_text("Verify the ledger").click()
     page.get_by_label("Head that you noted").fill(noted)
-    page.get_by_label("Checkpoint or receipt files").set_input_files(
-        [
-            {
-                "name": f"{number}.json",
-                "mimeType": "application/json",
-                "buffer": json.dumps(one).encode(),
-            }
-            for number, one in enumerate(claims)
-        ]
-    )
+    files: list[FilePayload] = [
+        {
+            "name": f"{number}.json",
+            "mimeType": "application/json",
+            "buffer": json.dumps(one).encode(),
+        }
+        for number, one in enumerate(claims)
+    ]
+    page.get_by_label("Checkpoint or receipt files").set_input_files(files)
     page.get_by_role("button", name="Verify here").click()
     result = page.locator("[data-result]:is(.done, .problem, .warning)")
     result.wait_for()
