@@ -22,7 +22,6 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
-from modicum.api.local.rule_losses import RuleLosses
 from modicum.api.local.submit import Submission, prepared, seconds_held, split_refusal
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from modicum.api.local.past_ledger import PastPoint
     from modicum.api.local.release_datasets import DataSets
     from modicum.api.local.rule_history import RuleHistory
+    from modicum.api.local.rule_losses import RuleLosses
     from modicum.ledger import AuditReport
 
 
@@ -75,7 +75,7 @@ class LedgerView:
         self._clock = clock
         self._policy = policy
         self._actor = actor
-        self._losses = RuleLosses()
+        self._losses: RuleLosses | None = None
         self._index: EntryIndex | None = None
         self._data_sets: dict[str, DataSets] = {}
         self._history: RuleHistory | None = None
@@ -285,8 +285,12 @@ class LedgerView:
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.api.local.rule_losses import RuleLosses
+
         book = self._live.read(deciding=True)
         compiled, now = self._intended_policy(book), self._live.now
+        if self._losses is None:
+            self._losses = RuleLosses()
         with book.followed_at(compiled, self._store.read, now) as followed:
             return self._losses.of(book, followed, now)
 
