@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-import pytest
 from playwright.sync_api import Browser
 from samples.browser import PATIENCE_MS, Visit
 from samples.escrows import POLICY, ROWS, TABLES, MemoryEquipment, query
