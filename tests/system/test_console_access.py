@@ -72,6 +72,8 @@ def addresses(parts: Mapping[str, str]) -> list[str]:
 
 def findings(page: Page) -> list[str]:
     """Return what somebody cannot use of a page, in three sizes."""
+    # Some pages ask for more by themselves, and say so until it is there.
+    expect(page.locator(".htmx-request")).to_have_count(0)
     found = axe(page)
     if page.locator("h1").count() != 1:
         found.append(f"{page.locator('h1').count()} first headings")
@@ -156,7 +158,7 @@ def test_the_focus_goes_to_what_was_refused(acme: Site) -> None:
         olga.tab_to("textbox", "Release")
         page.keyboard.type("no-such-release")
         page.keyboard.press("Enter")
-        olga.expect("status of 404")
+        olga.expect("status of 409")
         expect(page.get_by_role("alert")).to_be_focused()
         expect(page.get_by_label("Release", exact=True)).to_have_value(
             "no-such-release"
@@ -202,8 +204,8 @@ def test_a_policy_is_edited_by_keyboard(acme: Site) -> None:
         expect(page.get_by_role("textbox", name=name)).to_be_visible()
         olga.tab_to("textbox", name)
         page.keyboard.press("Control+End")
-        page.keyboard.type("\n# a remark\n\tb")  # Tab indents.
-        for key in ("Backspace", "Escape", "Tab"):
+        page.keyboard.type("\n# a remark\n")
+        for key in ("Tab", "Escape", "Tab"):  # The first one indents.
             page.keyboard.press(key)
         expect(page.get_by_role("textbox", name=name)).not_to_be_focused()
         expect(page.get_by_role("button", name="Check")).to_be_focused()

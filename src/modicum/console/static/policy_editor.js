@@ -110,6 +110,7 @@ const view = new EditorView({
     noImages, lintGutter(), linter(lint, { delay: DELAY }),
     EditorView.contentAttributes.of({
       "aria-label": "Text of the policy, as YAML. To leave, press Escape and then Tab.",
+      tabindex: "0", // People who cannot use a mouse scroll it, too.
     }),
     EditorView.updateListener.of((update) => {
       if (update.docChanged) area.value = update.state.doc.toString();
