@@ -34,6 +34,7 @@ import modicum as mo
 from modicum.api.local.evaluation import price_release
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants
+from modicum.console.router import Console
 from modicum.ledger import GENESIS, Event, Record, seal
 from modicum.ledger.log.events import (
     PolicyActivated,
@@ -69,8 +70,7 @@ PEOPLE: dict[str, Grants] = {
     "ann": {Role.ANALYST: frozenset({"visits"})},
 }
 
-#: Who reads what; `{release}` and `{rule}` are ids of the large ledger. Pages of the
-#: console are added here: a line each.
+#: Who reads what; `{release}` and `{rule}` are ids of the large ledger.
 PATHS: tuple[tuple[str, str], ...] = (
     ("olga", "/api/v1/me"),
     ("olga", "/api/v1/rules?order=tightest&limit=100"),
@@ -88,6 +88,28 @@ PATHS: tuple[tuple[str, str], ...] = (
     ("olga", "/api/v1/ledger/entries?order=newest&kind=release-denied&limit=100"),
     ("olga", "/api/v1/policies"),
     ("olga", "/api/v1/rounds"),
+    ("olga", "/"),
+    ("olga", "/?unit=user-month"),
+    ("olga", "/releases"),
+    ("ann", "/releases"),
+    ("olga", "/releases?search=no-such-release"),
+    ("olga", "/releases/new"),
+    ("olga", "/releases/{release}"),
+    ("olga", "/requests"),
+    ("olga", "/rounds"),
+    ("olga", "/policy"),
+    ("olga", "/policy/edit"),
+    ("olga", "/rules"),
+    ("olga", "/rules?order=tightest&search=attribute-77"),
+    ("olga", "/rules/{rule}"),
+    ("olga", "/rules/drawing?rule={rule}"),
+    ("dara", "/risk"),
+    ("olga", "/ledger"),
+    ("olga", "/ledger?kind=release-denied"),
+    ("olga", "/ledger/100000"),
+    ("audra", "/audit"),
+    ("olga", "/settings"),
+    ("olga", "/jobs"),
 )
 
 
@@ -290,6 +312,7 @@ async def serving(ledger: Path, names: dict[str, str]) -> AsyncIterator[Client]:
             Recognizing([ByHeader(PEOPLE)]),
             rates,
             anonymous_rates=rates,
+            console=Console(),
         )
         transport = httpx2.ASGITransport(app=build(parts))
         url = "http://127.0.0.1"
