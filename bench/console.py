@@ -103,11 +103,11 @@ PATHS: tuple[tuple[str, str], ...] = (
     ("olga", "/rules?order=tightest&search=attribute-77"),
     ("olga", "/rules/{rule}"),
     ("olga", "/rules/drawing?rule={rule}"),
-    ("dara", "/risk"),
+    ("olga", "/risk"),
     ("olga", "/ledger"),
     ("olga", "/ledger?kind=release-denied"),
     ("olga", "/ledger/100000"),
-    ("audra", "/audit"),
+    ("olga", "/audit"),
     ("olga", "/settings"),
     ("olga", "/jobs"),
 )
