@@ -260,7 +260,9 @@ def test_an_analyst_cannot_approve_their_own_request(acme: Site) -> None:
         fields |= {"csrf": token or "", "key": "by-a-script"}
         assert page.evaluate(_SENT, [path, fields]) == 403
         amir.expect("status of 403")
-    XX
+        api = "/api/v1/requests/beds-for-the-press/approvals"
+        answer = page.request.post(api, headers=_headers(fields), data=_VOTE)
+        assert answer.status == 403
         # A token of somebody else is no token.
         assert sent_by_hand(page, path, fields | {"csrf": "x" * 43}) == 403
         assert entries(audra) == before
