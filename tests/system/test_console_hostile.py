@@ -393,16 +393,16 @@ def shown_in_browser(server: Served, browser: Browser, pages: list[Opened]) -> N
             visit.page.on("dialog", lambda one, dialogs=dialogs: dialogs.append(one))
             for one in pages:
                 if one.who == who and not one.path.startswith(("/ledger/1", "/x/")):
-                    _open(visit, one)
+                    _open(visit, server.url, one)
                     assert visit.page.evaluate("window.__xss") is None, one.path
                     assert dialogs == [], one.path
             left = [one for one in visit.noticed if "status of 4" not in one]
             assert left == []
 
 
-def _open(visit: Visit, one: Opened) -> None:
+def _open(visit: Visit, url: str, one: Opened) -> None:
     if one.fields is None:
-        visit.page.goto(one.path)
+        visit.page.goto(url + one.path)
         return
     with visit.page.expect_navigation():
         visit.page.evaluate(_SEND, [one.path, json.loads(json.dumps(one.fields))])

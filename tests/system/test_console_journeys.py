@@ -160,7 +160,7 @@ def test_an_officer_lowers_a_budget(acme: Site) -> None:
         for key in ("End", "ArrowLeft", "Backspace"):
             page.keyboard.press(key)
         page.keyboard.type("1.5")
-        expect(page.locator("#lint")).not_to_contain_text("problem")
+        expect(page.locator("#lint")).to_contain_text("No problems")
         press(page, "Check")
         expect(result).to_contain_text("The text is valid")
         press(page, "Compare")
@@ -260,11 +260,9 @@ def test_an_analyst_cannot_approve_their_own_request(acme: Site) -> None:
         fields |= {"csrf": token or "", "key": "by-a-script"}
         assert page.evaluate(_SENT, [path, fields]) == 403
         amir.expect("status of 403")
-        api = "/api/v1/requests/beds-for-the-press:approve"
-        assert page.request.post(api, headers=_headers(fields), data=_VOTE).status in (
-            403,
-            404,
-        )
+        api = "/api/v1/requests/beds-for-the-press/approvals"
+        answer = page.request.post(api, headers=_headers(fields), data=_VOTE)
+        assert answer.status == 403
         # A token of somebody else is no token.
         assert sent_by_hand(page, path, fields | {"csrf": "x" * 43}) == 403
         assert entries(audra) == before
@@ -485,12 +483,14 @@ def test_a_new_policy_makes_pages_of_votes_stale(acme: Site) -> None:
         olga.page.goto("/policy")
         table = olga.page.get_by_role("table", name="Proposals that wait")
         proposal = str(table.locator("a").first.get_attribute("href"))
-        for visit in (olga, omar):
-            with acme.as_(visit.who) as other:
-                other.page.goto(proposal)
-                other.page.get_by_label("Reason", exact=True).fill("less for marketing")
-                press(other.page, "Approve")
-                done(other.page, "Your approval of the policy is recorded.")
+        with acme.as_("omar") as other:
+            other.page.goto(proposal)
+            other.page.get_by_label("Reason", exact=True).fill("less for marketing")
+            press(other.page, "Approve")
+            done(other.page, "Your approval of the policy is recorded.")
+            expect(
+                other.page.get_by_text("another person must activate it")
+            ).to_be_visible()
         olga.page.goto(proposal)
         olga.page.get_by_label("Reason for the activation").fill("it is agreed")
         press(olga.page, "Activate")

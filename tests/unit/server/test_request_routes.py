@@ -146,6 +146,17 @@ def test_only_those_who_are_asked_speak(server: Served, who: str, status: int) -
     assert server.get("olga", "/ledger/head").json() == before
 
 
+def test_a_requester_checks_other_contents_and_nobody_else_does(
+    server: Served,
+) -> None:
+    asked(server)
+    for who, status in (("ann", 200), ("dara", 409)):
+        for query in ({}, {"explain": "true"}):
+            body = release("r", sigma=60)
+            answer = server.post(who, "/releases:check", body, params=query)
+            assert answer.status_code == status, answer.text
+
+
 def test_what_is_hidden_is_not_asked_about(server: Served) -> None:
     asked(server)
     assert server.get("lee", "/requests").json() == {"requests": []}

@@ -94,13 +94,14 @@ class LedgerView:
 
     # --- releases ---
 
-    def check(self, release: Description) -> Decision:
+    def check(self, release: Description, *, actor: str = "") -> Decision:
         """Return the decision that `submit` would make now. Writes nothing.
 
         Any policy may be checked; the decision shows whether it is the active one.
 
         Args:
             release: The release.
+            actor: The actor; by default the view's own.
 
         Raises:
             InputError: If the release is malformed.
@@ -109,7 +110,7 @@ class LedgerView:
         """
         book = self._live.read(deciding=True)
         one = prepared(release, self._intended_policy(book))
-        return self._askable(release, self._answer(book, one, self._actor))
+        return self._askable(release, self._answer(book, one, actor or self._actor))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:
         """Return the decision that `submit` would make about a prepared release.

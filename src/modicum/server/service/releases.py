@@ -82,7 +82,9 @@ class Releases:
         """Return losses, reasons or variants for a decision."""
 
         def work(release: Description) -> T:
-            return self._decider.study(lambda view: considering(view.check(release)))
+            return self._decider.study(
+                lambda view: considering(view.check(release, actor=who.name))
+            )
 
         return await self._with(
             who, Action.CHECK_RELEASE, body, work, self._threads.ponder
