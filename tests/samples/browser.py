@@ -266,7 +266,9 @@ def axe(
     rules: Sequence[str] = (),
 ) -> list[str]:
     """Return what axe finds wrong with a page, and where; by some rules, or all."""
-    options = {"runOnly": list(rules)} if rules else None
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
     found = _axe().run(page, options=options).response["violations"]
     return [
         f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:100]}"
