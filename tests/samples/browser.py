@@ -260,9 +260,16 @@ def _axe() -> Any:
     return Axe()
 
 
-def axe(page: Page, impacts: Sequence[Serious] = ("serious", "critical")) -> list[str]:
-    """Return what axe finds wrong with a page, and where."""
-    found = _axe().run(page).response["violations"]
+def axe(
+    page: Page,
+    impacts: Sequence[Serious] = ("serious", "critical"),
+    rules: Sequence[str] = (),
+) -> list[str]:
+    """Return what axe finds wrong with a page, and where; by some rules, or all."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    found = _axe().run(page, options=options).response["violations"]
     return [
         f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:100]}"
         for one in found
