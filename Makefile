@@ -31,8 +31,10 @@ demo: $(BIN)/modicum   ## Set up, and show the main job on an example organizati
 	@rm -rf build/demo
 	@$(BIN)/modicum demo acme-health --dir build/demo
 
-# Compiled tests are kept: reading them takes twice as long otherwise.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+# Compiled tests are kept: reading them takes twice as long otherwise. One process more
+# than there are processors: many tests wait for processes that they start.
+PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(PROCESSES) --maxprocesses 8 --dist worksteal
 
 test: $(VENV)/.test   ## Set up the test environment, and run the quick tests.
 	$(PYTEST)
