@@ -20,7 +20,7 @@ import typer.testing
 from budget import PART
 from hypothesis import HealthCheck, settings
 from samples.postgres import Cluster, running_cluster
-from suites import EVERY, QUICK, chosen, suite_of, suite_of_test
+from suites import EVERY, QUICK, chosen, is_in, suite_of
 
 from modicum.core.yaml_reader import read_document
 from modicum.policy import compiler as compile_module
@@ -95,10 +95,10 @@ def pytest_collection_modifyitems(
     """Leave out single tests of other suites."""
     refuse_addresses(one.nodeid for one in items)
     wanted = chosen(config.option.suites)
-    left = [one for one in items if suite_of_test(one) not in wanted]
+    left = [one for one in items if not is_in(one, wanted)]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [one for one in items if suite_of_test(one) in wanted]
+        items[:] = [one for one in items if is_in(one, wanted)]
 
 
 def pytest_collection_finish() -> None:

@@ -29,6 +29,8 @@ WHOLE: Final = ".ci/whole"
 #: What is in no suite.
 QUICK: Final = "quick"
 EVERY: Final = "every"
+#: The quick tests that draw examples, with all of them.
+COUNTS: Final = "counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +273,19 @@ def suite_of_test(item: pytest.Item) -> str:
     return suite_of(item.path) or QUICK
 
 
+def is_in(item: pytest.Item, wanted: frozenset[str]) -> bool:
+    """Return whether a test is in one of some suites."""
+    own = suite_of_test(item)
+    return own in wanted or (COUNTS in wanted and own == QUICK and _draws(item.path))
+
+
+@cache
+def _draws(module: Path) -> bool:
+    """Return whether a module of tests draws examples."""
+    text = module.read_text("utf-8")
+    return "hypothesis" in text or "from budget import" in text
+
+
 def chosen(names: str) -> frozenset[str]:
     """Return the suites that are named.
 
@@ -284,9 +299,10 @@ def chosen(names: str) -> frozenset[str]:
     if names == EVERY:
         return frozenset(every)
     found = frozenset(filter(None, names.split(",")))
+    every |= {COUNTS}
     if not found <= every:
         wrong = ", ".join(sorted(found - every))
-        known = ", ".join([EVERY, QUICK, *SUITES])
+        known = ", ".join([EVERY, QUICK, COUNTS, *SUITES])
         raise ValueError(f"no suite is called {wrong}; there are {known}")
     return found
 
@@ -378,7 +394,8 @@ def main() -> None:
     match sys.argv[1:]:
         case ["since", commit]:
             files = changed_since(commit)
-            print(EVERY if needs_counts(files) else ",".join(touched_by(files)))
+            counts = [COUNTS] if needs_counts(files) else []
+            print(",".join([*counts, *touched_by(files)]))
         case ["without", names]:
             named = chosen(names)
             print(", ".join(one for one in SUITES if one not in named) or "none")

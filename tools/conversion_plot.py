@@ -15,19 +15,8 @@ from typing import NamedTuple
 from modicum.accounting.conversions.guarantees import Guarantee, Target
 from modicum.accounting.conversions.registry import convert
 from modicum.accounting.grid import ORDERS
-from modicum.reports.charts.svg import (
-    BELOW,
-    TOP,
-    axes,
-    curve,
-    dashes,
-    drawing,
-    labeled,
-    legend,
-    line_sample,
-    panel,
-    series,
-)
+from modicum.reports.charts import svg
+from modicum.reports.charts.chart import chart
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "conversions.svg"
 
@@ -74,17 +63,21 @@ LINES = (
 
 def picture() -> str:
     """Return the whole picture."""
-    place = panel(TOP, 330, (0, COUNTS[-1]), (0, EPSILON_MAX))
-    ticks = labeled(place.x, whole=True), labeled(place.y)
-    parts = [axes(place, "ε at δ = 1e-6", "number of answers", "ε", ticks)]
+    place = svg.panel(svg.TOP, 330, (0, COUNTS[-1]), (0, EPSILON_MAX))
+    ticks = svg.labeled(place.x, whole=True), svg.labeled(place.y)
+    parts = [svg.axes(place, "ε at δ = 1e-6", "number of answers", "ε", ticks)]
     samples = []
+    rows = (
+        (str(count), *(f"{float(line.epsilon(count)):.2f}" for line in LINES))
+        for count in COUNTS
+    )
     for index, line in enumerate(LINES):
         values = [float(line.epsilon(count)) for count in COUNTS]
         points = place.at(zip(COUNTS, values, strict=True))
-        parts.append(curve(points, series(index), **dashes(index)))
+        parts.append(svg.curve(points, svg.series(index), **svg.dashes(index)))
         text = f"{line.label} ({values[-1]:.2f})"
-        samples.append((line_sample(series(index), **dashes(index)), text))
-    key, height = legend(samples, place.x.start, place.y.start + BELOW)
+        samples.append((svg.line_sample(svg.series(index), **svg.dashes(index)), text))
+    key, height = svg.legend(samples, place)
     best, worst = LINES[-1], LINES[0]
     sentence = (
         f"Lines over 1 to {COUNTS[-1]} answers with Gaussian noise of {SIGMA} times"
@@ -97,8 +90,9 @@ def picture() -> str:
         " those that start with rho."
     )
     title = "Epsilon of repeated Gaussian answers, by method"
-    svg = drawing("conversions", title, sentence, height, *parts, key)
-    return f"{svg}\n"
+    numbers = ("Answers", *(line.label for line in LINES)), tuple(rows)
+    drawn = chart("conversions", title, sentence, numbers, height, *parts, key)
+    return f"{drawn.svg}\n"
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log10
 from xml.etree import ElementTree
@@ -71,6 +71,10 @@ class Plot:
     right: float
     bottom: float
     shapes: tuple[Element, ...]
+
+    def at(self, points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Return where points of numbers belong."""
+        return [(self.x.pixel(x), self.y.pixel(y)) for x, y in points]
 
     def kind(self, *classes: str) -> list[Element]:
         """Return the shapes that have all of these classes."""

@@ -23,7 +23,6 @@ from modicum.api.schema import (
     plan,
     policy,
     policy_change,
-    query,
     release,
     risk,
     signature,
@@ -186,7 +185,7 @@ RECEIPT: Final = _get("/releases/{release:path}/receipt", signature.SignedReceip
 RELEASE: Final = _get("/releases/{release:path}", release.ReleaseDetails)
 VOCABULARY: Final = _get("/vocabulary", release.Vocabulary)
 
-PLAN_QUERY: Final = _send("/queries:plan", query.QueryPlan, query.QueryInput, 409)
+PLAN_QUERY: Final = _send("/queries:plan", release.QueryPlan, release.QueryInput, 409)
 
 # --- requests for approval ----------------------------------------------------------
 

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from modicum.api.schema.policy import RuleStanding
 from modicum.console.relay import AS_OF
 from modicum.core.rationals import rational
-from modicum.reports.charts.spending import meter
+from modicum.reports.charts.charges import meter
 from modicum.reports.markup import visible
 from modicum.reports.style import STYLE
 from modicum.risk.study.rounding import at_least, at_most, near

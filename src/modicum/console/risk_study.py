@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from modicum.core.errors import Code
-from modicum.core.rationals import number_text, rational
+from modicum.core.rationals import rational
 from modicum.reports.charts.chart import Chart
 from modicum.risk.arguments import Number, exact, mistake, proportion
 from modicum.risk.candidates import PUBLISHED, candidates
@@ -36,12 +36,27 @@ from modicum.risk.study.study import (
     Target,
 )
 
-#: The most lines of a profile.
+#: The most lines, groups and candidates of a profile.
 LINES_MAX: Final = 5000
+_GROUPS_MAX: Final = 20
+_CANDIDATES_MAX: Final = 200
 #: The most people of a line, so that sums stay exact.
 _PEOPLE_MAX: Final = 10**12
 _UNIT: Final = "units of the answer"
 _BETWEEN: Final = re.compile(r"[,;\t]\s*|\s+")
+#: By the kind of noise, the norm of its sensitivity and its parameter.
+_PARAMETERS: Final = {"laplace": ("l1", "scale"), "gaussian": ("l2", "sigma")}
+#: It is refused until `ATTRIBUTE` is replaced: without attributes it would be charged
+#: to fewer rules.
+_DRAFT: Final = """\
+release: NAME
+epsilon_choice: dp by {method}
+mechanisms:
+  - mechanism: {kind}
+    attributes: [ATTRIBUTE]  # all that the query reads
+    sensitivity: {{{unit}: {{{norm}: {sensitivity}}}}}
+    {parameter}: {width}
+"""
 _NOT_CHOSEN: Final = Choice(
     None, Claim.ADVICE, "none", "no target was given, so nothing was chosen"
 )
@@ -74,13 +89,26 @@ class Pictures:
     study: Study
     charts: tuple[Chart, ...]
 
-    @property
-    def released(self) -> str:
-        """The chosen epsilon if a release may have it, exactly; else empty."""
-        choice = self.study.choice
-        if choice.claim is not Claim.DP or choice.epsilon is None:
+    def draft(self, unit: str) -> str:
+        """Return a release file at the chosen epsilon; empty if there may be none.
+
+        Args:
+            unit: The privacy unit that a person is.
+        """
+        charge = self.study.choice.charge
+        if charge is None or charge.release is None:
             return ""
-        return number_text(choice.epsilon)
+        release = charge.release
+        norm, parameter = _PARAMETERS[release["kind"]]
+        return _DRAFT.format(
+            method=self.study.choice.method,
+            kind=release["kind"],
+            unit=unit,
+            norm=norm,
+            sensitivity=release[norm],
+            parameter=parameter,
+            width=release[parameter],
+        )
 
 
 # --- a profile ------------------------------------------------------------------------
@@ -93,13 +121,15 @@ def lines_of(text: str) -> tuple[Line, ...]:
         raise mistake(
             "the profile is empty", "give a distance and a count in each line"
         )
-    if len(found) > LINES_MAX:
-        raise mistake(
-            f"the profile has {len(found):,} lines",
-            f"give {LINES_MAX:,} at most: combine distances that are close",
-            Code.TOO_LARGE,
-        )
+    _limited("lines", len(found), LINES_MAX)
+    _limited("groups", len({one.group for one in found}), _GROUPS_MAX)
     return tuple(found)
+
+
+def _limited(what: str, count: int, most: int) -> None:
+    if count > most:
+        message = f"the profile has {count:,} {what}"
+        raise mistake(message, f"give {most:,} {what} at most", Code.TOO_LARGE)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -163,6 +193,7 @@ def profile_pictures(text: str, noise: Noise, asked: Mapping[str, str]) -> Pictu
 
 def _offered(text: str) -> tuple[Fraction, ...]:
     given = [one for one in re.split(r"[,\s]+", text.strip()) if one]
+    _limited("candidates", len(given), _CANDIDATES_MAX)
     return candidates(given) if given else PUBLISHED
 
 
@@ -192,12 +223,14 @@ def pictures(study: Study) -> Pictures:
 # --- the result of an analysis --------------------------------------------------------
 
 
-def result_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures | None:
-    """Return the study of an analysis; None if its table has no people.
+def result_pictures(
+    result: Mapping[str, Any] | None, tau: Number | None
+) -> Pictures | None:
+    """Return the study of an analysis; None for none, or if its table has no people.
 
     The result is that of the job `analyze-risk`.
     """
-    if not result["people"]:
+    if not result or not result["people"]:
         return None
     found = tuple(map(_candidate, result["candidates"]))
     target = None if tau is None else Target(proportion("tau", tau, by="tau"))
@@ -205,10 +238,12 @@ def result_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures |
     return pictures(Study(_question(result), choice_of(result), found, seen, target))
 
 
-def public_pictures(result: Mapping[str, Any], tau: Number | None) -> Pictures | None:
+def public_pictures(
+    result: Mapping[str, Any] | None, tau: Number | None
+) -> Pictures | None:
     """Return what the choice says about any table; None if it may not be shared."""
-    choice = choice_of(result)
-    if choice.claim is not Claim.DP or not choice.rows:
+    choice = choice_of(result or {})
+    if not result or choice.claim is not Claim.DP or not choice.rows:
         return None
     target = None if tau is None else Target(proportion("tau", tau, by="tau"))
     study = Study(_question(result), choice, of_any_table(choice), wanted=target)

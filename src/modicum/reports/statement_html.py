@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
 
 from modicum.api.local.policies.rule_standing import in_cells
 from modicum.core.diagnostics import shortened
 from modicum.ledger import RecordedRelease
 from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
-from modicum.reports.charts.spending import meter
+from modicum.reports.charts.charges import meter
 from modicum.reports.escrow_html import escrowed, not_private
 from modicum.reports.limitations import unverified_losses
 from modicum.reports.markup import Child, Markup, element, joined, table
@@ -143,7 +144,7 @@ def _rules(rules: Sequence[RuleLine]) -> Iterator[Markup]:
 
 
 def _rule_cells(rule: RuleLine) -> Sequence[Child]:
-    percent = min(int(rule.share * 100), 100)
+    percent = min(ceil(rule.share * 100), 100)
     label = "over the limit" if rule.state == "over" else f"{percent} % of the limit"
     drawn = "" if rule.state == "not limited" else meter(rule.share, label, rule.state)
     state: Child = f"{_state(rule)}{_accepted(rule)}"

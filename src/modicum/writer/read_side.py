@@ -87,5 +87,9 @@ class ReadSide:
         """Return the view that all share; another policy makes it anew."""
         digest = compiled.policy.digest
         if self._view is None or self._digest != digest:
-            self._view, self._digest = self.view(compiled), digest
+            view = self.view(compiled)
+            if self._store.exists():
+                # A snapshot has balances, which are lost once entries are read without.
+                view.current(deciding=True)
+            self._view, self._digest = view, digest
         return self._view

@@ -23,7 +23,7 @@ from samples.parted import (
     release,
     spent,
 )
-from samples.small import workspace
+from samples.small import counts, workspace
 
 from modicum.accounting import Total
 from modicum.api.local.alternatives.trials import HeadView
@@ -199,3 +199,31 @@ def test_user_groups_are_cells_of_their_own(tmp_path: Path) -> None:
         found = ws.spenders("month @standard", groups=some)
         assert [one.release for one in found.spenders] == named
     assert ws.spenders("month @standard").loss.cell == "group 3"
+
+
+def test_the_history_of_a_cell_is_what_it_was_charged_at_each_entry(
+    tmp_path: Path,
+) -> None:
+    view, rule = workspace(tmp_path), "global @standard"
+    view.init()
+    for number, rho in enumerate(("0.003", "0.001", "0.002")):
+        view.submit(counts(f"r-{number}", rho=rho))
+    found = view.spenders(rule).view(1)
+    assert len(found.history) == 3
+    assert found.history[-1].spent == found.spent
+    for step in found.history:
+        then = view.as_of(step.entry).spenders(rule).view(1)
+        assert (step.spent, then.limit) == (then.spent, found.limit)
+    view.cancel("r-1", reason="x")
+    entries = [one.entry for one in found.history]
+    later = view.spenders(rule).view(1).history
+    assert [one.entry for one in later] == [entries[0], entries[2]]
+    assert later[-1].spent < found.spent
+
+
+def test_a_cell_whose_charge_is_not_fully_known_has_no_history() -> None:
+    compiled = policy()
+    history = [priced(parted.some(random.Random(1), 1), compiled)]
+    head_view = parted.head_view(compiled, history)  # It has no entries.
+    found = cell_balance(head_view, rule_named(compiled, "all @black-box"))
+    assert found.view(1).history == ()

@@ -153,7 +153,7 @@ def test_owners_vote_on_what_they_saw(desk: Desk) -> None:
     assert [one["approves"] for one in votes] == [False, True, True]
     assert "You have approved it." in desk.open("olga", page)
     assert desk.sent("olga", f"{page}/take-back").status_code == 303
-    assert "1 more must approve" in desk.open("olga", page)
+    assert "Rejected, which blocks</dt><dd>olga<" in desk.open("olga", page)
     assert desk.sent("amir", f"{page}/run").status_code == 409
     assert desk.sent("amir", f"{page}/withdraw", reason="over").status_code == 303
     assert "it was withdrawn" in desk.open("olga", page)
@@ -170,13 +170,14 @@ def test_answers_are_shown_once_to_their_receiver(desk: Desk) -> None:
     received = desk.server.fill("amir", f"{CONTRACTS}/out/receive")
     assert received.status_code == 200
     assert received.headers["cache-control"] == "no-store"
-    assert '<th scope="row">north</th><td class="number">149</td>' in received.text
-    assert "149" not in desk.open("amir", f"{CONTRACTS}/out")
+    answer = re.compile('north</th><td class="number">[0-9]+</td>')
+    assert answer.search(received.text)
+    assert not answer.search(desk.open("amir", f"{CONTRACTS}/out"))
     assert "19 of 20 uses left" in desk.open("amir", f"{CONTRACTS}/out")
     for who in ("olga", "audra"):
         refused = desk.server.fill(who, f"{CONTRACTS}/out/receive")
         assert refused.status_code in (403, 409)
-        assert "149" not in refused.text
+        assert not answer.search(refused.text)
 
 
 def scored(desk: Desk, exact: str = "yes") -> None:

@@ -144,7 +144,7 @@ def test_a_simulation(server: Served) -> None:
     assert 'href="/releases/r-2"' in page
     assert 'href="/releases/r-0"' not in page
     assert "Smallest budget that fits" in page
-    assert '<td class="number">1.3 ' in page
+    assert '<td class="number">1.267</td>' in page
 
 
 def test_a_plan(server: Served) -> None:

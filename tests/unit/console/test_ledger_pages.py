@@ -27,7 +27,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(ledger: Path) -> Iterator[Served]:
-    """Serve a ledger of 22 entries: one policy, a denial, and 20 remarks."""
+    """Serve a ledger of 22 entries: a policy, two releases, and 19 remarks."""
     with (
         pytest.MonkeyPatch.context() as patch,
         served(ledger, policy=ledger.parent / "policy.yaml", console=True) as found,
@@ -35,7 +35,9 @@ def server(ledger: Path) -> Iterator[Served]:
         patch.setattr(pages, "SHOWN", 15)
         denied = counts("r-1", rho="9", dataset="visits")
         assert found.post("amir", "/releases", denied).json()["decision"] == "deny"
-        for number in range(19):
+        allowed = counts("r-0", rho="0.001", dataset="visits")
+        assert found.post("amir", "/releases", allowed).json()["decision"] == "allow"
+        for number in range(18):
             remark = {"remark": f"number {number}"}
             assert found.post("olga", "/ledger/remarks", remark).status_code == 200
         hostile = {"remark": HOSTILE, "about": ""}
@@ -91,7 +93,8 @@ def test_an_entry_shows_its_exact_bytes_and_its_neighbors(server: Served) -> Non
     assert server.get("audra", "/ledger/entries/1").json()["hash"] in page
     escaped = entry["payload"].replace("&", "&amp;").replace('"', "&#34;")
     assert f'<pre class="payload">{escaped}</pre>' in page
-    assert 'href="/releases/r-1"' in page
+    assert 'href="/releases/r-1"' not in page  # It was only denied.
+    assert 'href="/releases/r-0"' in server.page("audra", "/ledger/3").text
     assert 'rel="prev" href="/ledger/1"' in page
     assert 'rel="next" href="/ledger/3"' in page
     assert 'href="/rules/' in page

@@ -32,7 +32,13 @@ WHO = {
     "amir": {Role.ANALYST: EVERY},
 }
 QUERY = "SELECT SUM(age) FROM visits"
-FIELDS = {"dataset": "visits", "query": QUERY, "bounds": "age=0:120", "tau": "0.5"}
+FIELDS = {
+    "dataset": "visits",
+    "query": QUERY,
+    "bounds": "age=0:120",
+    "rows_max": "2",
+    "tau": "0.5",
+}
 PROFILE = "distance,people,group\n0,120,young\n1,80,old\n2,3,old\n"
 ASKED = {"sensitivity": "2", "tau": "0.8", "choice": "data-independent"}
 
@@ -52,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield one
 
 
-def result(server: Served, **more: str) -> tuple[str, str]:
+def result(server: Served, state: str = "done", **more: str) -> tuple[str, str]:
     """Return the address of an analysis, and its page."""
     answered = server.fill("dara", "/risk/analyses", **{**FIELDS, **more})
     assert answered.status_code == 303, answered.text
@@ -60,14 +66,20 @@ def result(server: Served, **more: str) -> tuple[str, str]:
     found = re.search("job=([^&]+)", place)
     assert found
     begun = httpx2.Response(202, headers={"location": f"/jobs/{found[1]}"})
-    assert finished(server, "dara", begun)["state"] == "done"
+    assert finished(server, "dara", begun)["state"] == state
     return place, html.unescape(server.page("dara", place).text)
 
 
 def test_a_choice_for_any_table_goes_into_a_draft(server: Served) -> None:
     place, page = result(server)
     assert place.startswith("/risk?job=")
-    assert "/releases/new?epsilon=1" in page
+    draft = html.unescape(page.partition('name="text"')[2].partition("</textarea>")[0])
+    for line in ("epsilon_choice: dp by data-independent", "{user: {l1: 240}}"):
+        assert line in draft
+    fields = {"way": "yaml", "text": draft.partition(">")[2]}
+    drafted = server.fill("dara", "/releases/new", **fields)
+    assert "scale: 240" in drafted.text
+    assert 'value="submit"' not in drafted.text  # It names no attribute yet.
     assert page.index("stay here") < page.index("<svg")
     assert "For the controller of the data only" in page
     assert "No row was read for these numbers." in page
@@ -83,8 +95,15 @@ def test_advice_from_rows_goes_nowhere(server: Served) -> None:
     _, page = result(server, choice="as-published", epsilons="0.001, 0.1")
     assert "controller-only advice" in page
     assert "the ledger accepts no release at it" in page
-    assert "/releases/new" not in page
+    assert 'action="/releases/new"' not in page
     assert "No row was read for these numbers." not in page
+
+
+def test_an_analysis_that_failed_says_why(server: Served) -> None:
+    _, page = result(server, "failed", rows_max="")
+    assert "The analysis failed" in page
+    assert "`rows_max`" in page
+    assert "<svg" not in page
 
 
 @pytest.mark.parametrize(
@@ -116,7 +135,7 @@ def test_a_profile_is_studied_and_not_kept(server: Served) -> None:
     for picture in ("Similarity of people", "groups", "People at epsilon 0.2"):
         assert picture in page
     assert page.index("Similarity of people") < page.index("People at epsilon")
-    assert "/releases/new?epsilon=0.2" in page
+    assert "    scale: 10\n" in page
     assert server.parts.decider.head() == before
     assert "People at epsilon" not in server.page("amir", "/risk").text
 
@@ -140,8 +159,12 @@ def test_what_is_no_profile_is_refused(text: str) -> None:
 
 def test_a_profile_has_an_end() -> None:
     assert len(lines_of("1,1\n" * LINES_MAX)) == LINES_MAX
-    with pytest.raises(InputError):
-        lines_of("1,1\n" * (LINES_MAX + 1))
+    for text in (
+        "1,1\n" * (LINES_MAX + 1),
+        "".join(f"1,1,group {n}\n" for n in range(50)),
+    ):
+        with pytest.raises(InputError):
+            lines_of(text)
 
 
 def test_a_profile_leads_to_what_its_numbers_say() -> None:
@@ -149,11 +172,12 @@ def test_a_profile_leads_to_what_its_numbers_say() -> None:
     asked = {"sensitivity": "1", "tau": "0.75", "choice": "as-published"}
     found = profile_pictures("0 9\n1\t1\n", noise_of(asked), asked)
     assert found.study.choice.epsilon == Fraction(3, 10)
-    assert found.released == ""
+    assert found.draft("user") == ""
     ratios = {one.epsilon: one.rdr.ratio for one in found.study.candidates if one.rdr}
     assert ratios[Fraction(1)] == 0.5
     public = {**asked, "choice": "data-independent", "epsilons": "0.1 0.2"}
-    assert profile_pictures("0,9", noise_of(public), public).released == "0.2"
+    draft = profile_pictures("0,9", noise_of(public), public).draft("user")
+    assert draft.endswith("sensitivity: {user: {l1: 1}}\n    scale: 5\n")
     nobody = profile_pictures("1,0", noise_of(asked), asked)
     assert nobody.study.choice.epsilon is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import sqrt
 from pathlib import Path
 from urllib.parse import quote
@@ -52,7 +52,7 @@ def test_the_list_has_every_rule_with_its_state(server: Served) -> None:
     ],
 )
 def test_filters_select_rules(
-    server: Served, query: dict[str, str], holds: object
+    server: Served, query: dict[str, str], holds: Callable[[str], bool]
 ) -> None:
     every = rows(server.page("ann", "/rules").text)
     kept = rows(server.page("ann", "/rules", params=query).text)
@@ -100,6 +100,7 @@ def test_a_rule_names_its_lines_and_what_is_left(server: Served) -> None:
     assert least <= sigma <= 1.001 * least
     assert 1.96 * least <= error <= 1.96 * 1.001 * least
     assert ">secret-1<" in page
+    assert "it was over the limit at no time" in page
 
 
 def test_releases_of_others_are_not_named(server: Served) -> None:
@@ -154,6 +155,9 @@ def test_a_drawing_of_too_many_rules_says_so(tmp_path: Path) -> None:
         assert "<svg" not in page
         near = {"rule": "attr:a7 @standard"}
         assert "<svg" in server.page("ann", "/rules/drawing", params=near).text
+        wide = {"rule": "global @black-box"}  # Everything is below it.
+        crowded = server.page("ann", "/rules/drawing", params=wide).text
+        assert "is not readable" in crowded
         first = server.page("ann", "/rules").text
         assert len(rows(first)) == 100
         onward = re.search(r'rel="next" href="([^"]+)"', first)

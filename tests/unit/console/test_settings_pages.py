@@ -90,7 +90,9 @@ def test_the_doctor_shows_facts_to_those_who_watch(server: Served) -> None:
     ledger = str(server.parts.decider.log().name)
     for who, sees in (("olga", True), ("root", True), ("ann", False), ("dara", False)):
         page = server.page(who, "/settings").text
-        assert ("State of the server" in page) is sees
+        assert ("Check the server" in page) is sees
+        page = server.page(who, "/settings?doctor=run").text
+        assert ("falling times 0" in page) is sees
         assert ledger not in page
         answer = server.get(who, "/doctor")
         assert answer.status_code == (200 if sees else 403)

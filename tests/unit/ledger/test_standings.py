@@ -61,6 +61,11 @@ def test_columns_say_what_a_list_says(seed: int, steps: int) -> None:
     assert list(columns.values()) == plain
     assert list(columns) == [one.id for one in plain]
     assert columns.counted == sum(one.status.counts for one in plain)
+    for seq in (0, 1, len(plain) // 2, len(plain), len(plain) + 1):
+        later = [one.id for one in plain if one.seq > seq]
+        assert list(columns.after(seq)) == later
+        earlier = [one.id for one in plain if one.seq < seq]
+        assert list(columns.before(seq)) == earlier[::-1]
     for minute in (0, rng.randrange(60), 59):
         assert columns.due(at(minute)) == [
             one.id

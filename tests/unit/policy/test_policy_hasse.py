@@ -571,7 +571,7 @@ def test_lines_start_and_end_at_their_boxes() -> None:
     policy = compiled()
     diagram = hasse(policy, range(len(policy.rules)))
     root = root_of(svg_of(diagram))
-    ends = {}
+    ends: dict[int, tuple[float, float, float]] = {}
     for box in root.iter(f"{SVG}rect"):
         if "node" in (box.get("class") or ""):
             left, top, right, bottom = sides(box)

@@ -41,7 +41,8 @@ from modicum.reports.charts import (
     save,
     utility_by_round,
 )
-from modicum.reports.charts.svg import COLORS, Scale, drawing, text_width, thinned
+from modicum.reports.charts.chart import chart as drawn_chart
+from modicum.reports.charts.svg import COLORS, Scale, text_width, thinned
 from modicum.reports.markup import visible
 from modicum.reports.style import CHART_STYLE, STYLE
 
@@ -160,7 +161,7 @@ def test_a_page_holds_many_charts() -> None:
     assert len({*ids}) == len(ids) == 6
     for name in ("", "A", "a b", "1a", 'a"', "a)"):
         with pytest.raises(InvariantError):
-            drawing(name, "title", "sentence", 1)
+            drawn_chart(name, "title", "sentence", ((), ()), 1)
 
 
 def test_a_notebook_and_a_page_show_the_chart_and_its_table() -> None:
@@ -217,19 +218,13 @@ def assert_line(found: list[tuple[float, float]], expected: list[Any]) -> None:
 
 def test_lines_go_through_their_numbers() -> None:
     (plot,) = plots(CHARTS["utility"]().svg)
-    lines = {"series-1": [1, 2, 3], "series-2": [1.5, 0, 2]}
+    lines: dict[str, list[float]] = {"series-1": [1, 2, 3], "series-2": [1.5, 0, 2]}
     for kind, values in lines.items():
         (line,) = plot.kind(kind, "line")
-        places = [(plot.x.pixel(n), plot.y.pixel(v)) for n, v in enumerate(values, 1)]
-        assert_line(corners(line), places)
+        assert_line(corners(line), plot.at(enumerate(values, 1)))
     (area,) = plot.kind("spread")
-    low = [
-        (plot.x.pixel(n), plot.y.pixel(v)) for n, v in ((1, 0.9), (2, 1.8), (3, 2.9))
-    ]
-    high = [
-        (plot.x.pixel(n), plot.y.pixel(v)) for n, v in ((3, 3.1), (2, 2.2), (1, 1.1))
-    ]
-    assert_line(corners(area), [*low, *high])
+    ends = [(1, 0.9), (2, 1.8), (3, 2.9), (3, 3.1), (2, 2.2), (1, 1.1)]
+    assert_line(corners(area), plot.at(ends))
     assert (plot.x.pixel(1), plot.x.pixel(3)) == (plot.left, plot.right)
     assert plot.y.pixel(0) == plot.bottom
     entries = legend_of(root_of(CHARTS["utility"]().svg))
@@ -251,29 +246,18 @@ def test_the_outlook_is_drawn_as_it_is() -> None:
     shown = outlook("0.5")
     users, unlocked, available = plots(rotation_outlook([shown]).svg)
     (line,) = users.kind("line")
-    every = [
-        (users.x.pixel(one.round), users.y.pixel(float(one.users)))
-        for one in shown.rounds
-    ]
-    assert_line(corners(line), every)
+    every = [(one.round, float(one.users)) for one in shown.rounds]
+    assert_line(corners(line), users.at(every))
     (line,) = unlocked.kind("line")
-    shares = [0, 37.5, 75, 87.5, 100]
-    assert_line(
-        corners(line),
-        [(unlocked.x.pixel(n), unlocked.y.pixel(y)) for n, y in enumerate(shares)],
-    )
+    assert_line(corners(line), unlocked.at(enumerate([0, 37.5, 75, 87.5, 100])))
     (line,) = available.kind("line")
-    found = corners(line)
-    for number, share in enumerate([37.5, 37.5, 12.5, 12.5] * 3, 1):
-        middle = available.x.pixel(number)
-        heights = {y for x, y in found if abs(x - middle) < 30}
-        assert available.y.pixel(share) == pytest.approx(
-            min(heights, key=lambda y: abs(y - available.y.pixel(share))), abs=SAME
-        )
-    ((_, top, _, bottom),) = available.bars("series-5")
-    assert (top, bottom) == pytest.approx(
-        (available.y.pixel(37.5), available.y.pixel(12.5)), abs=SAME
-    )
+    # It changes halfway between two rounds.
+    turns = [(1, 37.5), (2.5, 37.5), (2.5, 12.5), (4.5, 12.5), (4.5, 37.5)]
+    assert_line(corners(line)[: len(turns)], available.at(turns))
+    ((left, top, right, bottom),) = available.bars("series-5")
+    assert (left, right) == (available.left, available.right)
+    heights = available.y.pixel(37.5), available.y.pixel(12.5)
+    assert (top, bottom) == pytest.approx(heights, abs=SAME)
 
 
 def test_the_table_of_an_outlook_has_all_rounds() -> None:
@@ -316,7 +300,7 @@ def test_bars_belong_to_the_class_below_them() -> None:
 
 def test_a_heat_map_is_darker_where_more_is_left() -> None:
     (plot,) = plots(CHARTS["left"]().svg)
-    shades = {one.get("fill-opacity"): one.get("d", "") for one in plot.kind("cell")}
+    shades = {one.get("fill-opacity"): one for one in plot.kind("cell")}
     first, second, third = (plot.x.pixel(n) for n in (1, 2, 3))
     half = (second - first) / 2
     upper, lower = (pixel for pixel, _ in plot.y.ticks)
@@ -329,10 +313,7 @@ def test_a_heat_map_is_darker_where_more_is_left() -> None:
     }
     assert {*shades} == {*places}
     for shade, path in shades.items():
-        starts = [
-            tuple(map(float, one)) for one in re.findall(r"M([\d.]+) ([\d.]+)", path)
-        ]
-        assert_line(starts, places[str(shade)])
+        assert_line(corners(path), places[str(shade)])
     (idle,) = plot.kind("idle")
     assert idle.get("fill") == "url(#left-idle)"
     names = [name for _, name in legend_of(root_of(CHARTS["left"]().svg))]
@@ -372,8 +353,7 @@ def test_a_history_steps_at_its_entries() -> None:
         (60, 1.3),
         (60, 1),
     ]
-    expected = [(plot.x.pixel(x), plot.y.pixel(y)) for x, y in steps]
-    assert_line(corners(line), [*expected, (plot.right, plot.y.pixel(1))])
+    assert_line(corners(line), [*plot.at(steps), (plot.right, plot.y.pixel(1))])
     (limit,) = plot.kind("limit")
     assert limit.get("stroke-dasharray")
     height = plot.y.pixel(1)
@@ -414,7 +394,7 @@ def test_an_unknown_charge_reaches_the_upper_end() -> None:
 
 def test_a_cell_without_a_limit_has_no_line() -> None:
     (plot,) = plots(CHARTS["unlimited"]().svg)
-    assert plot.kind("limit") == plot.bars("over") == []
+    assert plot.kind("limit") == plot.kind("over") == []
     assert "of infinite epsilon" in CHARTS["unlimited"]().sentence
 
 
@@ -458,8 +438,7 @@ def test_a_meter_is_as_long_as_its_share(
 ) -> None:
     root = root_of(meter(share, "a third", state).replace("<svg", '<svg xmlns="s"', 1))
     rail, spent = (sides(one) for one in root if one.tag.endswith("rect"))
-    assert rail == (0, 0, 120, 10)
-    assert spent == (0, 0, width, 10)
+    assert [*rail, *spent] == [0, 0, 120, 10, 0, 0, width, 10]
     kinds = [one.get("class") for one in root if one.get("class")]
     strokes = ["paper"] if state == "over" else []
     assert kinds == ["rail", "fill" if state == "ok" else state, *strokes]

@@ -247,10 +247,8 @@ def test_what_was_asked_for_is_a_line() -> None:
         (line,) = alike.kind("target")
         y = alike.y.pixel(0.5)
         assert_same(corners(line), [(alike.left, y), (alike.right, y)])
-        entries = dict(
-            map(reversed, legend_of(root_of(chart_of(name, "ranges", 0).svg)))
-        )
-        sample = entries["target: at least 0.5"]
+        entries = legend_of(root_of(chart_of(name, "ranges", 0).svg))
+        (sample,) = (one for one, text in entries if text == "target: at least 0.5")
         assert sample.get("stroke-dasharray") == line.get("stroke-dasharray")
     for shown in (STUDIES["two groups"], replace(STUDIES["count"], wanted=None)):
         assert plots(risk_ranges(shown).svg)[0].kind("target") == []

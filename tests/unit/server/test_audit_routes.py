@@ -28,7 +28,7 @@ from modicum.api.schema.job import Job
 from modicum.api.schema.ledger import Proof, StoredEntry
 from modicum.server.auth.authentication import Recognizing, Standing
 from modicum.server.event_streams import STREAMS_EACH
-from modicum.server.service.ledgers import Entries, Ledgers
+from modicum.server.service.ledgers import Entries, EntryQuery, Ledgers
 from modicum.server.telemetry.log import Log
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.bundles import export_bundle, open_bundle, verify_bundle
@@ -215,9 +215,9 @@ def test_lines_break_off_with_the_rights_of_who_reads_them(
     server.parts.recognizing = Recognizing([ByHeader(people)])
     really = Ledgers.entries
 
-    async def lost(self: Ledgers, who: Identity, after: int, limit: int) -> Entries:
-        found = await really(self, who, after, limit)
-        if after == 2:
+    async def lost(self: Ledgers, who: Identity, query: EntryQuery) -> Entries:
+        found = await really(self, who, query)
+        if query.after + query.start == 2:
             people.pop("audra", None)
             if change == "other rights":
                 people["audra"] = {Role.AUDITOR: frozenset({"visits"})}
@@ -277,11 +277,11 @@ def test_lines_are_counted_among_streams(
     end, started = threading.Event(), threading.Semaphore(0)
     really = Ledgers.entries
 
-    async def held(self: Ledgers, who: Identity, after: int, limit: int) -> Entries:
-        if after and who.name == "audra":
+    async def held(self: Ledgers, who: Identity, query: EntryQuery) -> Entries:
+        if query.after + query.start and who.name == "audra":
             started.release()
             assert await asyncio.to_thread(end.wait, PATIENCE)
-        return await really(self, who, after, limit)
+        return await really(self, who, query)
 
     monkeypatch.setattr(Ledgers, "entries", held)
     with ThreadPoolExecutor(STREAMS_EACH) as others:

@@ -16,6 +16,7 @@ from modicum.api import operations
 from modicum.api.local import Workspace
 from modicum.api.local.handlers import all_reads, read_of
 from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.past_ledger import EarlierStore
 from modicum.api.operations import Operation
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.shape import plain
@@ -166,7 +167,8 @@ def test_a_time_between_entries_is_the_time_that_counts(
 def test_pages_of_the_past_go_on(server: Served) -> None:
     at = {"as_of": 4}
     whole = server.get("ann", "/rules", params={"order": "tightest", **at}).json()
-    found, cursor = [], ""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = ""
     while cursor is not None:
         query = {"order": "tightest", "limit": 3, "cursor": cursor, **at}
         page = server.get("ann", "/rules", params=query).json()
@@ -207,11 +209,10 @@ def test_few_points_are_kept_and_mistakes_cost_no_replay(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
-    really = past_views.EarlierStore
 
     def noted(store: Any, seq: int) -> Any:
         begun.append(seq)
-        return really(store, seq)
+        return EarlierStore(store, seq)
 
     monkeypatch.setattr(past_views, "EarlierStore", noted)
     with served(folder / "ledger.db") as server:

@@ -14,7 +14,7 @@ import modicum as mo
 from modicum.api.local.evaluation import price_release
 from modicum.api.local.queries.actions import plan_of
 from modicum.api.local.views.queries import plan_view
-from modicum.api.schema.query import FILE_MAX
+from modicum.api.schema.release import FILE_MAX
 from modicum.api.schema.shape import plain
 from modicum.core.yaml_reader import read_document
 

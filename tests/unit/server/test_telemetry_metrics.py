@@ -27,6 +27,7 @@ from modicum.core.errors import (
     UnavailableError,
     VerificationError,
 )
+from modicum.core.rationals import rounded_up
 from modicum.server.app import build
 from modicum.server.telemetry.ledger_metrics import (
     LedgerFacts,
@@ -34,7 +35,6 @@ from modicum.server.telemetry.ledger_metrics import (
     SampledMetrics,
     Working,
     glance,
-    rounded_up,
 )
 from modicum.server.telemetry.middleware import NO_ROUTE, OTHER_METHOD
 from modicum.server.telemetry.prometheus import Page

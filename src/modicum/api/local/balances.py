@@ -46,6 +46,7 @@ from modicum.ledger.log.events import (
     ReleaseDenied,
     ReleaseExpired,
     ReleasePosted,
+    ReleaseRequested,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
@@ -93,6 +94,8 @@ class LedgerBalances:
         #: The charges since they were last asked for; None if they are too many.
         self._changes: list[LossChange] | None = []
         self._active: CompiledPolicy | None = None
+        #: Requests that were read from the log, by entry, for `pending_requests`.
+        self.requested: dict[int, ReleaseRequested] = {}
         self._denials = Denials(from_start=snapshot is None)
         #: The first id for each hash of what ids look like; None until one is needed.
         self._looks: dict[int, str] | None = None

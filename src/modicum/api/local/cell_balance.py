@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from modicum.accounting import INFINITE
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from modicum.accounting import INFINITE, Total
 from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.budget_fit import largest_rho
 from modicum.api.local.explanation.charges import (
@@ -12,6 +17,7 @@ from modicum.api.local.explanation.charges import (
     standing_of,
 )
 from modicum.api.local.explanation.contributions import (
+    Spent,
     decisive,
     shares,
     spenders_view,
@@ -20,16 +26,20 @@ from modicum.api.local.explanation.contributions import (
 from modicum.api.local.explanation.denial_text import amount, ordered
 from modicum.api.local.policies.rule_standing import CellSpent
 from modicum.api.schema.ledger import Head
-from modicum.api.schema.policy import RuleBalance
+from modicum.api.schema.policy import CellCharge, RuleBalance
 from modicum.core.document import from_python
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.fields import Fields
 from modicum.core.reader import Problems
+from modicum.ledger.decision.amounts import amounts
 from modicum.policy import CompiledPolicy, Rule
 from modicum.policy.rule_lookup import find_rules
 from modicum.policy.rules import Stage
 from modicum.release import EVERYTHING, Part
 from modicum.release.part_parser import read_part
+
+#: Maximum number of steps in the history of a cell.
+STEPS_MAX: Final = 200
 
 
 class CellBalance(CellSpent, frozen=True):
@@ -41,12 +51,15 @@ class CellBalance(CellSpent, frozen=True):
             others, where segments are too many to separate.
         seq: The number of the ledger entry of the result.
         head: The hash of that entry.
+        steps: The number of each entry that recorded a release, and the charge from
+            it on; the latest ones. Empty if segments are too many to separate.
     """
 
     cells: int
     nearby: int
     seq: int
     head: str
+    steps: tuple[tuple[int, Total], ...] = ()
 
     @property
     def cause(self) -> str:
@@ -77,7 +90,20 @@ class CellBalance(CellSpent, frozen=True):
             spenders=spenders_view(self.spenders[:most], self.coordinate),
             nearby=amount(self.nearby),
             ledger=Head(seq=self.seq, head=self.head),
+            history=self._history(),
         )
+
+    def _history(self) -> tuple[CellCharge, ...]:
+        """Return its steps on the scale of the limit; none if one has another."""
+        own_filter, found = self.loss.own_filter, []
+        for entry, total in self.steps:
+            allowed = own_filter.admits(total)
+            step = amounts(replace(self.loss, before=total, allowed=allowed))
+            if (step.measure, step.limit) != (self.spent.measure, self.spent.limit):
+                return ()
+            spent, _ = ordered(step.together, step.limit, step.scale)
+            found.append(CellCharge(entry=entry, spent=spent))
+        return tuple(found)
 
 
 def cell_balance(
@@ -107,7 +133,23 @@ def cell_balance(
         nearby=0 if whole >= INFINITE else whole - known,
         seq=head_view.seq,
         head=head_view.head,
+        steps=_steps(spent, head_view) if known == whole else (),
     )
+
+
+def _steps(
+    spent: Sequence[Spent], head_view: HeadView
+) -> tuple[tuple[int, Total], ...]:
+    """Return the charge of a cell after each release, in the order of their entries."""
+    standings = ((head_view.standing(one.release), one.total) for one in spent)
+    known = [(one.seq, total) for one, total in standings if one is not None]
+    if len(known) < len(spent):
+        return ()  # There is no ledger, so there are no entries.
+    steps, charge = [], Total()
+    for entry, total in sorted(known, key=lambda one: one[0]):
+        charge = charge.joined(total)
+        steps.append((entry, charge))
+    return tuple(steps[-STEPS_MAX:])
 
 
 def rule_named(compiled: CompiledPolicy, named: str) -> Rule:

@@ -22,7 +22,6 @@ from modicum.api.local.evaluation import (
     repeated_answer,
 )
 from modicum.api.local.live_ledger import SNAPSHOT_EVERY, LiveLedger
-from modicum.api.local.rule_losses import RuleLosses
 from modicum.api.local.submit import Submission, prepared, seconds_held, split_refusal
 from modicum.api.ports.storage import Clock, EventStore, SnapshotStore
 from modicum.core.errors import Code, ConflictError, Problem, UsageError
@@ -33,6 +32,8 @@ from modicum.policy import CompiledPolicy, Rule
 
 T = TypeVar("T")
 
+#: Maximum number of releases whose data sets are kept.
+DATA_SETS_MAX = 200_000
 #: Maximum number of cells that are kept with those who spent them.
 CELLS_MAX = 20
 
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from modicum.api.local.entry_index import EntryIndex
     from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
+    from modicum.api.local.release_datasets import DataSets
     from modicum.api.local.rule_history import RuleHistory
+    from modicum.api.local.rule_losses import RuleLosses
     from modicum.ledger import AuditReport
 
 
@@ -72,8 +75,9 @@ class LedgerView:
         self._clock = clock
         self._policy = policy
         self._actor = actor
-        self._losses = RuleLosses()
+        self._losses: RuleLosses | None = None
         self._index: EntryIndex | None = None
+        self._data_sets: dict[str, DataSets] = {}
         self._history: RuleHistory | None = None
         #: The fullest cells of some rules, each with the loss that it belongs to.
         self._cells: dict[int, tuple[RuleLoss, CellBalance]] = {}
@@ -148,6 +152,22 @@ class LedgerView:
         """
         return self._live.book.release_of(standing, self._store.record)
 
+    def data_sets(self, standing: Standing) -> DataSets:
+        """Return the data sets of a release, which never change. Writes nothing.
+
+        Args:
+            standing: Its status in this ledger.
+        """
+        from modicum.api.local.release_datasets import data_sets_recorded
+
+        found = self._data_sets.get(standing.id)
+        if found is None:
+            if len(self._data_sets) >= DATA_SETS_MAX:
+                self._data_sets.clear()
+            found = data_sets_recorded(self.release_of(standing))
+            self._data_sets[standing.id] = found
+        return found
+
     # --- the ledger ---
 
     def refuse_jump(self) -> None:
@@ -197,13 +217,10 @@ class LedgerView:
             since: The number of the first entry to look at.
         """
         from modicum.api.local.entry_index import EntryIndex
-        from modicum.api.local.history import history_of
 
         state = self._live.read().state
         if self._index is None:
-            # Commands ask once; who asks again has an index.
             self._index = EntryIndex()
-            return history_of(release, self._store.read(max(since - 1, 0)))
         read = self._store.read
         return self._index.story(release, since, state, read, self._store.record)
 
@@ -269,8 +286,12 @@ class LedgerView:
         Raises:
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.api.local.rule_losses import RuleLosses
+
         book = self._live.read(deciding=True)
         compiled, now = self._intended_policy(book), self._live.now
+        if self._losses is None:
+            self._losses = RuleLosses()
         with book.followed_at(compiled, self._store.read, now) as followed:
             return self._losses.of(book, followed, now)
 

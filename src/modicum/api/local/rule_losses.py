@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from modicum.api.local.balances import LedgerBalances
+from modicum.api.local.explanation.charges import standing_in
 from modicum.ledger import LossChange, RuleLoss
 from modicum.ledger.log.days import day_of
 from modicum.ledger.replay.fold import Followed
@@ -48,8 +49,6 @@ class RuleLosses:
             followed: Its balances, as of the time.
             now: The time.
         """
-        from modicum.api.local.explanation.charges import standing_in
-
         known, self._known = self._known, None
         changes, day = book.changes_since(), day_of(now)
         due = {one.release.id: one for one in book.due_at(now)}

@@ -192,6 +192,18 @@ class RulePage(PolicyStatus, frozen=True, kw_only=True):
     contexts: tuple[str, ...] = ()
 
 
+class CellCharge(Shape, frozen=True, kw_only=True):
+    """The charge of a cell from an entry on.
+
+    Attributes:
+        entry: The number of the entry that recorded a release.
+        spent: The charge of the releases up to it that count now.
+    """
+
+    entry: int
+    spent: Amount
+
+
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
     """The charge of the fullest cell of a rule, by release.
 
@@ -205,6 +217,9 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
         spenders: The largest of them, the largest first.
         nearby: The charge for others, if segments are too many to separate.
         ledger: The entry that it was computed on.
+        history: How the charge grew, on the same scale, oldest first; the latest 200
+            steps. Empty if a step was on another scale, or segments are too many to
+            separate.
     """
 
     cell: str | None
@@ -216,6 +231,7 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
     spenders: tuple[Spender, ...]
     nearby: Amount
     ledger: Head
+    history: tuple[CellCharge, ...] = ()
 
 
 class PolicyItem(Shape, frozen=True, kw_only=True):

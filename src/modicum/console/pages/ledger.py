@@ -104,11 +104,15 @@ def _links(kind: str, body: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     release, about = body.get("release"), body.get("subject")
     if isinstance(release, Mapping):
         release = release.get("id")
-    if isinstance(release, str):
+    # What was only denied has no page of its own.
+    if isinstance(release, str) and kind != "release-denied":
         path = "/requests/{}" if kind == "release-requested" else "/releases/{}"
         found["release"] = (path, release)
-    if about == "release":
-        found["release"] = ("/releases/{}", body["id"])
+    if about in ("release", "policy"):
+        found[about] = (
+            f"/{'releases' if about == 'release' else about}/{{}}",
+            body["id"],
+        )
     if kind.startswith("policy-"):
         found["policy"] = ("/policy/{}", body["digest"])
     elif isinstance(body.get("policy"), str):

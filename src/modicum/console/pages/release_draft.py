@@ -11,8 +11,15 @@ from fractions import Fraction
 from typing import Any, Final
 
 from modicum.api import operations
-from modicum.api.schema.query import FILE_MAX, QueryInput, QueryPlan
-from modicum.api.schema.release import Decision, Option, Options, Vocabulary
+from modicum.api.schema.release import (
+    FILE_MAX,
+    Decision,
+    Option,
+    Options,
+    QueryInput,
+    QueryPlan,
+    Vocabulary,
+)
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import RefusedError, Relay
 from modicum.console.release_file import by_unit, kinds, text_of, texts

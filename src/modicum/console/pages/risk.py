@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 
 from modicum.api import operations
 from modicum.api.schema.problem import Problem, ProblemDetails
@@ -36,6 +37,8 @@ async def risk(relay: Relay) -> dict[str, Any]:
     result: Any = job.result if job and job.state == "done" else None
     tau = parse_number(relay.query.get("tau", ""))
     tau = tau if tau is not None and 0 < tau <= 1 else None
+    vocabulary = await relay.try_get(operations.VOCABULARY)
+    units = vocabulary.units if vocabulary else ()
     sets = sorted({one for each in me.roles.values() for one in each} - {"*"})
     asked = {"tau": "0.9", "choice": "data-independent", **relay.query}
     asked |= (
@@ -44,10 +47,12 @@ async def risk(relay: Relay) -> dict[str, Any]:
     return {
         "asked": defaultdict(str, {**asked, **relay.fields}),
         "sets": sets,
+        "unit": units[0] if len(units) == 1 else "UNIT",
         "job": job,
         "result": result,
-        "own": result_pictures(result, tau) if result else None,
-        "public": public_pictures(result, tau) if result else None,
+        # Drawn in a thread: others are answered meanwhile.
+        "own": await run_in_threadpool(result_pictures, result, tau),
+        "public": await run_in_threadpool(public_pictures, result, tau),
         "profile": None,
         "of_data": "dataset" in relay.fields,
     }
@@ -68,9 +73,10 @@ async def study(relay: Relay) -> dict[str, Any]:
     try:
         noise = noise_of(relay.fields)
         text = relay.fields.get("profile", "")
-        return {"profile": profile_pictures(text, noise, relay.fields)}
+        found = await run_in_threadpool(profile_pictures, text, noise, relay.fields)
     except InputError as error:
         raise RefusedError(_problem(error)) from None
+    return {"profile": found}
 
 
 def analysis_of(fields: Mapping[str, str]) -> dict[str, Any]:

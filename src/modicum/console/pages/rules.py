@@ -7,11 +7,11 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from modicum.api import operations
-from modicum.api.schema.policy import RuleDiagram
+from modicum.api.schema.policy import RuleBalance, RuleDiagram
 from modicum.console.registry import page
 from modicum.console.relay import AS_OF, RefusedError, Relay
 from modicum.policy.hasse.diagram import Hasse, HasseNode, HasseRule
-from modicum.reports.charts import Chart, hasse_chart
+from modicum.reports.charts import Chart, cell_history, hasse_chart
 
 #: Rules on one page of the list.
 ROWS: Final = 100
@@ -48,6 +48,7 @@ async def rule(relay: Relay) -> dict[str, Any]:
         "rule": found,
         "balance": balance,
         "left": None if balance is None else _left(balance.rho_left),
+        "chart": None if balance is None else _growth(balance),
     }
 
 
@@ -60,6 +61,19 @@ def _left(rho: float | None) -> dict[str, float] | None:
         return None
     sigma = inf if rho <= 0 else nextafter(sqrt(nextafter(0.5 / rho, inf)), inf)
     return {"rho": rho, "sigma": sigma, "error": nextafter(SIGMAS * sigma, inf)}
+
+
+def _growth(balance: RuleBalance) -> Chart | None:
+    """Return the drawing of how the charge of a cell grew."""
+    if not balance.history:
+        return None
+    return cell_history(
+        [(one.entry, one.spent) for one in balance.history],
+        balance.limit,
+        until=balance.ledger.seq,
+        title="Charge of the fullest cell",
+        unit=balance.measure,
+    )
 
 
 @page("/rules/drawing", "rules_drawing.html", "Rules")

@@ -37,6 +37,7 @@ _GRANT: Final = "grant-"
 @page("/settings", "settings.html", "Settings")
 async def settings(relay: Relay) -> dict[str, Any]:
     """Return what the visitor may do, their tokens, and the doctor's findings."""
+    wanted = "doctor" in relay.query
     tokens = await relay.try_get(operations.TOKENS)
     return {
         "words": {one.value: IN_WORDS[one] for one in Action},
@@ -55,7 +56,8 @@ async def settings(relay: Relay) -> dict[str, Any]:
         "days": TOKEN_DAYS,
         "days_max": TOKEN_DAYS_MAX,
         "issued": None,
-        "diagnosis": await relay.try_get(operations.DOCTOR),
+        # It takes longer than all else, so it is done on demand.
+        "diagnosis": await relay.try_get(operations.DOCTOR) if wanted else None,
     }
 
 

@@ -8,10 +8,10 @@ from modicum.reports.charts.allocations import (
     budget_left,
     utility_by_round,
 )
+from modicum.reports.charts.charges import cell_history, meter
 from modicum.reports.charts.chart import Chart, check_path, save
 from modicum.reports.charts.hasse import hasse_chart
 from modicum.reports.charts.rotation import rotation_outlook
-from modicum.reports.charts.spending import cell_history, meter
 
 __all__ = [
     "Chart",

@@ -12,37 +12,14 @@ from math import floor, isfinite, isnan
 from statistics import fmean
 
 from modicum.core.diagnostics import cut
-from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import (
-    BELOW,
-    TOP,
-    Panel,
-    axes,
-    box_sample,
-    boxes,
-    curve,
-    dashes,
-    drawing,
-    labeled,
-    legend,
-    line_sample,
-    margin,
-    number,
-    paint,
-    panel,
-    pattern,
-    px,
-    require,
-    series,
-    span,
-    words,
-)
+from modicum.reports.charts import svg
+from modicum.reports.charts.chart import Chart, chart
 from modicum.reports.markup import Markup, element
 
 #: More names than that beside a heat map would lie on top of each other.
 _SEGMENTS_NAMED_MAX = 30
-#: The columns of a name in a legend, of one beside a heat map, and of a unit.
-_NAME_MAX, _SEGMENT_MAX, _UNIT_MAX = 34, 20, 24
+#: The columns of a name beside a heat map, and of a unit.
+_SEGMENT_MAX, _UNIT_MAX = 20, 24
 
 
 def utility_by_round(
@@ -54,58 +31,59 @@ def utility_by_round(
     name: str = "utility",
 ) -> Chart:
     """Return a chart of the utility of each round, one line for each planner."""
-    require(bool(utility) and all(map(len, utility.values())), "there is no round")
+    svg.require(bool(utility) and all(map(len, utility.values())), "there is no round")
     spread = spread or {}
     for planner, far in spread.items():
         fits = planner in utility and len(far) == len(utility[planner])
-        require(fits, f"the spread of {planner} is not that of a line")
+        svg.require(fits, f"the spread of {planner} is not that of a line")
     known = all(
         map(isfinite, (x for e in (utility, spread) for v in e.values() for x in v))
     )
-    require(known, "a utility is not a number")
+    svg.require(known, "a utility is not a number")
     last = first_round + max(map(len, utility.values())) - 1
     pairs = {
         one: list(zip(values, spread.get(one, [0.0] * len(values)), strict=True))
         for one, values in utility.items()
     }
     top = max(value + far for line in pairs.values() for value, far in line)
-    place = panel(TOP, 240, span(first_round, last), (0, 1.05 * top if top > 0 else 1))
+    place = svg.panel(
+        svg.TOP, 240, svg.span(first_round, last), (0, 1.05 * top if top > 0 else 1)
+    )
     drawn: list[Markup] = []
     samples = []
     for index, (planner, line) in enumerate(pairs.items()):
-        kind = series(index)
+        kind = svg.series(index)
         if planner in spread:
             ends = [(x, v - far) for x, (v, far) in enumerate(line, first_round)]
             ends += reversed(
                 [(x, v + far) for x, (v, far) in enumerate(line, first_round)]
             )
             look = {"fill": "currentColor", "fill_opacity": "0.15", "stroke": "none"}
-            drawn.append(curve(place.at(ends), f"{kind} spread", **look))
+            drawn.append(svg.curve(place.at(ends), f"{kind} spread", **look))
         points = list(enumerate(utility[planner], first_round))
-        drawn.append(curve(place.at(points), f"{kind} line", **dashes(index)))
-        samples.append((line_sample(kind, **dashes(index)), cut(planner, _NAME_MAX)))
+        drawn.append(svg.curve(place.at(points), f"{kind} line", **svg.dashes(index)))
+        samples.append((svg.line_sample(kind, **svg.dashes(index)), planner))
     title = "Utility by round"
-    frame = axes(
+    frame = svg.axes(
         *(place, title, "round", f"utility, {cut(unit, _UNIT_MAX)}"),
-        (labeled(place.x, whole=True), labeled(place.y)),
+        (svg.labeled(place.x, whole=True), svg.labeled(place.y)),
     )
-    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+    names, height = svg.legend(samples, place)
     means = ", ".join(
-        f"{number(round(fmean(values), 1))} ({planner})"
+        f"{svg.number(round(fmean(values), 1))} ({planner})"
         for planner, values in utility.items()
     )
     sentence = f"Mean utility of rounds {first_round} to {last}, {unit}: {means}."
-    svg = drawing(name, title, sentence, height, frame, *drawn, names)
     headings = ("Round", *utility, *(f"{planner}, ±" for planner in spread))
     lines = [*utility.values(), *spread.values()]
     rows = tuple(
         (
             str(first_round + at),
-            *(number(line[at]) if at < len(line) else "-" for line in lines),
+            *(svg.number(line[at]) if at < len(line) else "-" for line in lines),
         )
         for at in range(last - first_round + 1)
     )
-    return Chart(title, sentence, svg, (headings, rows))
+    return chart(name, title, sentence, (headings, rows), height, frame, *drawn, names)
 
 
 def accepted_by_size(
@@ -113,12 +91,14 @@ def accepted_by_size(
 ) -> Chart:
     """Return a chart of the part of requests that was accepted, by their size."""
     classes = list(next(iter(accepted.values()), ()))
-    require(bool(classes), "there is no class of sizes")
+    svg.require(bool(classes), "there is no class of sizes")
     for planner, shares in accepted.items():
-        require(set(shares) == set(classes), f"{planner} has other classes of sizes")
+        svg.require(
+            set(shares) == set(classes), f"{planner} has other classes of sizes"
+        )
         parts = all(0 <= share <= 1 for share in shares.values())
-        require(parts, f"a part of {planner} is not from 0 to 1")
-    place = panel(TOP, 240, (-0.5, len(classes) - 0.5), (0, 108))
+        svg.require(parts, f"a part of {planner} is not from 0 to 1")
+    place = svg.panel(svg.TOP, 240, (-0.5, len(classes) - 0.5), (0, 108))
     width = 0.8 / len(accepted)
     drawn: list[Markup] = []
     samples = []
@@ -128,22 +108,22 @@ def accepted_by_size(
         bars = [
             (x, 0.0, x + 0.92 * width, y) for x, y in zip(starts, heights, strict=True)
         ]
-        drawn += boxes(place, bars, series(index))
+        drawn += svg.boxes(place, bars, svg.series(index))
         for x, _, end, y in bars:
             middle, top = place.x((x + end) / 2), place.y(y) - 4
             drawn.append(
-                words(middle, top, f"{y:.0f}", text_anchor="middle", font_size="11")
+                svg.words(middle, top, f"{y:.0f}", text_anchor="middle", font_size="11")
             )
-        samples.append((box_sample(series(index)), cut(planner, _NAME_MAX)))
+        samples.append((svg.box_sample(svg.series(index)), planner))
     title = "Accepted by size"
-    frame = axes(
+    frame = svg.axes(
         *(place, title, "size of the request", "accepted, %"),
         (
             [(at, cut(one, _SEGMENT_MAX)) for at, one in enumerate(classes)],
-            labeled(place.y),
+            svg.labeled(place.y),
         ),
     )
-    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+    names, height = svg.legend(samples, place)
     least = (
         min(shares.items(), key=lambda one: one[1]) for shares in accepted.values()
     )
@@ -152,13 +132,12 @@ def accepted_by_size(
         for planner, (size, share) in zip(accepted, least, strict=True)
     )
     sentence = f"Accepted least of any size: {each}."
-    svg = drawing(name, title, sentence, height, frame, *drawn, names)
     rows = tuple(
-        (one, *(number(100 * shares[one]) for shares in accepted.values()))
+        (one, *(svg.number(100 * shares[one]) for shares in accepted.values()))
         for one in classes
     )
     headings = ("Size", *(f"{planner}, %" for planner in accepted))
-    return Chart(title, sentence, svg, (headings, rows))
+    return chart(name, title, sentence, (headings, rows), height, frame, *drawn, names)
 
 
 def budget_left(
@@ -179,48 +158,51 @@ def budget_left(
         unit: The unit of the remaining budget in percent.
         name: Begins the ids in the picture.
     """
-    require(len(left) == len(segments) > 0, "segments and their names differ in number")
+    svg.require(
+        len(left) == len(segments) > 0, "segments and their names differ in number"
+    )
     rounds = len(left[0])
     same = rounds > 0 and all(len(row) == rounds for row in left)
-    require(same, "segments have different numbers of rounds, or none")
+    svg.require(same, "segments have different numbers of rounds, or none")
     parts = all(isnan(one) or 0 <= one <= 1 for row in left for one in row)
-    require(parts, "a part of a budget is not from 0 to 1")
+    svg.require(parts, "a part of a budget is not from 0 to 1")
     every = -(-len(segments) // _SEGMENTS_NAMED_MAX)
     labels = [
         (at + 0.5, cut(segments[at], _SEGMENT_MAX))
         for at in range(0, len(segments), every)
     ]
     last = first_round + rounds - 1
-    place = panel(
-        TOP,
+    place = svg.panel(
+        svg.TOP,
         min(600, max(18 * len(segments), 60)),
         (first_round - 0.5, last + 0.5),
         (len(segments), 0),
-        left=margin(*(text for _, text in labels)),
+        left=svg.margin(*(text for _, text in labels)),
     )
     title = "Budget left"
-    frame = axes(
+    frame = svg.axes(
         *(place, title, "round", "segment"),
-        (labeled(place.x, whole=True), labels),
+        (svg.labeled(place.x, whole=True), labels),
         grid=False,
     )
     samples = [
-        (box_sample("series-1", **_shade(share)), f"{100 * share:g} %")
+        (svg.box_sample("series-1", **_shade(share)), f"{100 * share:g} %")
         for share in (0, 0.25, 0.5, 0.75, 1)
     ]
     drawn = [frame, *_cells(place, left, first_round, name)]
     if any(isnan(one) for row in left for one in row):
-        drawn.insert(0, pattern(f"{name}-idle", "/", "soft"))
-        samples.append((box_sample("soft", fill=f"url(#{name}-idle)"), "not active"))
-    names, height = legend(samples, place.x.start, place.y.start + BELOW)
+        drawn.insert(0, svg.pattern(f"{name}-idle", "/", "soft"))
+        samples.append(
+            (svg.box_sample("soft", fill=f"url(#{name}-idle)"), "not active")
+        )
+    names, height = svg.legend(samples, place)
     sentence = _left_text(left, segments, last, unit)
-    svg = drawing(name, title, sentence, height, *drawn, names)
     headings = ("Segment", *(f"Round {first_round + at}" for at in range(rounds)))
     rows = tuple(
         (segment, *map(_percent, row))
         for segment, row in zip(segments, left, strict=True)
     )
-    return Chart(title, sentence, svg, (headings, rows))
+    return chart(name, title, sentence, (headings, rows), height, *drawn, names)
 
 
 def _left_text(
@@ -242,7 +224,7 @@ def _left_text(
 
 def _percent(share: float) -> str:
     """Return what is left in percent, rounded down."""
-    return "-" if isnan(share) else number(floor(1000 * share) / 10)
+    return "-" if isnan(share) else svg.number(floor(1000 * share) / 10)
 
 
 def _shade(share: float) -> dict[str, str]:
@@ -250,19 +232,21 @@ def _shade(share: float) -> dict[str, str]:
 
 
 def _cells(
-    place: Panel, left: Sequence[Sequence[float]], first: int, name: str
+    place: svg.Panel, left: Sequence[Sequence[float]], first: int, name: str
 ) -> Iterator[Markup]:
     """Yield one path for each shade: the darker a cell, the more is left."""
     paths: dict[float, list[str]] = defaultdict(list)
     for line, row in enumerate(left):
         for at, share in enumerate(row, first):
             ends = place.at(((at - 0.5, line), (at + 0.5, line + 1)))
-            (x, y), (right, bottom) = ((px(one), px(other)) for one, other in ends)
+            (x, y), (right, bottom) = (
+                (svg.px(one), svg.px(other)) for one, other in ends
+            )
             shade = -1 if isnan(share) else round(share, 2)
             paths[shade].append(f"M{x} {y}H{right}V{bottom}H{x}z")
     for shade, cells in sorted(paths.items()):
-        look = {**paint("series-1 cell"), "fill": "currentColor", **_shade(shade)}
+        look = {**svg.paint("series-1 cell"), "fill": "currentColor", **_shade(shade)}
         if shade < 0:
-            look = {**paint("soft idle"), "fill": f"url(#{name}-idle)"}
+            look = {**svg.paint("soft idle"), "fill": f"url(#{name}-idle)"}
         path = "".join(cells)
         yield element("path", d=path, shape_rendering="crispEdges", **look)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.errors import Code, Problem, UsageError, check
+from modicum.reports.charts.svg import MIDDLE, WIDTH, px, rectangle
 from modicum.reports.markup import Markup, element, table
 from modicum.system.files import write_whole
 
@@ -51,6 +53,53 @@ class Chart:
 
     def _repr_html_(self) -> str:
         return self.figure()
+
+
+def chart(
+    name: str,
+    title: str,
+    sentence: str,
+    numbers: Numbers,
+    height: float,
+    *parts: Markup,
+    width: float = WIDTH,
+    **attributes: str,
+) -> Chart:
+    """Return a chart of the parts of its picture.
+
+    Args:
+        name: Begins the ids in it, so it is unique on a page: small letters, digits and
+            hyphens.
+        title: What it shows.
+        sentence: A summary.
+        numbers: The headings and the rows of its table.
+        height: The height of the picture, in pixels.
+        parts: The parts of the picture.
+        width: The width of the picture, in pixels.
+        attributes: Attributes of the picture, beside the usual ones or instead of them.
+    """
+    check(re.fullmatch("[a-z][a-z0-9-]*", name) is not None, "a chart has a plain name")
+    wide, high = px(width), px(height)
+    usual = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "class_": "chart",
+        "role": "img",
+        "aria_labelledby": f"{name}-title {name}-desc",
+        "width": wide,
+        "height": high,
+        "viewBox": f"0 0 {wide} {high}",
+        "font_family": "system-ui, sans-serif",
+        "font_size": str(MIDDLE),
+    }
+    picture = element(
+        "svg",
+        element("title", title, id=f"{name}-title"),
+        element("desc", sentence, id=f"{name}-desc"),
+        rectangle((0, 0, width, height), "paper"),
+        *parts,
+        **{**usual, **attributes},
+    )
+    return Chart(title, sentence, picture, numbers)
 
 
 def check_path(path: str | Path) -> None:

@@ -9,15 +9,14 @@ from modicum.core.diagnostics import columns, cut
 from modicum.policy.hasse.diagram import Hasse, HasseNode, refuse_crowded, summary
 from modicum.policy.hasse.export import full_lines, node_lines, rule_ids
 from modicum.policy.hasse.layout import Box, Layout, laid_out
-from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import drawing, paint, rectangle, words
+from modicum.reports.charts import svg
+from modicum.reports.charts.chart import Chart, chart
 from modicum.reports.markup import Markup, element
 
 _MARGIN, _HEAD, _FOOT = 24, 44, 34
 _LINE, _PADDING = 15, 10
 _COLUMN = 7  # Of a monospaced font of 11 pixels, whichever it is.
 _FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
-_TITLE_MAX = 100
 _LEGEND = (
     "up: also counts everything below; gray and dashed: redundant; thick: path to its"
     " witness"
@@ -46,7 +45,7 @@ def hasse_chart(
     drawn = rule_ids(diagram)
     texts = [node_lines(node, drawn) for node in diagram.nodes]
     layout = laid_out(diagram, [_size(lines) for lines in texts])
-    title, sentence = cut(diagram.title, _TITLE_MAX), summary(diagram)
+    title, sentence = cut(diagram.title, svg.TITLE_MAX), summary(diagram)
     needed = max(columns(sentence), columns(title) * 3 // 2, columns(_LEGEND)) * _COLUMN
     width = max(layout.width, needed) + 2 * _MARGIN
     height = layout.height + _HEAD + _FOOT + 2 * _MARGIN
@@ -55,12 +54,12 @@ def hasse_chart(
         _node(node, lines, box, link, selected)
         for node, lines, box in zip(diagram.nodes, texts, layout.boxes, strict=True)
     )
-    svg = drawing(
-        *(name, diagram.title, sentence, height),
-        words(_MARGIN, _MARGIN + 12, title, font_weight="bold", font_size="15"),
-        words(_MARGIN, _MARGIN + 30, sentence),
+    return chart(
+        *(name, diagram.title, sentence, (_HEADINGS, tuple(_rows(diagram))), height),
+        svg.words(_MARGIN, _MARGIN + 12, title, font_weight="bold", font_size="15"),
+        svg.words(_MARGIN, _MARGIN + 30, sentence),
         element("g", *_edges(diagram, layout), *nodes, transform=shift),
-        words(_MARGIN, height - _MARGIN, _LEGEND),
+        svg.words(_MARGIN, height - _MARGIN, _LEGEND),
         width=width,
         # What is one image has no links in it.
         role="group" if link else "img",
@@ -68,7 +67,6 @@ def hasse_chart(
         font_family=_FONT,
         font_size="11",
     )
-    return Chart(diagram.title, sentence, svg, (_HEADINGS, tuple(_rows(diagram))))
 
 
 _HEADINGS = ("Rule", "Unit", "Budget", "State", "Right below")
@@ -98,7 +96,7 @@ def _edges(diagram: Hasse, layout: Layout) -> Iterator[Markup]:
             fill="none",
             stroke="currentColor",
             stroke_width="3" if way else "1",
-            **paint("ink way" if way else "soft step"),
+            **svg.paint("ink way" if way else "soft step"),
         )
 
 
@@ -130,13 +128,13 @@ def _node(
     drawn = element(
         "g",
         element("title", "\n".join(full_lines(node))),
-        rectangle(
+        svg.rectangle(
             (box.left, box.top, box.width, box.height),
             f"{kind} node{' selected' if chosen else ''}",
             **look,
         ),
         *(
-            words(
+            svg.words(
                 *(box.middle, box.top + row * _LINE + 1, text),
                 "soft" if node.redundant else "ink",
                 text_anchor="middle",

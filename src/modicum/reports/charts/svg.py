@@ -6,7 +6,6 @@ a page sets another `color` for the class. The same input gives the same bytes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isnan, log10
@@ -15,7 +14,7 @@ from typing import TypeAlias
 
 from modicum.core.diagnostics import columns, cut
 from modicum.core.errors import Code, InputError, Problem, check
-from modicum.reports.markup import Child, Markup, element, joined
+from modicum.reports.markup import Markup, element, joined
 
 #: The colors of classes on white. Those of series are distinguishable with color
 #: blindness (Okabe & Ito 2008).
@@ -56,10 +55,10 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
 WIDTH, RIGHT, TOP = 720, 36, 30
 #: The space below a panel for the labels of its horizontal axis.
 BELOW = 46
-#: The columns of a title that fit into a chart.
-TITLE_MAX = 70
+#: The columns of a title and of a name in a legend that fit into a chart.
+TITLE_MAX, _NAME_MAX = 70, 60
 #: The font sizes of numbers and legends, of labels of axes, and of titles.
-_SMALL, _MIDDLE, _LARGE = 11, 12, 13
+_SMALL, MIDDLE, _LARGE = 11, 12, 13
 
 Point: TypeAlias = tuple[float, float]
 #: The left, lower, right and upper end of a bar.
@@ -216,12 +215,12 @@ def curve(points: Sequence[Point], kind: str, **attributes: str) -> Markup:
 
 def steps(points: Sequence[Point]) -> list[Point]:
     """Return the corners of a line that keeps its height up to the next point."""
-    found: list[Point] = []
-    for x, y in points:
-        for corner in ((x, found[-1][1] if found else y), (x, y)):
-            if corner not in found[-1:]:
-                found.append(corner)
-    return found
+    found = [points[0]]
+    for x, y in points[1:]:
+        before, height = found[-1]
+        if y != height:
+            found += [(x, y)] if x == before else [(x, height), (x, y)]
+    return [*found, (points[-1][0], found[-1][1])]
 
 
 def boxes(
@@ -305,7 +304,7 @@ def axes(
         for x, text in x_ticks
     ]
     border = [(left, top), (left, bottom), (right, bottom)]
-    size = str(_MIDDLE)
+    size = str(MIDDLE)
     turned = f"rotate(-90 14 {px(center)})"
     return joined(
         (
@@ -351,18 +350,17 @@ def _needed(labels: Sequence[str]) -> float:
     return sum(text_width(one) + 14 for one in labels)
 
 
-def legend(
-    entries: Sequence[tuple[Markup, str]], left: float, top: float
-) -> tuple[Markup, float]:
+def legend(entries: Sequence[tuple[Markup, str]], place: Panel) -> tuple[Markup, float]:
     """Return a legend and its lower end, in as many rows as it needs.
 
     Args:
         entries: A sample of 24 by 12 pixels for each name.
-        left: Its left end.
-        top: Its upper end.
+        place: The panel that it is below.
     """
-    x, y, drawn = left, top, []
-    for sample, name in entries:
+    left = place.x.start
+    x, y, drawn = left, place.y.start + BELOW, []
+    for sample, text in entries:
+        name = cut(text, _NAME_MAX)
         width = 30 + text_width(name) + 16
         if x > left and x + width > WIDTH:
             x, y = left, y + 18
@@ -389,49 +387,6 @@ def note(place: Panel, text: str) -> Markup:
     """Return a text in the middle of a panel: why it is empty."""
     x, y = (place.x.start + place.x.end) / 2, (place.y.start + place.y.end) / 2
     return words(x, y, text, "soft", text_anchor="middle")
-
-
-def drawing(
-    name: str,
-    title: str,
-    sentence: str,
-    height: float,
-    *children: Child,
-    width: float = WIDTH,
-    **attributes: str,
-) -> Markup:
-    """Return a whole picture.
-
-    Args:
-        name: Begins the ids in it, so it is unique on a page: small letters, digits and
-            hyphens.
-        title: What it shows.
-        sentence: A summary.
-        height: In pixels.
-        children: Its parts.
-        width: In pixels.
-        attributes: Others than the usual ones.
-    """
-    check(re.fullmatch("[a-z][a-z0-9-]*", name) is not None, "a chart has a plain name")
-    usual = {
-        "xmlns": "http://www.w3.org/2000/svg",
-        "class_": "chart",
-        "role": "img",
-        "aria_labelledby": f"{name}-title {name}-desc",
-        "width": px(width),
-        "height": px(height),
-        "viewBox": f"0 0 {px(width)} {px(height)}",
-        "font_family": "system-ui, sans-serif",
-        "font_size": str(_MIDDLE),
-    }
-    return element(
-        "svg",
-        element("title", title, id=f"{name}-title"),
-        element("desc", sentence, id=f"{name}-desc"),
-        rectangle((0, 0, width, height), "paper"),
-        *children,
-        **{**usual, **attributes},
-    )
 
 
 def require(condition: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence

@@ -7,20 +7,8 @@ from typing import TypeAlias
 
 from modicum.core.diagnostics import cut
 from modicum.core.rationals import brief
-from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import (
-    RIGHT,
-    TOP,
-    WIDTH,
-    Panel,
-    Ticks,
-    dots,
-    drawing,
-    panel,
-    rectangle,
-    thinned,
-    words,
-)
+from modicum.reports.charts import svg
+from modicum.reports.charts.chart import Chart, chart
 from modicum.reports.markup import Markup, joined
 from modicum.risk.study.study import Candidate, Spread, Study
 from modicum.risk.study.tables import Table
@@ -40,16 +28,15 @@ def chart_of(
     """Return the chart of a study, with its notice in the picture and in words."""
     notice = study.notice
     sentence = f"{notice}. {text}" if notice else text
-    title = numbers.caption
     look = {"font_weight": "bold", "text_anchor": "middle"}
-    head = [words(WIDTH / 2, 18, notice, "over", **look)] if notice else []
-    svg = drawing(name, title, sentence, height, *head, *parts)
-    return Chart(title, sentence, svg, (numbers.titles, numbers.rows))
+    head = [svg.words(svg.WIDTH / 2, 18, notice, "over", **look)] if notice else []
+    table = numbers.titles, numbers.rows
+    return chart(name, numbers.caption, sentence, table, height, *head, *parts)
 
 
 def top_of(study: Study) -> float:
     """Return the upper end of the first panel: the notice is above it."""
-    return 2 * TOP if study.notice else TOP
+    return 2 * svg.TOP if study.notice else svg.TOP
 
 
 def epsilon_panel(
@@ -58,7 +45,7 @@ def epsilon_panel(
     up: tuple[float, float],
     *,
     log: bool = False,
-) -> tuple[Panel, Ticks]:
+) -> tuple[svg.Panel, svg.Ticks]:
     """Return a panel with candidates in even steps, every one or every n-th labeled.
 
     Args:
@@ -69,15 +56,15 @@ def epsilon_panel(
     """
     left, top, height = sides
     names = [brief(one.epsilon) for one in candidates]
-    every = thinned(names, WIDTH - RIGHT - left)
+    every = svg.thinned(names, svg.WIDTH - svg.RIGHT - left)
     ticks = [(at, names[at]) for at in range(0, len(names), every)]
     aside = 0.6 + max(0, _SLOTS_MIN - len(names)) / 2
     across = (-aside, len(names) - 1 + aside)
-    return panel(top, height, across, up, left=left, log=log), ticks
+    return svg.panel(top, height, across, up, left=left, log=log), ticks
 
 
 def chosen_band(
-    place: Panel, study: Study, candidates: Sequence[Candidate]
+    place: svg.Panel, study: Study, candidates: Sequence[Candidate]
 ) -> Iterator[Markup]:
     """Yield a band over the whole panel behind the chosen candidate."""
     for at, one in enumerate(candidates):
@@ -85,7 +72,7 @@ def chosen_band(
             left, right = place.x(at - 0.5), place.x(at + 0.5)
             top, bottom = place.y.end, place.y.start
             sides = (left, top, right - left, bottom - top)
-            yield rectangle(sides, "rail chosen", fill_opacity="0.5")
+            yield svg.rectangle(sides, "rail chosen", fill_opacity="0.5")
 
 
 def chosen_text(study: Study) -> str:
@@ -97,18 +84,20 @@ def chosen_text(study: Study) -> str:
     return f"chosen epsilon: {brief(epsilon)}{elsewhere}"
 
 
-def people_marks(place: Panel, bars: Sequence[Bar], radius: float) -> Iterator[Markup]:
+def people_marks(
+    place: svg.Panel, bars: Sequence[Bar], radius: float
+) -> Iterator[Markup]:
     """Yield the median by a circle, and 99 % by a dot."""
     for which, _, size in _LOOKS:
         known = [(x, getattr(own, which), every) for x, own, every in bars]
         parts = [(x, every.part(at)) for x, at, every in known if at is not None]
-        yield from dots(place.at(parts), radius * size, hollow=which == "median")
+        yield from svg.dots(place.at(parts), radius * size, hollow=which == "median")
 
 
 def people_samples() -> list[tuple[Markup, str]]:
     """Return the entries of a legend for these marks."""
     return [
-        (joined(dots([(12, 6)], 3.5 * size, hollow=which == "median")), name)
+        (joined(svg.dots([(12, 6)], 3.5 * size, hollow=which == "median")), name)
         for which, name, size in _LOOKS
     ]
 

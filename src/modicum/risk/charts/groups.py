@@ -6,21 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief
+from modicum.reports.charts import svg
 from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import (
-    BELOW,
-    Panel,
-    axes,
-    box_sample,
-    boxes,
-    curve,
-    labeled,
-    legend,
-    line_sample,
-    margin,
-    note,
-    pattern,
-)
 from modicum.reports.markup import Markup
 from modicum.risk.charts.axes import (
     chart_of,
@@ -63,21 +50,21 @@ def risk_groups(study: Study, *, name: str = "groups") -> Chart:
             )
         )
     shown = shown_candidates(study)
-    sides = margin("0.0"), top_of(study), 270.0
+    sides = svg.margin("0.0"), top_of(study), 270.0
     place, ticks = epsilon_panel(sides, shown, (0, 1.06))
     title = f"RDR of groups of people; {chosen_text(study)}"
     names = title, _across(study, shown), "RDR, share of the largest of all"
     parts = [
         *chosen_band(place, study, shown),
-        axes(place, *names, (ticks, labeled(place.y))),
+        svg.axes(place, *names, (ticks, svg.labeled(place.y))),
     ]
-    below = place.y.start + BELOW
+    below = place.y.start + svg.BELOW
     if any(one.rdr is not None for one in shown):
         bars, entries = _drawn(place, study, shown, name)
-        key, below = legend(entries, place.x.start, below)
+        key, below = svg.legend(entries, place)
         parts += [*bars, key]
     else:
-        parts.append(note(place, "the table has no people"))
+        parts.append(svg.note(place, "the table has no people"))
     text, numbers = groups_text(study), groups_table(study)
     return chart_of(name, study, text, numbers, below, *parts)
 
@@ -106,7 +93,7 @@ def _across(study: Study, shown: Sequence[Candidate]) -> str:
 
 
 def _drawn(
-    place: Panel, study: Study, shown: Sequence[Candidate], name: str
+    place: svg.Panel, study: Study, shown: Sequence[Candidate], name: str
 ) -> tuple[list[Markup], list[tuple[Markup, str]]]:
     """Return what is drawn of all groups, and the entries of the legend."""
     width = 0.84 / len(study.groups)
@@ -117,7 +104,7 @@ def _drawn(
         kind, lines = _LOOKS[index]
         look = {"fill": f"url(#{name}-{index})"} if lines else {}
         if lines:
-            parts.append(pattern(f"{name}-{index}", lines, "ink", kind))
+            parts.append(svg.pattern(f"{name}-{index}", lines, "ink", kind))
         aside = -0.42 + width * (index + 0.5)
         bars = [
             (at + aside, own, one.rdr)
@@ -127,15 +114,15 @@ def _drawn(
         for x, own, every in bars:
             low, high = every.part(own.least), every.part(own.greatest)
             box = (x - 0.45 * width, low, x + 0.45 * width, high)
-            parts += boxes(place, [box], kind, **look)
+            parts += svg.boxes(place, [box], kind, **look)
         parts += people_marks(place, bars, radius)
-        entries.append((box_sample(kind, **look), _group_text(group)))
+        entries.append((svg.box_sample(kind, **look), _group_text(group)))
     entries += people_samples()
     wanted = study.wanted
     if wanted is not None and wanted.statistic is not None:
         parts += _target_lines(place, wanted, shown)
         text = f"target: {wanted.statistic} of each at least {brief(wanted.tau)} of the"
-        entries.append((line_sample("ink", **_TARGET), f"{text} largest"))
+        entries.append((svg.line_sample("ink", **_TARGET), f"{text} largest"))
     return parts, entries
 
 
@@ -146,7 +133,7 @@ def _group_text(group: Group) -> str:
 
 
 def _target_lines(
-    place: Panel, wanted: Target, shown: Sequence[Candidate]
+    place: svg.Panel, wanted: Target, shown: Sequence[Candidate]
 ) -> Iterator[Markup]:
     """Yield the lower limit for the statistic of a group, given the largest."""
     which = "greatest" if wanted.statistic == "max" else str(wanted.statistic)
@@ -155,4 +142,4 @@ def _target_lines(
         if found and one.rdr is not None:
             low = float(wanted.tau) * one.rdr.part(max(found))
             line = place.at([(at - 0.48, low), (at + 0.48, low)])
-            yield curve(line, "ink target", **_TARGET)
+            yield svg.curve(line, "ink target", **_TARGET)

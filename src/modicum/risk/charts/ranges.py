@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modicum.core.rationals import brief
+from modicum.reports.charts import svg
 from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import (
-    BELOW,
-    TOP,
-    Scale,
-    axes,
-    box_sample,
-    boxes,
-    curve,
-    labeled,
-    legend,
-    line_sample,
-    margin,
-    note,
-    rectangle,
-    words,
-)
 from modicum.reports.markup import Markup
 from modicum.risk.charts.axes import (
     chart_of,
@@ -54,11 +39,11 @@ def risk_ranges(study: Study, *, name: str = "ranges") -> Chart:
     widths = _widths(study)
     shown = [one for one in widths if 0 < one < _LARGE]
     ends = (min(shown) / 1.6, max(shown) * 1.6) if shown else (1.0, 10.0)
-    scale = Scale(*ends, 0, 1, log=True)
-    left = margin("0.0", *(near(one) for one in scale.ticks()))
+    scale = svg.Scale(*ends, 0, 1, log=True)
+    left = svg.margin("0.0", *(near(one) for one in scale.ticks()))
     alike, below = _ranges(study, left)
-    error = _errors(study, widths, (left, below + TOP, _ERROR), ends)
-    height = below + TOP + _ERROR + BELOW
+    error = _errors(study, widths, (left, below + svg.TOP, _ERROR), ends)
+    height = below + svg.TOP + _ERROR + svg.BELOW
     return chart_of(
         name, study, ranges_text(study), ranges_table(study), height, *alike, *error
     )
@@ -99,26 +84,26 @@ def _ranges(study: Study, left: float) -> tuple[list[Markup], float]:
     bars = [(at, one, one) for at, one in spreads if one is not None]
     parts = [
         *chosen_band(place, study, study.candidates),
-        axes(place, *names, (ticks, labeled(place.y))),
+        svg.axes(place, *names, (ticks, svg.labeled(place.y))),
     ]
     if not bars:
         empty = "the table has no people" if spreads else "there are no candidates"
-        return [*parts, note(place, empty)], place.y.start + BELOW
+        return [*parts, svg.note(place, empty)], place.y.start + svg.BELOW
     for at, one, _ in bars:
         chosen = study.candidates[int(at)] is study.chosen
         kind = "series-1" if chosen else "series-5"
-        parts += boxes(place, [(at - 0.31, one.ratio, at + 0.31, 1)], kind)
+        parts += svg.boxes(place, [(at - 0.31, one.ratio, at + 0.31, 1)], kind)
     parts += people_marks(place, bars, 3.5 if len(bars) <= 30 else 2.5)
-    samples = [(box_sample("series-5"), "from the smallest to the largest")]
+    samples = [(svg.box_sample("series-5"), "from the smallest to the largest")]
     if bars[0][1].median is not None:
         samples += people_samples()
     if study.wanted is not None and study.wanted.statistic is None:
         tau = float(study.wanted.tau)
         line = place.at([(place.x.low, tau), (place.x.high, tau)])
-        parts.append(curve(line, "ink target", **_TARGET))
+        parts.append(svg.curve(line, "ink target", **_TARGET))
         text = f"target: at least {brief(study.wanted.tau)}"
-        samples.append((line_sample("ink", **_TARGET), text))
-    key, below = legend(samples, left, place.y.start + BELOW)
+        samples.append((svg.line_sample("ink", **_TARGET), text))
+    key, below = svg.legend(samples, place)
     return [*parts, key], below
 
 
@@ -151,16 +136,16 @@ def _errors(
     title = f"Error of the answer{_of(study)}"
     parts = [
         *chosen_band(place, study, study.candidates),
-        axes(place, title, "epsilon", _unit(study), (ticks, y_ticks)),
+        svg.axes(place, title, "epsilon", _unit(study), (ticks, y_ticks)),
     ]
     if not widths:
-        parts.append(note(place, "there are no candidates"))
+        parts.append(svg.note(place, "there are no candidates"))
     if points:
-        parts.append(curve(place.at(points), "series-2 line", stroke_width="1.2"))
+        parts.append(svg.curve(place.at(points), "series-2 line", stroke_width="1.2"))
     for x, y in place.at(points):
-        parts.append(rectangle((x - 2.5, y - 2.5, 5, 5), "series-2 mark"))
+        parts.append(svg.rectangle((x - 2.5, y - 2.5, 5, 5), "series-2 mark"))
     for at in sorted({*range(len(widths))} - {int(at) for at, _ in points}):
         x, y = place.x(at) + 4, place.y.end + 6
         turned = {"text_anchor": "end", "transform": f"rotate(-90 {x:.1f} {y:.1f})"}
-        parts.append(words(x, y, near(widths[at]), font_size="11", **turned))
+        parts.append(svg.words(x, y, near(widths[at]), font_size="11", **turned))
     return parts

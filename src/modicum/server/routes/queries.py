@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from modicum.api import operations
 from modicum.api.permissions.actions import Action
-from modicum.api.schema.query import QueryInput
+from modicum.api.schema.release import QueryInput
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Verbs
 from modicum.server.inputs.body import input_of

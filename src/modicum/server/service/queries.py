@@ -12,7 +12,7 @@ from modicum.api.local.views.releases import decision_view
 from modicum.api.local.visibility import OTHERS
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
-from modicum.api.schema.query import QueryInput, QueryPlan
+from modicum.api.schema.release import QueryInput, QueryPlan
 from modicum.core.document import Node
 from modicum.core.yaml_reader import read_document
 from modicum.query.query_file import QueryFile, read_query_file, refuse_misplaced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from modicum.api.local.balances import Entry, LedgerBalances, Reader
+from modicum.api.local.balances import LATEST_MAX, Entry, LedgerBalances, Reader
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import (
     Description,
@@ -148,7 +148,11 @@ def pending_request(
 
 def _pending(one: Request, book: LedgerBalances, read: Reader) -> PendingRequest:
     policy = active_policy(book).policy
-    body = requested_in(one, read)
+    body = book.requested.get(one.seq)
+    if body is None:
+        if len(book.requested) >= LATEST_MAX:
+            book.requested.clear()
+        body = book.requested[one.seq] = requested_in(one, read)
     current = one.policy == policy.digest
     states = release_approvals(body.release, policy, book.state) if current else ()
     corrects = one.release in book.state.releases

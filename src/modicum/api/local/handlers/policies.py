@@ -111,30 +111,33 @@ def rules(  # noqa: PLR0913 - the parameters of a query
 ) -> RulePage:
     """Return the status of every rule over history."""
     after = after_of(_LISTS[order], cursor)
+    losses = view.standings()
     compiled, sought = view.policy(), search.casefold()
     witness = compiled.pruned.witness
     kept = [
-        (view.computed(fullness, one), one)
-        for number, one in enumerate(view.standings())
+        one
+        for number, one in enumerate(losses)
         if (not unit or one.rule.unit == unit)
         and (not scope or one.rule.scope == scope)
         and (not context or context in one.rule.context)
         and (binding is None or binding is (witness[number] < 0))
         and (not sought or sought in one.rule.id.casefold())
     ]
+    full = [view.computed(fullness, one) for one in kept]
+    places = range(len(kept))
     if order == "tightest":
-        kept.sort(key=lambda one: one[0].rank)
+        ranked = sorted(places, key=lambda place: full[place].rank)
+    else:
+        ranked = list(places)
     more = after + limit if after + limit < len(kept) else None
-    shown = (
-        view.computed(standing_view, one) for _, one in kept[after : after + limit]
-    )
+    shown = [kept[place] for place in ranked[after : after + limit]]
     bases = compiled.rules.bases
     return RulePage(
         **asdict(policy_view(compiled, view.state())),
-        rules=tuple(shown),
+        rules=tuple(view.computed(standing_view, one) for one in shown),
         next=cursor_of(_LISTS[order], more),
-        states=Counter(one.state for one, _ in kept),
-        full=sum(one.is_full for one, _ in kept),
+        states=Counter(one.state for one in full),
+        full=sum(one.is_full for one in full),
         units=tuple(dict.fromkeys(one.unit for one in bases)),
         scopes=tuple(dict.fromkeys(one.scope for one in bases))[:PAGE_MAX],
         contexts=tuple(one.name for each in compiled.rules.extensions for one in each),

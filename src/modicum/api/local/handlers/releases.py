@@ -17,8 +17,9 @@ from modicum.api.local.handlers.pagination import (
 )
 from modicum.api.local.handlers.registry import answers
 from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.release_datasets import may
 from modicum.api.local.views.releases import details_view, listed_view
-from modicum.api.local.visibility import may_see, seen
+from modicum.api.local.visibility import seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Head
@@ -133,4 +134,4 @@ def _visible(view: LedgerView, who: Identity | None, standing: Standing) -> bool
     # Readers of all releases need not have each one read from the log.
     if who is None or who.may(Action.READ_RELEASES):
         return True
-    return may_see(who, view.release_of(standing))
+    return may(who, Action.READ_RELEASES, view.data_sets(standing))

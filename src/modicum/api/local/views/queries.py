@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from modicum.api.local.explanation.release_text import release_text, written
-from modicum.api.schema import query as schema
-from modicum.api.schema.release import Decision
+from modicum.api.schema import release as schema
 from modicum.core.rationals import brief, number_text
 from modicum.query.explanation import computed, derivation, errors_of
 from modicum.query.query_file import QueryFile
 
 
-def plan_view(query: QueryFile, decision: Decision) -> schema.QueryPlan:
+def plan_view(query: QueryFile, decision: schema.Decision) -> schema.QueryPlan:
     """Return the plan of a query."""
     compiled = query.compiled
     return schema.QueryPlan(

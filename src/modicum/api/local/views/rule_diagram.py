@@ -9,9 +9,12 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.policy import CompiledPolicy
 from modicum.policy.hasse import Hasse, hasse
 from modicum.policy.hasse.diagram import NODES_MAX, RuleOrder, neighborhood
+from modicum.policy.pruning.logic import Logic
 
 #: More rules are not compared with each other for one answer.
-COMPARED_MAX = 500
+COMPARED_MAX = 300
+#: Nor are more compared with one: their number times the attributes that it reads.
+SEARCHED_MAX = 500_000
 
 
 def readable(
@@ -31,7 +34,11 @@ def readable(
     """
     kept = list(chosen)
     if center is not None:
-        order = RuleOrder(compiled.rules, compiled.policy.vocabulary)
+        vocabulary = compiled.policy.vocabulary
+        read = Logic(vocabulary).looks(compiled.rules[center].predicate).attributes
+        if len(kept) * max(len(read), 1) > SEARCHED_MAX:
+            raise _too_many(f"{len(kept)} rules")
+        order = RuleOrder(compiled.rules, vocabulary)
         kept = [
             one
             for one in {*chosen, center}

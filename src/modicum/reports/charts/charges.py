@@ -12,30 +12,8 @@ from typing import TypeAlias
 from modicum.accounting.decimals import significant
 from modicum.core.diagnostics import cut
 from modicum.core.rationals import brief
-from modicum.reports.charts.chart import Chart
-from modicum.reports.charts.svg import (
-    BELOW,
-    TOP,
-    Panel,
-    Scale,
-    Ticks,
-    axes,
-    box_sample,
-    boxes,
-    curve,
-    drawing,
-    labeled,
-    legend,
-    line_sample,
-    margin,
-    note,
-    paint,
-    panel,
-    pattern,
-    rectangle,
-    require,
-    steps,
-)
+from modicum.reports.charts import svg
+from modicum.reports.charts.chart import Chart, chart
 from modicum.reports.markup import Markup, element
 
 #: The number of an entry, or a time.
@@ -61,12 +39,12 @@ def meter(share: Fraction, label: str, state: str = "ok") -> Markup:
     """
     filled = min(ceil(share * _WIDTH), _WIDTH)
     kind = state if state in ("near", "over") else "fill"
-    strokes = element("path", d=_STROKES, stroke="currentColor", **paint("paper"))
+    strokes = element("path", d=_STROKES, stroke="currentColor", **svg.paint("paper"))
     return element(
         "svg",
         element("title", label),
-        rectangle((0, 0, _WIDTH, _HEIGHT), "rail"),
-        rectangle((0, 0, filled, _HEIGHT), kind),
+        svg.rectangle((0, 0, _WIDTH, _HEIGHT), "rail"),
+        svg.rectangle((0, 0, filled, _HEIGHT), kind),
         strokes if state == "over" else "",
         role="img",
         aria_label=label,
@@ -96,42 +74,41 @@ def cell_history(
         name: Begins the ids in the picture.
     """
     known = all(amount >= 0 for _, amount in charges) and limit >= 0
-    require(known, "a charge or a limit is not a number from 0 on")
+    svg.require(known, "a charge or a limit is not a number from 0 on")
     points = [(_position(at), float(amount)) for at, amount in charges]
-    require(
+    svg.require(
         points == sorted(points, key=lambda one: one[0]), "moments are not in order"
     )
     times = bool(charges) and isinstance(charges[0][0], datetime)
     first, last = (points[0][0], points[-1][0]) if points else (0.0, 1.0)
     last = max(last, _position(until)) if until else last + (last - first) / 25
     place, frame = _frame(points, float(limit), first, last, (title, unit), times=times)
-    samples = [(line_sample("series-1"), "charge")]
+    samples = [(svg.line_sample("series-1"), "charge")]
     drawn: list[Markup] = []
     if not isinf(limit):
         ends = place.at([(place.x.low, float(limit)), (place.x.high, float(limit))])
-        drawn.append(curve(ends, "ink limit", stroke_dasharray="7 3"))
-        samples.append((line_sample("ink", stroke_dasharray="7 3"), "limit"))
+        drawn.append(svg.curve(ends, "ink limit", stroke_dasharray="7 3"))
+        samples.append((svg.line_sample("ink", stroke_dasharray="7 3"), "limit"))
     over = [amount > limit for _, amount in charges]
     if any(over):
         fill = {"fill": f"url(#{name}-over)"}
-        drawn.insert(0, pattern(f"{name}-over", "/", "over"))
+        drawn.insert(0, svg.pattern(f"{name}-over", "/", "over"))
         drawn += _excess(place, points, over, float(limit), fill)
-        samples.append((box_sample("over", **fill), "over the limit"))
+        samples.append((svg.box_sample("over", **fill), "over the limit"))
     if points:
-        line = steps([(first, 0.0), *points, (place.x.high, points[-1][1])])
-        drawn.append(curve(place.at(line), "series-1 line"))
+        line = svg.steps([(first, 0.0), *points, (place.x.high, points[-1][1])])
+        drawn.append(svg.curve(place.at(line), "series-1 line"))
     else:
-        drawn.append(note(place, "nothing was charged"))
-    key, height = legend(samples, place.x.start, place.y.start + BELOW)
+        drawn.append(svg.note(place, "nothing was charged"))
+    key, height = svg.legend(samples, place)
     sentence = _sentence(charges, limit, unit, sum(over))
-    svg = drawing(name, title, sentence, height, frame, *drawn, key)
     heading = "Time" if times else "Entry"
     headings = (heading, f"Charge, {unit}", f"Limit, {unit}", "State")
     rows = tuple(
         (_moment(at), *_amounts(amount, limit), "over" if beyond else "within")
         for (at, amount), beyond in zip(charges, over, strict=True)
     )
-    return Chart(title, sentence, svg, (headings, rows))
+    return chart(name, title, sentence, (headings, rows), height, frame, *drawn, key)
 
 
 def _frame(
@@ -142,22 +119,22 @@ def _frame(
     names: tuple[str, str],
     *,
     times: bool,
-) -> tuple[Panel, Markup]:
+) -> tuple[svg.Panel, Markup]:
     finite = [one for one in (limit, *(y for _, y in points)) if not isinf(one)]
     room = 1.25 if any(isinf(y) for _, y in points) else 1.08
     ends = (0.0, room * max(finite, default=0) or 1.0)
-    labels = [text for _, text in labeled(Scale(*ends, 0, 1))]
+    labels = [text for _, text in svg.labeled(svg.Scale(*ends, 0, 1))]
     across = (first, last if last > first else first + 1)
-    place = panel(TOP, 220, across, ends, left=margin(*labels))
-    x_ticks = _days(place.x) if times else labeled(place.x, whole=True)
+    place = svg.panel(svg.TOP, 220, across, ends, left=svg.margin(*labels))
+    x_ticks = _days(place.x) if times else svg.labeled(place.x, whole=True)
     label = "time (UTC)" if times else "ledger entry"
-    ticks = x_ticks, labeled(place.y)
+    ticks = x_ticks, svg.labeled(place.y)
     up = f"charge, {cut(names[1], _UNIT_MAX)}"
-    return place, axes(place, names[0], label, up, ticks)
+    return place, svg.axes(place, names[0], label, up, ticks)
 
 
 def _excess(
-    place: Panel,
+    place: svg.Panel,
     points: Sequence[tuple[float, float]],
     over: Sequence[bool],
     limit: float,
@@ -167,7 +144,9 @@ def _excess(
     ends = [*points, (place.x.high, 0.0)]
     for ((x, y), (end, _)), beyond in zip(pairwise(ends), over, strict=True):
         if beyond:
-            yield from boxes(place, [(x, limit, end, y)], "over", **fill, stroke="none")
+            yield from svg.boxes(
+                place, [(x, limit, end, y)], "over", **fill, stroke="none"
+            )
 
 
 def _sentence(
@@ -198,7 +177,7 @@ def _rounded(amount: Amount, *, up: bool) -> str:
 
 def _position(at: Moment) -> float:
     if isinstance(at, datetime):
-        require(at.tzinfo is not None, "a time has no zone")
+        svg.require(at.tzinfo is not None, "a time has no zone")
         return at.timestamp()
     return float(at)
 
@@ -216,7 +195,7 @@ _STEPS = (
 )
 
 
-def _days(scale: Scale) -> Ticks:
+def _days(scale: svg.Scale) -> svg.Ticks:
     """Return round times on a scale, and the same as text."""
     room = (scale.high - scale.low) / 6
     step = next((one for one in _STEPS if one >= room), _STEPS[-1])
