@@ -385,7 +385,7 @@ def running(route: Route) -> None:
         '<div data-job="/trial-events" role="status"><label for="progress">Progress'
         '</label><progress id="progress" max="1" value="0.1"></progress></div>'
     )
-    body = re.sub("(?s)<p>.*?since.*</main>", f"{bar}</main>", answer.text())
+    body = re.sub("(?s)</h1>.*</main>", f"</h1>{bar}</main>", answer.text())
     route.fulfill(response=answer, body=body)
 
 
