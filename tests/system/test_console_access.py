@@ -16,7 +16,7 @@ from modicum.console.registry import PAGES
 load_pages()
 #: Pages with forms that a privacy officer has no use for.
 OF_STEWARDS: Final = ("/escrow/propose", "/releases/new", "/risk")
-#: Pages about contracts and data; the example has no vault, see `test_console_escrow`.
+#: Pages about contracts and data, which the example lacks: `test_console_no_script`.
 OF_ESCROW: Final = ("/escrow/contracts/{name:path}", "/escrow/data/{name}")
 DENIED: Final = """\
 release: cohort-2026-05

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Dialog
 from samples.browser import PATIENCE_MS, Visit
 from samples.escrows import POLICY, ROWS, TABLES, MemoryEquipment, query
 from samples.jobs import finished
@@ -372,32 +372,39 @@ def test_texts_are_shown_as_texts(tmp_path: Path, chromium: Browser) -> None:
         plain = harmless(every)
         twins = [*written(twin, harmless(SEEN)), *asked(plain), *answered(plain)]
         assert len(pages) == len(twins)
-        known: dict[int, Seen] = {}
         for one, other in zip(pages, twins, strict=True):
             (seen, status), (like, _) = read(server, one), read(twin, other)
             assert status < 500, one.path
-            known.setdefault(status, Seen()).shapes |= like.shapes
             check(one, seen, like)
-        shown_in_browser(server, chromium, pages)
+        full = [one for one in pages if one.texts or one.fields or "?" in one.path]
+        rest = [one for one in pages if one not in full]
+        for who in sorted({one.who for one in pages}):
+            some = [one for one in (*full, *rest[::5]) if one.who == who]
+            in_browser(server, chromium, who, some)
 
 
-def shown_in_browser(server: Served, browser: Browser, pages: list[Opened]) -> None:
+def in_browser(
+    server: Served, browser: Browser, who: str, pages: Sequence[Opened]
+) -> None:
     """Open pages in a browser: no text runs, or is followed anywhere."""
-    for who in {one.who for one in pages}:
-        with browser.new_context(
-            base_url=server.url, extra_http_headers={HEADER: who}
-        ) as context:
-            context.set_default_timeout(PATIENCE_MS)
-            visit = Visit(who, context.new_page(), server.url)
-            dialogs: list[str] = []
-            visit.page.on("dialog", lambda one, dialogs=dialogs: dialogs.append(one))
-            for one in pages:
-                if one.who == who and not one.path.startswith(("/ledger/1", "/x/")):
-                    _open(visit, server.url, one)
-                    assert visit.page.evaluate("window.__xss") is None, one.path
-                    assert dialogs == [], one.path
-            left = [one for one in visit.noticed if "status of 4" not in one]
-            assert left == []
+    with browser.new_context(
+        base_url=server.url, extra_http_headers={HEADER: who}
+    ) as context:
+        context.set_default_timeout(PATIENCE_MS)
+        visit = Visit(who, context.new_page(), server.url)
+
+        def hear(dialog: Dialog) -> None:
+            visit.noticed.append(f"a dialog: {dialog.message}")
+            dialog.dismiss()
+
+        visit.page.on("dialog", hear)
+        for one in pages:
+            _open(visit, server.url, one)
+            assert visit.page.evaluate("window.__xss") is None, one.path
+        # Addresses without a page, and texts in fields for numbers, are meant.
+        meant = ("status of 4", "The specified value")
+        left = [one for one in visit.noticed if not any(it in one for it in meant)]
+        assert left == []
 
 
 def _open(visit: Visit, url: str, one: Opened) -> None:
