@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from math import inf
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from modicum.api.schema.policy import RuleStanding
 from modicum.console.relay import AS_OF
@@ -55,16 +54,16 @@ def environment() -> Environment:
         "short": lambda digest: digest[:12],
         "quoted": lambda text: quote(text, safe=""),
         "as_json": _json,
+        # What a form sends back is what was written, also what cannot be seen.
+        "field": lambda value: escape("" if value is None else value),
     }
-    found.globals |= {"url": _url, "asset": _asset, "meter": _meter}
+    found.globals |= {"url": _url, "asset": asset, "meter": _meter}
     return found
 
 
 def _meter(one: RuleStanding) -> str:
     """Return a drawing of how full a rule is."""
-    share = Fraction(not one.allowed)
-    if one.allowed and 0 < one.limit < inf:
-        share = rational(one.spent) / rational(one.limit)
+    share = Fraction(0) if one.share is None else rational(one.share)
     label = f"{at_most(one.spent)} of {at_least(one.limit)}"
     return meter(share, label, state=one.state.lower())
 
@@ -118,7 +117,7 @@ def _names() -> Mapping[str, Any]:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     """Return the address of such a file, which changes with its contents."""
     contents = static_file(name)
     assert contents is not None, name

@@ -149,9 +149,9 @@ class Relay:
         status, found, sent_back = await self.send(
             operation.method, PREFIX + operation.address(**ids), query, headers, sent
         )
-        document = json.loads(found) if found else None
         if status >= 400:
-            raise RefusedError(convert(document, ProblemDetails))
+            raise RefusedError(problem_of(found))
+        document = json.loads(found) if found else None
         kind = operation.answer if status == operation.status else None
         for other, (shape, _) in operation.also.items():
             kind = shape if status == other else kind  # type: ignore[assignment]
@@ -209,6 +209,11 @@ class Relay:
 
         await self.request.app.router(scope, receive, answer)
         return status, b"".join(parts), sent_back
+
+
+def problem_of(answer: bytes) -> ProblemDetails:
+    """Return why an operation refused a call."""
+    return convert(json.loads(answer), ProblemDetails)
 
 
 async def fields_of(request: Request) -> dict[str, str]:

@@ -16,10 +16,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from modicum.api import operations
 from modicum.api.schema.problem import ProblemDetails
-from modicum.console.html import environment, static_file
+from modicum.console.html import asset, environment, static_file
 from modicum.console.pages import load_pages
 from modicum.console.registry import DONE, FORMS, PAGES, SECTIONS, Form, Page
-from modicum.console.relay import AS_OF, RefusedError, Relay, fields_of
+from modicum.console.relay import AS_OF, RefusedError, Relay, fields_of, problem_of
 
 _KINDS: Final = {
     "css": "text/css; charset=utf-8",
@@ -58,64 +58,55 @@ class Console:
         router.add_api_route("/sign-out", self._sign_out, methods=["POST"])
         # Specific paths before those with parameters that match anything.
         for form in sorted(FORMS.values(), key=lambda one: _order(one.path)):
-            router.add_api_route(form.path, self._acting(form), methods=["POST"])
+            shown = next(one for one in PAGES.values() if one.view is form.page)
+            route = self._route(shown, form)
+            router.add_api_route(form.path, route, methods=["POST"])
         for page in sorted(PAGES.values(), key=lambda one: _order(one.path)):
-            router.add_api_route(page.path, self._showing(page), methods=["GET"])
+            router.add_api_route(page.path, self._route(page), methods=["GET"])
         return router
 
     # --- pages -----------------------------------------------------------------------
 
-    def _showing(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
-        async def show(request: Request) -> Response:
-            return await self._show(page, Relay(request))
+    def _route(
+        self, page: Page, form: Form | None = None
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await self._answer(page, request, form)
 
-        return show
+        return answer
 
-    def _acting(self, form: Form) -> Callable[[Request], Awaitable[Response]]:
-        page = next(one for one in PAGES.values() if one.view is form.page)
-
-        async def act(request: Request) -> Response:
-            relay = Relay(request, await fields_of(request))
-            try:
-                outcome = await form.act(relay)
-            except RefusedError as refused:
-                return await self._show(page, relay, refused.problem)
+    async def _answer(
+        self, page: Page, request: Request, form: Form | None = None
+    ) -> Response:
+        """Return a page, after its form has done what it requests."""
+        relay, problem = Relay(request), None
+        contents, template = dict(_BARE), page.template
+        try:
+            # Nothing of a form is read or done for people who are not signed in.
+            contents |= await self._frame(relay, page)
+            outcome: str | dict[str, Any] = {}
+            if form is not None:
+                relay = Relay(request, await fields_of(request))
+                contents["fields"] = defaultdict(str, relay.fields)
+                try:
+                    outcome = await form.act(relay)
+                except RefusedError as refused:
+                    problem = refused.problem
             if isinstance(outcome, str):
                 return _redirect(request, outcome)
-            return await self._show(page, relay, more=outcome)
-
-        return act
-
-    async def _show(
-        self,
-        page: Page,
-        relay: Relay,
-        problem: ProblemDetails | None = None,
-        more: Mapping[str, Any] | None = None,
-    ) -> Response:
-        """Return a page; with the problem or the answer of its form, and its fields."""
-        status = problem.status if problem else 200
-        template, frame, shown = page.template, dict(_BARE), {}
-        try:
-            frame |= await self._frame(relay, page)
-            shown = await page.view(relay)
+            contents |= await page.view(relay)
+            contents |= outcome
         except RefusedError as refused:
             if refused.status == 401:
                 return self._sign_in(relay)
-            problem = problem or refused.problem
-            status, template = problem.status, "error.html"
-        contents = {
-            **frame,
-            "problem": problem,
-            "present": relay.is_present,
-            **shown,
-            **(more or {}),
-        }
+            problem, template = problem or refused.problem, "error.html"
+        contents |= {"problem": problem, "present": relay.is_present}
         render = self._templates.get_template(template).render
         # Large pages take milliseconds, in which nobody else would be answered.
         text = await run_in_threadpool(render, contents)
+        status = problem.status if problem else 200
         response = HTMLResponse(text, status, {"Cache-Control": "no-store"})
-        if _DONE in relay.request.cookies:
+        if _DONE in request.cookies:
             response.delete_cookie(_DONE)
         return response
 
@@ -155,7 +146,7 @@ class Console:
         # Links of the page lead to the same address, and to no other host.
         path = "/" + quote(request.url.path.lstrip("/\\"))
         here = Page(path, "error.html", refuse, "")
-        return await self._show(here, Relay(request))
+        return await self._answer(here, request)
 
     # --- sign-in ---------------------------------------------------------------------
 
@@ -173,7 +164,9 @@ class Console:
         fields = await fields_of(request)
         relay = Relay(request, fields)
         headers = {"x-csrf-token": fields.get("csrf", "")}
-        status, _, sent = await relay.send("POST", "/logout", {}, headers, b"")
+        status, found, sent = await relay.send("POST", "/logout", {}, headers, b"")
+        if status not in (204, 401):  # They are still signed in, maybe as another one.
+            return await self.refusal(request, problem_of(found))
         response = HTMLResponse(self._outside(), 200 if status == 204 else status)
         for cookie in sent.getlist("set-cookie"):
             response.headers.append("set-cookie", cookie)
@@ -205,7 +198,8 @@ async def _static(digest: str, name: str) -> Response:
     """Return a file that browsers load; it is public."""
     contents = static_file(name)
     kind = _KINDS.get(name.rpartition(".")[2])
-    if contents is None or kind is None:
+    # Another digest is that of another version, which caches would keep under it.
+    if contents is None or kind is None or asset(name).split("/")[2] != digest:
         return Response("there is no such file", 404, media_type="text/plain")
     return Response(contents, headers=_KEPT, media_type=kind)
 

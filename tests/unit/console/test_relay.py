@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
+from markupsafe import escape
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 from starlette.requests import Request
@@ -19,8 +20,12 @@ from modicum.api import operations
 from modicum.api.operations import Operation
 from modicum.api.schema.approval import Reason
 from modicum.console import relay as module
+from modicum.console.pages import load_pages
+from modicum.console.registry import FORMS
 from modicum.console.relay import Relay, fields_of
 from modicum.core.errors import InvariantError
+
+load_pages()
 
 TEMPLATES = Path(module.__file__).parent / "templates"
 
@@ -128,10 +133,62 @@ def test_no_link_makes_people_believe_that_something_was_done(server: Served) ->
     assert "is recorded" not in shown("/requests").text
 
 
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_of_strangers_is_not_even_read(
+    server: Served, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    async def noted(request: Request) -> dict[str, str]:
+        read.append(request.url.path)
+        return await fields_of(request)
+
+    monkeypatch.setattr("modicum.console.router.fields_of", noted)
+    sent = re.sub("{[^}]*}", "x", path)
+    answered = httpx2.post(server.url + sent, data={"a": "1"})
+    assert (answered.status_code, read) == (401, [])
+    httpx2.post(server.url + sent, data={"a": "1"}, headers={HEADER: "olga"})
+    assert read == [sent]
+
+
+def test_what_is_only_partly_unlocked_is_said(server: Served) -> None:
+    assert "has unlocked" not in server.page("olga", "/").text
+    opened = server.post("olga", "/rounds", {"round": "r1", "unlocked": {"user": 0.25}})
+    assert opened.status_code == 200
+    assert "Round r1 has unlocked only part of some budgets: 25 % per user" in (
+        server.page("olga", "/").text
+    )
+    rule = server.page("olga", "/rules/global%20@standard").text
+    assert "has unlocked 25 % of this budget so far" in rule
+    assert "sigma of" not in rule
+
+
+def test_a_form_gives_back_what_was_written(server: Served) -> None:
+    text = 'a\tb\xa0c\u200dd <b> "q"'
+    page = server.fill("olga", "/policy/edit", text=text, show="check").text
+    assert (
+        f">\n{escape(text)}</textarea>" in page or f">{escape(text)}</textarea>" in page
+    )
+
+
+def test_files_are_kept_only_by_their_own_digest(server: Served) -> None:
+    page = server.page("olga", "/").text
+    address = re.search(r"/static/[0-9a-f]{16}/console.js", page)[0]
+    kept = httpx2.get(server.url + address)
+    assert (kept.status_code, "immutable" in kept.headers["cache-control"]) == (
+        200,
+        True,
+    )
+    other = address.replace(address.split("/")[2], "0" * 16)
+    assert httpx2.get(server.url + other).status_code == 404
+
+
 def test_templates_trust_no_text() -> None:
     for path in TEMPLATES.glob("*.html"):
         text = path.read_text("utf-8")
         assert not re.search(r"\|\s*safe|autoescape|<script(?! (src|type))", text), path
+        for shown in re.findall(r'value="{{([^}]*)}}|{{([^}]*)}}</textarea>', text):
+            assert "".join(shown).rstrip().endswith("| field"), (path, shown)
         assert not re.search(r"\son[a-z]+=|style=|javascript:", text), path
 
 

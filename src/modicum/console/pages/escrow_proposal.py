@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from textwrap import indent
 from typing import Any, Final
@@ -103,4 +104,4 @@ def _given(fields: Mapping[str, str], name: str) -> dict[str, Any]:
 
 def _whole(text: str, times: int = 1) -> int | str:
     """Return a whole number; a text that is none stays, and is refused."""
-    return int(text) * times if text.isascii() and text.isdigit() else text
+    return int(text) * times if re.fullmatch("[0-9]{1,9}", text) else text

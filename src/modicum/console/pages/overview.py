@@ -8,6 +8,7 @@ from modicum.api import operations
 from modicum.api.schema.policy import RuleStanding
 from modicum.console.registry import page
 from modicum.console.relay import Relay
+from modicum.console.unlocked import unlocked
 
 #: The most rules in the table; the list of rules has all.
 SHOWN = 200
@@ -24,7 +25,6 @@ async def overview(relay: Relay) -> dict[str, Any]:
     if not relay.as_of:
         requests = await relay.try_get(operations.REQUESTS)
         proposals = await relay.try_get(operations.PROPOSALS)
-    rounds = await relay.try_get(operations.ROUNDS)
     return {
         "rules": rules,
         "unit": unit,
@@ -32,7 +32,7 @@ async def overview(relay: Relay) -> dict[str, Any]:
         "contexts": sorted({_split(one.rule)[1] for one in rules.rules}),
         "requests": requests.requests if requests else (),
         "proposals": proposals.proposals if proposals else (),
-        "round": rounds.rounds[-1] if rounds and rounds.rounds else None,
+        "unlocked": await unlocked(relay),
         "tight": [one for one in rules.rules if one.state in ("near", "OVER")],
     }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 
 from modicum.api import operations
@@ -21,11 +23,16 @@ from modicum.console.risk_study import (
     public_pictures,
     result_pictures,
 )
+from modicum.core import errors
 from modicum.core.errors import InputError
 from modicum.core.rationals import number_text, parse_number
 
 _JOB = "analyze-risk"
 _TEXTS = ("dataset", "query", "unit", "mechanism", "indicator", "choice")
+#: Studies of profiles at once; each takes seconds of a processor.
+_STUDIES = CapacityLimiter(1)
+#: The most characters of a list of numbers or groups.
+_LETTERS_MAX = 4_000
 _NUMBERS = ("tau", "sensitivity", "delta", "rows_max", "dimensions")
 
 
@@ -61,6 +68,7 @@ async def risk(relay: Relay) -> dict[str, Any]:
 @form("/risk/analyses", risk)
 async def analyze(relay: Relay) -> str:
     """Begin an analysis of a data set of the server."""
+    _refuse_long(relay)
     asked = analysis_of(relay.fields)
     job = (await relay.call(operations.ANALYZE_RISK, asked)).value
     kept = {key: relay.fields.get(key, "") for key in ("dataset", "tau", "choice")}
@@ -73,10 +81,20 @@ async def study(relay: Relay) -> dict[str, Any]:
     try:
         noise = noise_of(relay.fields)
         text = relay.fields.get("profile", "")
-        found = await run_in_threadpool(profile_pictures, text, noise, relay.fields)
+        work = partial(profile_pictures, text, noise, relay.fields)
+        found = await to_thread.run_sync(work, limiter=_STUDIES)
     except InputError as error:
         raise RefusedError(_problem(error)) from None
     return {"profile": found}
+
+
+def _refuse_long(relay: Relay) -> None:
+    """Refuse fields that would take long to read, whatever they say."""
+    for key in (*_NUMBERS, "epsilons", "bounds", "groups"):
+        if len(relay.fields.get(key, "")) > _LETTERS_MAX:
+            message = f"`{key}` has more than {_LETTERS_MAX} characters"
+            problem = errors.Problem(errors.Code.TOO_LARGE, message, help="shorten it")
+            raise RefusedError(_problem(InputError(problem)))
 
 
 def analysis_of(fields: Mapping[str, str]) -> dict[str, Any]:

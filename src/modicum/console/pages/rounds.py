@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
@@ -146,7 +147,7 @@ async def commit(relay: Relay) -> str:
     name = relay.named("round_id")
     job = await relay.get(operations.JOB, job=relay.fields.get("job") or "none")
     days = relay.fields.get("days", "")
-    seconds = int(days) * _DAY if days.isascii() and days.isdigit() else days
+    seconds = int(days) * _DAY if re.fullmatch("[0-9]{1,9}", days) else days
     await relay.call(
         operations.COMMIT_PLAN, job.result, reserve_seconds=seconds or None
     )

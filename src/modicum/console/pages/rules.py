@@ -10,6 +10,7 @@ from modicum.api import operations
 from modicum.api.schema.policy import RuleBalance, RuleDiagram
 from modicum.console.registry import page
 from modicum.console.relay import AS_OF, RefusedError, Relay
+from modicum.console.unlocked import unlocked
 from modicum.policy.hasse.diagram import Hasse, HasseNode, HasseRule
 from modicum.reports.charts import Chart, cell_history, hasse_chart
 
@@ -48,6 +49,7 @@ async def rule(relay: Relay) -> dict[str, Any]:
         "rule": found,
         "balance": balance,
         "left": None if balance is None else _left(balance.rho_left),
+        "unlocked": await unlocked(relay),
         "chart": None if balance is None else _growth(balance),
     }
 

@@ -22,7 +22,7 @@ from modicum.api.schema.account import TOKEN_DAYS, TOKEN_DAYS_MAX, RoleName, Tok
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
 
-DONE["token-revoked"] = "The token is revoked. It works nowhere any more."
+DONE["token-revoked"] = "The token is revoked. It no longer works."
 
 #: For which data sets a role must be held, in words.
 _REACH_WORDS: Final = {

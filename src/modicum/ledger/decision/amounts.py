@@ -147,13 +147,20 @@ def approximation(loss: RuleLoss) -> Approximation | None:
 
 
 def filled(loss: RuleLoss) -> Fraction:
-    """Return how full a rule is on its own scale: 0 to 1, or 2 if it is over."""
+    """Return how full a rule is: 0 to 1, or 2 if it is over.
+
+    That is the greater of its own scale and the delta of its filter, either of which
+    may be what denies the next release.
+    """
     if not loss.allowed:
         return Fraction(2)
-    found = amounts(loss)
+    found, limits = amounts(loss), loss.own_filter
+    share = Fraction(0)
+    if limits.enforced and limits.delta_cap:
+        share = Fraction(loss.together.units(DELTA), limits.delta_cap)
     if found.limit in (0, INFINITE):
-        return Fraction(0)
-    return Fraction(found.together, found.limit)
+        return share
+    return max(share, Fraction(found.together, found.limit))
 
 
 def _measure(budget: Budget) -> str:

@@ -26,7 +26,7 @@ class Diagnoses:
         self._threads = threads
 
     async def diagnosis(self, who: Identity) -> Diagnosis:
-        """Return the findings; no turn is taken, so nobody waits for them.
+        """Return the findings.
 
         Args:
             who: The caller.
@@ -40,6 +40,8 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            return Diagnosis([*check_machine(clock), *check_log(opened, deep=False)])
+            return Diagnosis([*machine, *check_log(opened, deep=False)])
 
-        return await self._threads.read_view(read_view)
+        # Outside of the ledger's reads, which wait for one another.
+        machine = await self._threads.ponder(lambda: [*check_machine(clock)])
+        return await self._threads.study(read_view)
