@@ -43,6 +43,8 @@ READS: tuple[tuple[Operation[Any], dict[str, Any]], ...] = (
     (operations.RULES, {"limit": 2, "search": "age"}),
     (operations.RULE, {"rule": "global @standard"}),
     (operations.RULE_BALANCE, {"rule": "global @standard"}),
+    (operations.RULE_DIAGRAM, {"binding": "true"}),
+    (operations.VOCABULARY, {}),
     (operations.RELEASES, {"order": "newest"}),
     (operations.RELEASES, {"status": ["expired"]}),
     (operations.RELEASE, {"release": "short"}),
