@@ -173,7 +173,7 @@ def test_a_form_gives_back_what_was_written(server: Served) -> None:
 
 def test_files_are_kept_only_by_their_own_digest(server: Served) -> None:
     page = server.page("olga", "/").text
-    address = re.search(r"/static/[0-9a-f]{16}/console.js", page)[0]
+    (address,) = re.findall(r"/static/[0-9a-f]{16}/console.js", page)
     kept = httpx2.get(server.url + address)
     assert (kept.status_code, "immutable" in kept.headers["cache-control"]) == (
         200,

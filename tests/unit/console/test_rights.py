@@ -397,6 +397,40 @@ def test_a_form_does_for_whom_its_operation_does(server: Served, path: str) -> N
             assert server.parts.decider.head() == before
 
 
+#: In all that somebody wrote about data that others may not see.
+CANARY = "canary-7f3a"
+
+
+def test_what_rest_hides_is_in_no_page(server: Served) -> None:
+    case = Case(server, HELPER, "labs")
+    for kind, public in (("reserved", False), ("requested", True)):
+        one = case.release(public=public)
+        one |= {"release": f"{CANARY}-{kind}", "purpose": f"{CANARY}-purpose"}
+        one["mechanisms"][0]["name"] = f"{CANARY}-mechanism"
+        named = {"params": {"reason": f"{CANARY}-reason"}} if public else {}
+        assert server.post(HELPER, "/releases", one, **named).status_code in (200, 202)
+    contract = {**case.query(), "contract": f"{CANARY}-contract", "reason": CANARY}
+    assert server.post(HELPER, "/escrow/contracts", contract).status_code == 200
+    owner, other = Case(server, "analyst-all", None), "analyst-visits"
+    seen = 0
+    for row in PAGE_ROWS.values():
+        # As the helper prepares it; what is somebody else's is of the other data set.
+        path = row.path(Case(server, other, "visits"))
+        seen += CANARY in server.page(owner.who, path).text
+        assert CANARY not in server.page(other, path).text, path
+        for step in ("search", "text", "release"):
+            found = server.page(other, path, params={step: f"{CANARY}-reserved"})
+            written = found.text.replace(f"{CANARY}-reserved", "")
+            assert CANARY not in written, (path, step)
+    assert seen >= 3  # The lists show it to people who may see it.
+    for kind in ("releases", "requests", "escrow/contracts"):
+        for name in ("reserved", "requested", "contract"):
+            found = server.page(other, f"/{kind}/{CANARY}-{name}")
+            assert found.status_code in (403, 404)
+            assert f"{CANARY}-reason" not in found.text
+            assert f"{CANARY}-purpose" not in found.text
+
+
 @pytest.mark.parametrize("path", [*PAGE_ROWS, *FORM_ROWS])
 def test_nobody_gets_in_unrecognized(server: Served, path: str) -> None:
     case = Case(server, HELPER, "visits")
