@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -407,7 +408,7 @@ def test_what_rest_hides_is_in_no_page(server: Served) -> None:
         one = case.release(public=public)
         one |= {"release": f"{CANARY}-{kind}", "purpose": f"{CANARY}-purpose"}
         one["mechanisms"][0]["name"] = f"{CANARY}-mechanism"
-        named = {"params": {"reason": f"{CANARY}-reason"}} if public else {}
+        named: Any = {"params": {"reason": f"{CANARY}-reason"}} if public else {}
         assert server.post(HELPER, "/releases", one, **named).status_code in (200, 202)
     contract = {**case.query(), "contract": f"{CANARY}-contract", "reason": CANARY}
     assert server.post(HELPER, "/escrow/contracts", contract).status_code == 200
