@@ -47,6 +47,11 @@ ELSEWHERE = {
 NOT_THERE = {
     "equipment": "a vault and sandboxes are where the data is",
     "own_rows": "owners look at rows where the vault is",
+    "check_by": "a server knows who calls",
+    **dict.fromkeys(
+        ("computed", "data_sets", "fullest_cell", "page", "past_point", "story"),
+        "a server keeps these for its reads",
+    ),
     "refuse_jump": "the clock is that of the machine where the ledger is",
 }
 

@@ -342,6 +342,7 @@ def test_a_check_is_answered_while_the_writer_commits(
 ) -> None:
     decider.submit(counts("r-1", rho="0.005"))
     alone = decider.check(counts("new", rho="0.001"))
+    decider.standing("r-1")  # The view of quick reads is made.
     first, reads = stuck(decider, store), store.reads
     for number in range(20):
         answer = decider.check(counts(f"c-{number}", rho="0.001"))

@@ -94,23 +94,26 @@ class LedgerView:
 
     # --- releases ---
 
-    def check(self, release: Description, *, actor: str = "") -> Decision:
+    def check(self, release: Description) -> Decision:
         """Return the decision that `submit` would make now. Writes nothing.
 
         Any policy may be checked; the decision shows whether it is the active one.
 
         Args:
             release: The release.
-            actor: The actor; by default the view's own.
 
         Raises:
             InputError: If the release is malformed.
             ConflictError: If the id is in use with other contents, or was canceled.
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        return self.check_by(release, self._actor)
+
+    def check_by(self, release: Description, actor: str) -> Decision:
+        """Return the decision that `submit` of an actor would make; see `check`."""
         book = self._live.read(deciding=True)
         one = prepared(release, self._intended_policy(book))
-        return self._askable(release, self._answer(book, one, actor or self._actor))
+        return self._askable(release, self._answer(book, one, actor))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:
         """Return the decision that `submit` would make about a prepared release.

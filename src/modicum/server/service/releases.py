@@ -83,7 +83,7 @@ class Releases:
 
         def work(release: Description) -> T:
             return self._decider.study(
-                lambda view: considering(view.check(release, actor=who.name))
+                lambda view: considering(view.check_by(release, who.name))
             )
 
         return await self._with(
