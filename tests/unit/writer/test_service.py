@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -343,14 +344,15 @@ def test_a_check_is_answered_while_the_writer_commits(
     decider.submit(counts("r-1", rho="0.005"))
     alone = decider.check(counts("new", rho="0.001"))
     decider.standing("r-1")  # The view of quick reads is made.
-    first, reads = stuck(decider, store), store.reads
+    first, reads, began = stuck(decider, store), store.reads, time.monotonic()
     for number in range(20):
         answer = decider.check(counts(f"c-{number}", rho="0.001"))
         assert (answer.status, answer.seq) == ("checked", alone.seq)
         assert answer.losses.keys() == alone.losses.keys()
     assert decider.standing("r-1").status.value == "reserved"
     assert not first.done()
-    assert store.reads <= reads + 1  # At most once, when half a second was over.
+    # At most once in half a second, however slow this machine is.
+    assert store.reads <= reads + 1 + (time.monotonic() - began) // 0.5
     store.open.set()
     assert first.result(PATIENCE).allowed
 
