@@ -355,7 +355,7 @@ def check(one: Opened, seen: Seen, other: Seen) -> None:
     leads = [each for each in seen.addresses if not each.startswith(_LEADS)]
     assert leads == [], one.path
     assert [each for each in seen.addresses if each.startswith(("//", "/\\"))] == []
-    whole = "\n".join(seen.texts)
+    whole = visible("\n".join(seen.texts).replace("\r\n", "\n"))
     lost = [each for each in one.texts if _kept(each) not in whole]
     assert lost == [], (one.path, lost[:3])
 
