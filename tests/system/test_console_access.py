@@ -15,7 +15,7 @@ from modicum.console.registry import PAGES
 
 load_pages()
 #: Pages with forms that a privacy officer has no use for.
-OF_STEWARDS: Final = ("/escrow/propose", "/releases/new", "/risk")
+OF_STEWARDS: Final = ("/escrow/propose", "/new-release", "/risk")
 #: Pages about contracts and data, which the example lacks: `test_console_no_script`.
 OF_ESCROW: Final = ("/escrow/contracts/{name:path}", "/escrow/data/{name}")
 DENIED: Final = """\
@@ -105,7 +105,7 @@ def test_everybody_can_read_every_page(
             assert answer.status == 200, path
             found[path] = findings(visit.page, theme)
         # What forms answer.
-        dara.page.goto("/releases/new?way=yaml")
+        dara.page.goto("/new-release?way=yaml")
         dara.page.get_by_label("Release file").fill(DENIED)
         dara.page.get_by_role("button", name="Check", exact=True).click()
         expect(dara.page.locator("#verdict")).to_contain_text("DENY")

@@ -258,7 +258,7 @@ def asked(texts: Sequence[str]) -> list[Opened]:
         ("/", ("unit",)),
         ("/releases", ("search", "status", "done")),
         ("/rules", ("search", "scope", "unit", "context", "binding", "order")),
-        ("/rules/drawing", ("rule", "unit", "steps")),
+        ("/rule-drawing", ("rule", "unit", "steps")),
         ("/ledger", ("actor", "kind")),
         ("/ledger/remark", ("about",)),
         ("/risk", ("tau", "query", "dataset", "unit", "job")),
@@ -289,10 +289,10 @@ def answered(texts: Sequence[str]) -> list[Opened]:
         found.append(Opened(path, shown, who, fields))
 
     for _ in range(5):
-        form("amir", "/releases/new", "text", way="yaml", do="check")
-    form("amir", "/releases/new", "query", "tables", way="sql", do="check")
+        form("amir", "/new-release", "text", way="yaml", do="check")
+    form("amir", "/new-release", "query", "tables", way="sql", do="check")
     names = ("id", "purpose", "requester", "dataset", "periods", "parameter.sigma")
-    form("amir", "/releases/new", *names, way="form", do="check")
+    form("amir", "/new-release", *names, way="form", do="check")
     for show in ("check", "compare", "impact"):
         form(WHO, "/policy/edit", "text", "reason", show=show)
     form(WHO, "/risk/profile", "profile", "sensitivity", "epsilons", "delta")

@@ -58,7 +58,7 @@ def headline(page: Page, text: str) -> None:
 
 def write_release(page: Page, text: str) -> None:
     """Describe a release as YAML and have it checked."""
-    page.goto("/releases/new?way=yaml")
+    page.goto("/new-release?way=yaml")
     page.get_by_label("Release file").fill(text)
     press(page, "Check")
 
@@ -227,7 +227,7 @@ def test_an_analyst_sees_the_decision_while_typing(acme: Site) -> None:
     with acme.as_("amir") as amir, acme.as_("audra") as audra:
         page = amir.page
         before = entries(audra)
-        page.goto("/releases/new")
+        page.goto("/new-release")
         page.get_by_label("Id", exact=True).fill("beds-2026-06")
         page.get_by_label("audience").select_option("internal")
         page.get_by_role("checkbox", name="clinic").check()
@@ -241,7 +241,7 @@ def test_an_analyst_sees_the_decision_while_typing(acme: Site) -> None:
         page.get_by_label("sigma").fill("100")
         expect(verdict).to_contain_text("ALLOW beds-2026-06")
         expect(page.get_by_role("button", name="Submit")).to_be_enabled()
-        assert page.url.endswith("/releases/new")
+        assert page.url.endswith("/new-release")
         assert entries(audra) == before
 
 
@@ -412,11 +412,11 @@ def test_an_auditor_changes_nothing(acme: Site) -> None:
         for path in (
             *("/requests/visits-by-clinic", "/releases/beds-by-month", "/rounds"),
             *("/ledger/remark", "/settings", "/escrow", "/escrow/propose"),
-            *("/releases/new", "/ledger", "/audit", "/risk", proposal),
+            *("/new-release", "/ledger", "/audit", "/risk", proposal),
         ):
             page.goto(path)
             left = [one for one in changing_forms(page) if not allowed.search(one)]
-            assert [one for one in left if not one.endswith("/releases/new")] == []
+            assert [one for one in left if not one.endswith("/new-release")] == []
         page.goto("/requests/visits-by-clinic")
         forged = vote_fields(page)
         for path, fields in (
@@ -429,7 +429,7 @@ def test_an_auditor_changes_nothing(acme: Site) -> None:
             ("/rounds/open", {"round": "now"}),
             ("/ledger/remark", {"remark": "a remark"}),
             ("/settings/tokens", {"name": "mine", "days": "3"}),
-            ("/releases/new", {"way": "yaml", "text": COHORT, "do": "submit"}),
+            ("/new-release", {"way": "yaml", "text": COHORT, "do": "submit"}),
         ):
             assert sent_by_hand(page, path, fields) == 403, path
         assert entries(audra) == before

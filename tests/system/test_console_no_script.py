@@ -163,7 +163,7 @@ def test_a_policy_is_changed_without_a_script(acme: Site) -> None:
 def test_an_analyst_needs_no_script(acme: Site) -> None:
     with acme.as_("amir", **PLAIN) as amir:
         page = amir.page
-        page.goto("/releases/new")
+        page.goto("/new-release")
         page.get_by_label("Id", exact=True).fill("beds-2026-06")
         page.get_by_label("audience").select_option("internal")
         page.get_by_label("Kind").select_option("laplace")
@@ -197,7 +197,7 @@ def test_an_analyst_needs_no_script(acme: Site) -> None:
         press(page, "Cancel the release")
         done(page, "It is canceled")
 
-        page.goto("/releases/new?way=sql")
+        page.goto("/new-release?way=sql")
         page.get_by_label("Query file").fill(SQL)
         page.get_by_label("Tables file").fill(DECLARED)
         press(page, "Check")

@@ -184,7 +184,7 @@ def test_the_past_has_no_actions(server: Served) -> None:
     assert 'action="/releases/v-1/start"' not in page
     assert "As of" in page
     assert server.page("amir", "/releases/v-2?as_of=2").status_code == 404
-    assert '<form id="draft"' not in server.page("amir", "/releases/new?as_of=2").text
+    assert '<form id="draft"' not in server.page("amir", "/new-release?as_of=2").text
 
 
 # --- a draft ------------------------------------------------------------------------
@@ -232,20 +232,20 @@ def test_all_ways_give_the_same_release(server: Served) -> None:
             }
         ],
     }
-    answered = server.fill("amir", "/releases/new", do="submit", **FORM)
+    answered = server.fill("amir", "/new-release", do="submit", **FORM)
     assert answered.headers["location"] == "/releases/w-1"
     again = server.post("amir", "/releases", body).json()
     assert (again["retry"], again["status"]) == (True, "reserved")
     text = json.dumps(body)
     fields = {"way": "yaml", "text": text}
-    answered = server.fill("amir", "/releases/new", do="submit", **fields)
+    answered = server.fill("amir", "/new-release", do="submit", **fields)
     assert answered.headers["location"] == "/releases/w-1"
 
 
 def test_a_check_shows_what_each_rule_says_and_stores_nothing(server: Served) -> None:
     before = head(server)
     fields = FORM | {"id": "no", "parameter.sigma": "2"}
-    page = text_in(server.fill("amir", "/releases/new", do="check", **fields))
+    page = text_in(server.fill("amir", "/new-release", do="check", **fields))
     assert "DENY no" in page
     assert "What would be allowed" in page
     row = re.search(r"attr:diagnosis @standard</a>(.*?)</tr>", page, re.DOTALL)
@@ -258,18 +258,18 @@ def test_a_check_shows_what_each_rule_says_and_stores_nothing(server: Served) ->
     assert spent >= 0
     assert 'value="2"' in page
     assert head(server) == before
-    live = text_in(server.fill("amir", "/releases/new", **fields))
+    live = text_in(server.fill("amir", "/new-release", **fields))
     assert "DENY no" in live
     assert "Show what would be allowed" in live
 
 
 def test_a_variant_is_taken_over(server: Served) -> None:
     fields = FORM | {"id": "fit", "parameter.sigma": "2"}
-    page = server.fill("amir", "/releases/new", do="check", **fields).text
+    page = server.fill("amir", "/new-release", do="check", **fields).text
     found = re.search(r'name="use" value="([^"]*)"', page)
     assert found is not None
     text = html.unescape(found[1])
-    taken = server.fill("amir", "/releases/new", use=text, **fields).text
+    taken = server.fill("amir", "/new-release", use=text, **fields).text
     area = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", taken, re.DOTALL)
     assert area is not None
     assert html.unescape(area[1]) == text
@@ -280,24 +280,24 @@ def test_a_variant_is_taken_over(server: Served) -> None:
 def test_mistakes_are_shown_in_place_with_what_was_typed(server: Served) -> None:
     before = head(server)
     text = f"release: x\nmechanisms: []\nwrong: {HOSTILE}\n"
-    page = server.fill("amir", "/releases/new", way="yaml", text=text)
+    page = server.fill("amir", "/new-release", way="yaml", text=text)
     assert "line 3, column 1:" in text_in(page)
     assert HOSTILE not in page.text
     assert text in html.unescape(page.text)
-    page = server.fill("amir", "/releases/new", way="yaml", text="a: [", do="submit")
+    page = server.fill("amir", "/new-release", way="yaml", text="a: [", do="submit")
     assert 'id="problem"' in text_in(page, 400)
     assert head(server) == before
 
 
 def test_a_release_that_needs_approval_is_requested(server: Served) -> None:
     fields = FORM | {"id": "press-1", "purpose": "press"}
-    page = text_in(server.fill("amir", "/releases/new", do="check", **fields))
+    page = text_in(server.fill("amir", "/new-release", do="check", **fields))
     assert "Approval by 1 of privacy-officer is needed" in page
-    refused = server.fill("amir", "/releases/new", do="submit", **fields)
+    refused = server.fill("amir", "/new-release", do="submit", **fields)
     assert "needs approval" in text_in(refused, 403)
     assert 'value="press-1"' in refused.text
     asked = server.fill(
-        "amir", "/releases/new", do="submit", reason="for the news", **fields
+        "amir", "/new-release", do="submit", reason="for the news", **fields
     )
     assert asked.headers["location"] == "/requests/press-1"
     request = server.get("olga", "/requests/press-1").json()
@@ -306,7 +306,7 @@ def test_a_release_that_needs_approval_is_requested(server: Served) -> None:
 
 def test_a_denied_submission_says_so_and_is_recorded(server: Served) -> None:
     fields = FORM | {"id": "much", "parameter.sigma": "1"}
-    page = text_in(server.fill("amir", "/releases/new", do="submit", **fields))
+    page = text_in(server.fill("amir", "/new-release", do="submit", **fields))
     assert "It was submitted and denied." in page
     assert "DENY much" in page
     assert events(server)[-1] == "release-denied"
@@ -315,13 +315,13 @@ def test_a_denied_submission_says_so_and_is_recorded(server: Served) -> None:
 def test_rights_are_those_of_the_release(server: Served) -> None:
     before = head(server)
     fields = FORM | {"id": "other", "dataset": "labs"}
-    page = server.fill("ann", "/releases/new", do="check", **fields)
+    page = server.fill("ann", "/new-release", do="check", **fields)
     assert (
         "`ann` is not authorized to check a release for the data set `labs`"
         in text_in(page, 403)
     )
-    assert server.fill("ann", "/releases/new", do="submit", **fields).status_code == 403
-    page = server.fill("audra", "/releases/new", do="check", **FORM | {"id": "see"})
+    assert server.fill("ann", "/new-release", do="submit", **fields).status_code == 403
+    page = server.fill("audra", "/new-release", do="check", **FORM | {"id": "see"})
     assert "Your roles do not allow you to submit releases." in text_in(page)
     assert head(server) == before
 
@@ -331,7 +331,7 @@ def test_sql_becomes_the_release_of_the_query_file(
 ) -> None:
     before = head(server)
     fields = {"way": "sql", "query": QUERY.replace("RHO", "0.001"), "tables": TABLES}
-    page = server.fill("amir", "/releases/new", do="check", **fields).text
+    page = server.fill("amir", "/new-release", do="check", **fields).text
     assert "ALLOW q-1" in page
     assert "Cost and accuracy" in page
     found = re.search(r'name="take" value="([^"]*)"', page)
@@ -347,11 +347,11 @@ def test_sql_becomes_the_release_of_the_query_file(
         price_release(node, policy).content
         == price_release(file.described, policy).content
     )
-    taken = server.fill("amir", "/releases/new", take=text, **fields).text
+    taken = server.fill("amir", "/new-release", take=text, **fields).text
     assert 'name="query" value="release: q-1' in taken  # The query is kept.
     assert head(server) == before
     denied = fields | {"query": QUERY.replace("RHO", "5")}
-    page = server.fill("amir", "/releases/new", do="check", **denied).text
+    page = server.fill("amir", "/new-release", do="check", **denied).text
     better = re.search(r'name="use" value="([^"]*)"', page)
     assert better is not None
     assert "sql:" in html.unescape(better[1])

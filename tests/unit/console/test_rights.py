@@ -142,7 +142,7 @@ def _token(case: Case) -> str:
 PAGE_ROWS: dict[str, Sent] = {
     "/": Sent("get /rules", at("/")),
     "/releases": Sent("get /releases", at("/releases")),
-    "/releases/new": Sent("get /vocabulary", at("/releases/new")),
+    "/new-release": Sent("get /vocabulary", at("/new-release")),
     "/releases/{release:path}": Sent("get /releases/{release}", release_of()),
     "/requests": Sent("get /requests", at("/requests")),
     "/requests/{release:path}": Sent("get /requests/{release}", request_of),
@@ -153,7 +153,7 @@ PAGE_ROWS: dict[str, Sent] = {
         "get /policies/proposals/{digest}", proposal_of()
     ),
     "/rules": Sent("get /rules", at("/rules")),
-    "/rules/drawing": Sent("get /rules/diagram", at("/rules/drawing")),
+    "/rule-drawing": Sent("get /rules/diagram", at("/rule-drawing")),
     "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
     "/rounds": Sent("get /rounds", at("/rounds")),
     "/rounds/{round_id:path}": Sent(
@@ -179,7 +179,7 @@ PAGE_ROWS: dict[str, Sent] = {
 }
 
 FORM_ROWS: dict[str, Sent] = {
-    "/releases/new": Sent("post /releases", at("/releases/new"), _text),
+    "/new-release": Sent("post /releases", at("/new-release"), _text),
     "/releases/{release:path}/start": Sent(
         "post /releases/{release}:start", release_of("/start")
     ),

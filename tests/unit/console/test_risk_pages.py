@@ -77,7 +77,7 @@ def test_a_choice_for_any_table_goes_into_a_draft(server: Served) -> None:
     for line in ("epsilon_choice: dp by data-independent", "{user: {l1: 240}}"):
         assert line in draft
     fields = {"way": "yaml", "text": draft.partition(">")[2]}
-    drafted = server.fill("dara", "/releases/new", **fields)
+    drafted = server.fill("dara", "/new-release", **fields)
     assert "scale: 240" in drafted.text
     assert 'value="submit"' not in drafted.text  # It names no attribute yet.
     assert page.index("stay here") < page.index("<svg")
@@ -95,7 +95,7 @@ def test_advice_from_rows_goes_nowhere(server: Served) -> None:
     _, page = result(server, choice="as-published", epsilons="0.001, 0.1")
     assert "controller-only advice" in page
     assert "the ledger accepts no release at it" in page
-    assert 'action="/releases/new"' not in page
+    assert 'action="/new-release"' not in page
     assert "No row was read for these numbers." not in page
 
 

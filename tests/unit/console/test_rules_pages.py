@@ -126,7 +126,7 @@ def test_a_past_rule_has_spent_less(server: Served) -> None:
 
 
 def test_the_drawing_has_a_node_and_a_row_for_each_rule(server: Served) -> None:
-    page = server.page("ann", "/rules/drawing").text
+    page = server.page("ann", "/rule-drawing").text
     every = rows(server.page("ann", "/rules").text)
     assert page.count("<svg") == 1
     for one in every:
@@ -137,10 +137,10 @@ def test_the_drawing_has_a_node_and_a_row_for_each_rule(server: Served) -> None:
 
 def test_the_drawing_near_one_rule_has_fewer(server: Served) -> None:
     query = {"rule": "attr:age @standard", "steps": 1}
-    page = server.page("ann", "/rules/drawing", params=query).text
+    page = server.page("ann", "/rule-drawing", params=query).text
     assert '<th scope="row">attr:age @standard</th>' in page
     assert '<th scope="row">cat:health/member @standard</th>' not in page
-    missing = server.page("ann", "/rules/drawing", params={"rule": HOSTILE})
+    missing = server.page("ann", "/rule-drawing", params={"rule": HOSTILE})
     assert missing.status_code == 200
     assert "has no rule" in missing.text
     assert HOSTILE not in missing.text
@@ -150,13 +150,13 @@ def test_a_drawing_of_too_many_rules_says_so(tmp_path: Path) -> None:
     more = "".join(f"    a{n}: [low, {{}}]\n" for n in range(260))
     text = POLICY.replace("    steps:", f"{more}    steps:")
     with served(tmp_path / "ledger.db", policy=compiled(text), console=True) as server:
-        page = server.page("ann", "/rules/drawing").text
+        page = server.page("ann", "/rule-drawing").text
         assert "is not readable" in page
         assert "<svg" not in page
         near = {"rule": "attr:a7 @standard"}
-        assert "<svg" in server.page("ann", "/rules/drawing", params=near).text
+        assert "<svg" in server.page("ann", "/rule-drawing", params=near).text
         wide = {"rule": "global @black-box"}  # Everything is below it.
-        crowded = server.page("ann", "/rules/drawing", params=wide).text
+        crowded = server.page("ann", "/rule-drawing", params=wide).text
         assert "is not readable" in crowded
         first = server.page("ann", "/rules").text
         assert len(rows(first)) == 100

@@ -73,7 +73,7 @@ tables:
 """
 
 
-@page("/releases/new", "release-draft.html", "Releases")
+@page("/new-release", "release-draft.html", "Releases")
 async def draft(relay: Relay) -> dict[str, Any]:
     """Return the draft as it was sent, and an empty one at first."""
     vocabulary = await relay.get(operations.VOCABULARY)
@@ -107,7 +107,7 @@ async def draft(relay: Relay) -> dict[str, Any]:
     }
 
 
-@form("/releases/new", draft)
+@form("/new-release", draft)
 async def check_or_submit(relay: Relay) -> str | dict[str, Any]:
     """Check the draft; or submit it, or request its approval."""
     vocabulary = await relay.get(operations.VOCABULARY)
