@@ -23,6 +23,7 @@ from samples.heard import Heard
 from samples.jobs import finished
 from samples.ledger_places import LedgerPlace, postgres_place, sqlite_place
 from samples.postgres import Cluster
+from samples.rights import declared
 from samples.served import ALL_SETS, HEADER, Served, served
 from samples.small import POLICY
 from samples.told import Told
@@ -131,6 +132,7 @@ class Scene:
             "Release": lambda rng, _: Filled(a_release(rng)),
             "POST /api/v1/releases": self._release,
             "POST /api/v1/releases:fit": self._varied,
+            "POST /api/v1/queries:plan": self._query,
             "POST /api/v1/releases:record-past": self._past,
             "POST /api/v1/rounds": lambda _, __: Filled({}, who="petra"),
             "POST /api/v1/releases/{release}:start": self._reserved,
@@ -198,6 +200,16 @@ class Scene:
 
     def _varied(self, rng: random.Random, _: Told) -> Filled:
         return Filled(a_release(rng), query={"vary": "noise"}, who="amir")
+
+    def _query(self, _: random.Random, __: Told) -> Filled:
+        text = f"""\
+release: q-{next(_numbers)}
+query:
+  sql: "SELECT COUNT(*) AS people FROM people"
+  noise: gaussian
+  loss: {{user: {{rho: 0.000001}}}}
+"""
+        return Filled({"query": text, "tables": declared("people")}, who="amir")
 
     def _past(self, rng: random.Random, _: Told) -> Filled:
         """Return what leaves room for others: what happened is counted in any case."""
