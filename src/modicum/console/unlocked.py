@@ -34,10 +34,11 @@ class Unlocked:
 
 async def unlocked(relay: Relay) -> Unlocked:
     """Return what is unlocked now, or was then."""
-    rounds = await relay.try_get(operations.ROUNDS)
-    if not rounds or not rounds.rounds:
+    # A visitor who may not know is refused, rather than shown whole budgets.
+    rounds = (await relay.get(operations.ROUNDS)).rounds
+    if not rounds:
         return Unlocked()
-    last = rounds.rounds[-1].round
+    last = rounds[-1].round
     found = await relay.get(operations.ROUND, round_id=last)
     groups = min((one.unlocked for one in found.active or ()), default=1.0)
     return Unlocked(last, found.unlocked, groups)
