@@ -98,7 +98,7 @@ def test_activations_are_listed_with_who_and_why(server: Served) -> None:
     assert "&lt;script&gt;" in page
     assert "<td>olga</td>" in page
     assert "<td>olga</td>" not in server.page("amir", "/policy").text
-    assert "not active any more" in server.page("amir", f"/policy/{first}").text
+    assert "no longer active" in server.page("amir", f"/policy/{first}").text
     past = server.page("olga", "/policy", params={"as_of": 1}).text
     assert first[:12] in past
     assert HOSTILE.replace("<", "&lt;").replace(">", "&gt;") not in past

@@ -91,7 +91,7 @@ def test_a_round_is_opened_and_shown(server: Served) -> None:
     assert refused.status_code == 409
     assert ">user=12%</textarea>" in refused.text
     assert server.fill("ann", "/rounds/open", round="q2").status_code == 403
-    assert "Your roles do not allow to open rounds." in shown(server, "/rounds", "ann")
+    assert "Your roles do not allow you to open rounds." in shown(server, "/rounds", "ann")
     assert len(server.get("ann", "/rounds").json()["rounds"]) == 1
 
 
@@ -138,7 +138,7 @@ def test_who_plans_may_not_commit(server: Served) -> None:
     page = opened(server)
     place = planned(server, page, who="dara")
     seen = shown(server, place, "dara")
-    assert "Your roles do not allow to commit plans." in seen
+    assert "Your roles do not allow you to commit plans." in seen
     refused = server.fill("dara", f"{page}/commit", **fields_of(seen))
     assert refused.status_code == 403
     others = server.fill("petra", f"{page}/commit", **fields_of(seen))
