@@ -15,11 +15,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from modicum.api import operations
+from modicum.api.local.views.problem_details import details_of
 from modicum.api.schema.problem import ProblemDetails
 from modicum.console.html import asset, environment, static_file
 from modicum.console.pages import load_pages
 from modicum.console.registry import DONE, FORMS, PAGES, SECTIONS, Form, Page
 from modicum.console.relay import AS_OF, RefusedError, Relay, fields_of, problem_of
+from modicum.core.errors import InputError
 
 _KINDS: Final = {
     "css": "text/css; charset=utf-8",
@@ -86,12 +88,14 @@ class Console:
             contents |= await self._frame(relay, page)
             outcome: str | dict[str, Any] = {}
             if form is not None:
-                relay = Relay(request, await fields_of(request))
-                contents["fields"] = defaultdict(str, relay.fields)
                 try:
+                    relay = Relay(request, await fields_of(request))
+                    contents["fields"] = defaultdict(str, relay.fields)
                     outcome = await form.act(relay)
                 except RefusedError as refused:
                     problem = refused.problem
+                except InputError as error:
+                    problem = details_of(error)
             if isinstance(outcome, str):
                 return _redirect(request, outcome)
             contents |= await page.view(relay)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import brief, rational
 
 Number: TypeAlias = float | str | Decimal | Fraction
+
+#: How `argument` writes a name.
+ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
 
 _LEAST, _GREATEST = Fraction(1, 10**60), Fraction(10**60)
 

@@ -15,6 +15,7 @@ from starlette.routing import Match
 from starlette.types import Lifespan
 
 from modicum.api.local import handlers
+from modicum.api.local.views.problem_details import problem_view, status_of
 from modicum.api.operations import PREFIX
 from modicum.core.errors import Code, ModicumError, Problem, UnavailableError
 from modicum.server.auth.anonymous_limits import AnonymousLimits
@@ -24,12 +25,7 @@ from modicum.server.components import Parts, parts_of
 from modicum.server.idempotency import replayed_response
 from modicum.server.inputs.body import malformed
 from modicum.server.openapi import description_of
-from modicum.server.problems import (
-    problem_response,
-    problem_view,
-    problems_response,
-    status_of,
-)
+from modicum.server.problems import problem_response, problems_response
 from modicum.server.rate_limits import LimitedCrowd
 from modicum.server.responses import json_response
 from modicum.server.routes import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 
 from modicum.accounting import (
     COORDINATES,
@@ -147,7 +148,8 @@ def verdict(units: int, order: int) -> RuleLoss:
     coordinates = [0] * COORDINATES
     coordinates[order_index(Fraction(order))] = units
     alone = total_of([Loss(tuple(coordinates))])
-    return verdict_over_history(Balances(compiled), compiled.rules[0], alone)
+    found = verdict_over_history(Balances(compiled), compiled.rules[0])
+    return replace(found, alone=alone, allowed=found.own_filter.admits(alone))
 
 
 @pytest.mark.parametrize(

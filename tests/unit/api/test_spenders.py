@@ -80,7 +80,7 @@ def test_shares_add_up_in_every_cell(seed: int, near: str) -> None:
     for rule in compiled.rules:
         cells = cells_of(balances, rule)
         totals = {cell.total for cell in cells}
-        assert totals == {total for total, _ in balances.charged(rule)}
+        assert totals == set(balances.cells(rule)[0].totals())
         for cell in rng.sample(cells, min(len(cells), 4)):
             together = Total()
             for one in spent_in(cell, reserved, compiled):
@@ -113,14 +113,14 @@ def test_the_smallest_budget_fits_every_cell_and_no_less_does(
     name = compiled.policy.filter_name
     found = {one.rule.id: one for one in conflicts(reserved, compiled)}
     for rule in compiled.rules:
-        loss = verdict_over_history(balances, rule, Total())
+        loss = verdict_over_history(balances, rule)
         assert loss.allowed == (rule.id not in found)
         if loss.allowed:
             continue
         result = found[rule.id]
         each = [
             smallest_budget(rule.budget, name, total)
-            for total, _ in balances.charged(rule)
+            for total in balances.cells(rule)[0].totals()
         ]
         assert result.fits in each
         rhos = [getattr(one, "rho", None) for one in each]

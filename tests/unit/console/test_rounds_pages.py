@@ -91,7 +91,9 @@ def test_a_round_is_opened_and_shown(server: Served) -> None:
     assert refused.status_code == 409
     assert ">user=12%</textarea>" in refused.text
     assert server.fill("ann", "/rounds/open", round="q2").status_code == 403
-    assert "Your roles do not allow you to open rounds." in shown(server, "/rounds", "ann")
+    assert "Your roles do not allow you to open rounds." in shown(
+        server, "/rounds", "ann"
+    )
     assert len(server.get("ann", "/rounds").json()["rounds"]) == 1
 
 

@@ -258,7 +258,7 @@ def test_a_replay_holds_up_nobody(
                 for _ in range(RECALLING_EACH)
             ]
             assert started.wait(PATIENCE)
-            while [one.length for one in line.values()] != [RECALLING_EACH] * 2:
+            while [one.length for one in list(line.values())] != [RECALLING_EACH] * 2:
                 assert not any(one.done() for one in waiting)
             refused = server.get("olga", "/rules", params=past)
             assert (refused.status_code, refused.json()["code"]) == (429, "MOD837")

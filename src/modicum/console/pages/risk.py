@@ -10,22 +10,22 @@ from typing import Any
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
+from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 
 from modicum.api import operations
-from modicum.api.schema.problem import Problem, ProblemDetails
 from modicum.console.jobs import job_of, job_page
 from modicum.console.registry import form, page
-from modicum.console.relay import RefusedError, Relay
+from modicum.console.relay import Relay
 from modicum.console.risk_study import (
     noise_of,
     profile_pictures,
     public_pictures,
     result_pictures,
 )
-from modicum.core import errors
-from modicum.core.errors import InputError
+from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text, parse_number
+from modicum.risk.arguments import ARGUMENT
 
 _JOB = "analyze-risk"
 _TEXTS = ("dataset", "query", "unit", "mechanism", "indicator", "choice")
@@ -79,13 +79,13 @@ async def analyze(relay: Relay) -> str:
 async def study(relay: Relay) -> dict[str, Any]:
     """Study a profile that was sent with the form; nothing of it is kept."""
     try:
-        noise = noise_of(relay.fields)
-        text = relay.fields.get("profile", "")
+        text, noise = relay.fields.get("profile", ""), noise_of(relay.fields)
         work = partial(profile_pictures, text, noise, relay.fields)
-        found = await to_thread.run_sync(work, limiter=_STUDIES)
-    except InputError as error:
-        raise RefusedError(_problem(error)) from None
-    return {"profile": found}
+        return {"profile": await to_thread.run_sync(work, limiter=_STUDIES)}
+    except InputError as error:  # Its fields are no arguments of Python's.
+        plain = partial(ARGUMENT.sub, r"`\1`")
+        problems = (replace(one, help=plain(one.help)) for one in error.problems)
+        raise InputError(*problems) from None
 
 
 def _refuse_long(relay: Relay) -> None:
@@ -93,8 +93,7 @@ def _refuse_long(relay: Relay) -> None:
     for key in (*_NUMBERS, "epsilons", "bounds", "groups"):
         if len(relay.fields.get(key, "")) > _LETTERS_MAX:
             message = f"`{key}` has more than {_LETTERS_MAX} characters"
-            problem = errors.Problem(errors.Code.TOO_LARGE, message, help="shorten it")
-            raise RefusedError(_problem(InputError(problem)))
+            raise InputError(Problem(Code.TOO_LARGE, message, help="shorten it"))
 
 
 def analysis_of(fields: Mapping[str, str]) -> dict[str, Any]:
@@ -124,30 +123,3 @@ def _number(text: str) -> Any:
     """Return an exact number as JSON; a text that is none stays, and is refused."""
     found = parse_number(text.strip())
     return text if found is None else msgspec.Raw(number_text(found).encode())
-
-
-def _problem(error: InputError) -> ProblemDetails:
-    """Return why a profile is refused."""
-    found = tuple(
-        Problem(
-            code=one.code.value,
-            message=one.message,
-            notes=one.notes,
-            help=re.sub(r"`(\w+)=`", r"`\1`", one.help),
-        )
-        for one in error.problems
-    )
-    first = found[0]
-    return ProblemDetails(
-        type=f"/docs/errors#{first.code}",
-        title="the profile is not valid",
-        status=422,
-        detail=first.message,
-        code=first.code,
-        kind="input",
-        line=None,
-        column=None,
-        help=first.help,
-        problems=found,
-        trace_id="",
-    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from modicum.accounting import Loss, Total
+from modicum.accounting import Loss
 from modicum.core.errors import check
 from modicum.ledger.cells.axes import Box, Region, Space
 from modicum.ledger.cells.partition import Booleans, Integers
@@ -277,24 +277,27 @@ class Family:
         """Cut segments as `charge` would for a release that does not count."""
         self._cut(self.segments.overlay(regions))
 
-    def charged(self, number: int) -> Iterator[tuple[Total, Box | None]]:
-        """Yield the charge of each cell of a rule, and a box of it.
+    def cells(self, number: int) -> tuple[Amounts, list[int | None]]:
+        """Return the charge of each cell of a rule, and its segment.
 
-        Cells without a charge are combined into one, without a box.
+        Cells without a charge are combined into one, without a segment.
         """
         row = self._rows.get(number)
         if row is None:
-            yield Total(), None
-            return
-        everywhere = self.sums[self._everywhere].total(row)
+            return nothing(1), [None]
         lines = self._lines[row, : self.segments.count]
-        segments = np.flatnonzero(lines)
-        if len(segments) < self.segments.count:
-            yield everywhere, None
-        overlay, then = self.segments.everywhere(1), self.segments.then()
-        totals = self.sums[lines[segments]].totals()
-        for segment, total in zip(segments.tolist(), totals, strict=True):
-            yield everywhere.joined(total), then.box(overlay, segment)
+        charged = np.flatnonzero(lines)
+        segments: list[int | None] = list(charged.tolist())
+        lines = lines[charged]
+        if len(charged) < self.segments.count:
+            segments.insert(0, None)
+            lines = np.insert(lines, 0, 0)  # Line 0 is nothing.
+        everywhere = self.sums[self._everywhere[row : row + 1]]
+        return added(self.sums[lines], everywhere), segments
+
+    def box(self, segment: int) -> Box:
+        """Return a box of a segment."""
+        return self.segments.then().boxes(segment)[0]
 
     def _cut(self, overlay: Overlay) -> Integers:
         """Cut segments; the charge of one is copied to all its parts."""

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modicum.accounting import Loss, Total
-from modicum.ledger.cells.axes import Box, Region, Space, space_of
+from modicum.ledger.cells.axes import Region, Space, space_of
 from modicum.ledger.cells.family import Cost, Family, MechanismCost, ReleaseCosts
 from modicum.ledger.cells.partition import Integers
 from modicum.ledger.cells.segments import SEGMENTS_MAX
+from modicum.ledger.cells.sums import Amounts
 from modicum.ledger.decision.charges import charged, moved
 from modicum.ledger.decision.limits import Limits, budget_of
 from modicum.ledger.decision.rule_matching import Matched, Matching, facts_of
@@ -189,20 +190,19 @@ class Balances:
             self._filters[key] = found
         return found
 
-    def charged(self, rule: Rule) -> Iterator[tuple[Total, Box | None]]:
-        """Yield the charge of each cell of a rule, and a box of it.
+    def cells(self, rule: Rule) -> tuple[Amounts, list[int | None]]:
+        """Return the charge of each cell of a rule, and its segment.
 
-        Cells without a charge are combined into one, without a box.
+        Cells without a charge are combined into one, without a segment.
         """
-        family = self._families[rule.unit]
         number = self.compiled.rules.number(rule.id)
         assert number is not None
-        yield from family.charged(number)
+        return self._families[rule.unit].cells(number)
 
     def total(self, rule: Rule) -> Total:
         """Return the charge of a rule with only one cell."""
-        (found,) = self.charged(rule)
-        return found[0]
+        (found,) = self.cells(rule)[0].totals()
+        return found
 
     def charges_of(self, release: RecordedRelease, day: int) -> tuple[Charges, ...]:
         """Return the requests of a release to the rules over history, by unit."""

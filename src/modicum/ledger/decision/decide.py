@@ -9,8 +9,11 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modicum.accounting import Total
+from modicum.accounting.filters.budget import Filter
+from modicum.accounting.grid import DELTA, INFINITE
 from modicum.ledger.cells.axes import Space
 from modicum.ledger.cells.family import Charge, Family, ReleaseCosts, Spent
 from modicum.ledger.cells.partition import Integers
@@ -34,6 +37,8 @@ from modicum.policy.predicates import holds
 _FEW = 64
 #: More than any cell has left.
 _ANYTHING = np.iinfo(np.int64).max
+#: More than the relative error of a few operations in floating point.
+_ERROR = 1e-9
 
 
 class _Findings(NamedTuple):
@@ -325,25 +330,59 @@ def denied_on_top(
                     )
 
 
-def verdict_over_history(balances: Balances, rule: Rule, alone: Total) -> RuleLoss:
-    """Return the decision of a rule about a further loss in each of its cells."""
-    compiled = balances.compiled
+def verdict_over_history(balances: Balances, rule: Rule) -> RuleLoss:
+    """Return the status of a rule: whether each of its cells is within its limit."""
+    compiled, family = balances.compiled, balances.family(rule.unit)
     own_filter = compiled.filter_of(rule.budget)
-    space, cells = balances.family(rule.unit).space, list(balances.charged(rule))
-    fullness = [own_filter.fullness(before.joined(alone)) for before, _ in cells]
-    denying = sum(not own_filter.admits(before.joined(alone)) for before, _ in cells)
-    before, box = cells[fullness.index(max(fullness))]
+    cells, segments = balances.cells(rule)
+    place, denying = fullest_cell(own_filter, cells)
+    segment = segments[place]
     return RuleLoss(
         rule=rule,
         allowed=not denying,
-        before=before,
-        alone=alone,
+        before=cells.total(place),
+        alone=Total(),
         own_filter=own_filter,
         filter_name=compiled.policy.filter_name,
         report_delta=compiled.report_delta(rule.budget),
-        cell="" if box is None else space.text(box),
+        cell="" if segment is None else family.space.text(family.box(segment)),
         cells_denying=denying,
     )
+
+
+def fullest_cell(own: Filter, cells: Amounts) -> tuple[int, int]:
+    """Return the first of the fullest cells, and how many are over the limit.
+
+    Exact fractions are slow: floating point decides where it can.
+
+    Args:
+        own: The limit.
+        cells: The charge of each cell.
+    """
+    about = _fullness(own, saturated(cells))
+    near = np.flatnonzero(about >= about.max() * (1 - _ERROR))
+    exact = {total: own.fullness(total) for total in set(cells.taken(near).totals())}
+    shares = [exact[cells.total(one)] for one in near.tolist()]
+    # A cap of 0 divides nothing, and one below it admits nothing.
+    odd = any(cap <= 0 for _, cap in own.caps) or not own.caps
+    unclear = np.flatnonzero((np.abs(about - 1) <= _ERROR) | odd)
+    denying = 0 if odd else int(np.count_nonzero(about > 1 + _ERROR))
+    denying += sum(not own.admits(cells.total(one)) for one in unclear.tolist())
+    return int(near[shares.index(max(shares))]), denying
+
+
+def _fullness(own: Filter, units: Integers) -> NDArray[np.float64]:
+    """Return about how full each of some sums makes a budget; infinity is infinite."""
+    found = np.zeros(len(units))
+    if own.caps:
+        taken = units[:, [index for index, _ in own.caps]]
+        caps = np.array([float(max(cap, 0)) for _, cap in own.caps])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(taken == 0, 0.0, taken / caps)
+        shares[taken >= INFINITE] = np.inf
+        found = shares.max(axis=1) if own.every else shares.min(axis=1)
+    found[units[:, DELTA] > min(own.delta_cap, INFINITE)] = np.inf
+    return found
 
 
 def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from modicum.accounting import Total
 from modicum.core.canonical import digest, encode
 from modicum.core.errors import InputError, VerificationError
 from modicum.ledger.decision.approvals import plans_freely
@@ -491,5 +490,5 @@ def _exceeded(followed: Followed | None) -> list[str]:
     return [
         rule.id
         for rule in followed.compiled.rules
-        if not verdict_over_history(balances, rule, Total()).allowed
+        if not verdict_over_history(balances, rule).allowed
     ]

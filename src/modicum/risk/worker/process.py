@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from modicum.core.errors import Code, InvariantError, ModicumError, Problem, UsageError
+from modicum.risk.arguments import ARGUMENT
 from modicum.risk.worker.messages import (
     LINE_MAX,
     Analysis,
@@ -32,8 +33,7 @@ from modicum.risk.worker.messages import (
 )
 from modicum.system.core_dumps import forbid_core_dumps
 
-#: The spelling of Python's arguments in remedies, and their names here.
-_ARGUMENT: Final = re.compile(r"`([a-z_]+)=`")
+#: The names that some arguments have here.
 _OTHERWISE: Final = {"form": "indicator", "between": "groups"}
 #: Other work on the machine has priority; and this process is killed first when memory
 #: is short (see proc(5): from -1000 to 1000).
@@ -101,7 +101,7 @@ def _in_words(problem: Problem, places: Collection[str]) -> Problem:
     def plain(text: str) -> str:
         for place in places:
             text = text.replace(place, Path(place).name)
-        return _ARGUMENT.sub(key, text)
+        return ARGUMENT.sub(key, text)
 
     return replace(
         problem,

@@ -7,8 +7,8 @@ from html import escape
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from modicum.api.local.views.problem_details import PAGE
 from modicum.core.errors import Code
-from modicum.server.problems import PAGE
 
 router = APIRouter(include_in_schema=False)
 

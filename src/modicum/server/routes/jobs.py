@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from modicum.api import operations
+from modicum.api.local.views.problem_details import details_of
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema import job as schema
 from modicum.core.errors import Code, InputError, Problem
@@ -26,7 +27,6 @@ from modicum.server.event_streams import (
     STREAM_SECONDS,
     event_text,
 )
-from modicum.server.problems import kind_of, problem_view, status_of
 from modicum.server.responses import json_response
 from modicum.server.routes.openapi_parts import Responses, serve
 from modicum.server.service.jobs import Job
@@ -232,7 +232,5 @@ def _whole(job: Job) -> schema.Job:
     return schema.Job(
         **asdict(_item(job)),
         result=result if job.result else None,
-        problem=None
-        if error is None
-        else problem_view(status_of(error), error.problems, kind=kind_of(error)),
+        problem=None if error is None else details_of(error),
     )

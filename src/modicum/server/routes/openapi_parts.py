@@ -10,13 +10,13 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import JSONResponse, Response
 
 from modicum.api.local.handlers.pagination import PAGE_MAX
+from modicum.api.local.views.problem_details import TITLES
 from modicum.api.operations import LINES, Document, Operation
 from modicum.api.schema.escrow_input import DatasetInput
 from modicum.api.schema.job import JobItem
 from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import REFERENCE, Shape, reference
 from modicum.core.errors import Code, InputError, Problem, StaleError
-from modicum.server.problems import TITLES
 
 Limit = Annotated[
     int, Query(ge=1, le=PAGE_MAX, description="the maximum number of items")

@@ -125,7 +125,7 @@ def standing_in(balances: Balances, rule: Rule, day: int) -> RuleLoss:
 
     If it is over its limit, the result shows whether it is over at both ends of time.
     """
-    found = verdict_over_history(balances, rule, Total())
+    found = verdict_over_history(balances, rule)
     if found.allowed or balances.family(rule.unit).space.period is None:
         return found
     ends = (Part(periods=((end, end),)) for end in (FIRST_DAY, LAST_DAY))

@@ -124,7 +124,7 @@ def _smallest_for_all(balances: Balances, rule: Rule) -> Budget | None:
     """Return the smallest budget that fits the charge of every cell."""
     compiled = balances.compiled
     name, found = compiled.policy.filter_name, rule.budget
-    for total, _ in balances.charged(rule):
+    for total in balances.cells(rule)[0].totals():
         if not _fits(found, name, total):
             larger = smallest_budget(found, name, total)
             if larger is None:
@@ -160,7 +160,7 @@ def charged_rules(
         facts = facts_of(release, compiled.policy.vocabulary)
         rules.update((rule.id, rule) for rule, _ in compiled.rules.matching(facts))
     for identifier in sorted(rules, key=lambda one: compiled.rules.number(one) or 0):
-        yield verdict_over_history(balances, rules[identifier], Total())
+        yield verdict_over_history(balances, rules[identifier])
 
 
 #: Returns all releases, re-keyed to one policy.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from modicum.accounting import Total
 from modicum.api.local.explanation.budget_fit import largest_rho
 from modicum.api.local.explanation.charges import cells_of, fullest, spent_in
 from modicum.api.local.explanation.contributions import Contributor, decisive, shares
@@ -62,7 +61,7 @@ def rule_standing(
     reserved = history.reserved(compiled)
     balances = Balances(compiled, reserved)
     cell = fullest(cells_of(balances, rule), compiled)
-    loss = verdict_over_history(balances, rule, Total())
+    loss = verdict_over_history(balances, rule)
     loss = replace(loss, before=cell.total, cell=cell.text)
     coordinate = decisive(loss)
     charged = spent_in(cell, reserved, compiled)

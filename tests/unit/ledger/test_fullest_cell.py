@@ -1,0 +1,83 @@
+"""The fullest cell of a rule: floating point finds what exact fractions would."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from budget import examples
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from modicum.accounting import (
+    COORDINATES,
+    INFINITE,
+    ApproxBudget,
+    Budget,
+    GdpBudget,
+    PureBudget,
+    Unlimited,
+    ZcdpBudget,
+    filter_for,
+)
+from modicum.accounting.budgets import RenyiBudget
+from modicum.accounting.filters.budget import Filter
+from modicum.accounting.grid import DELTA
+from modicum.ledger.cells.sums import Amounts
+from modicum.ledger.decision.decide import fullest_cell
+
+ONE = Fraction(1)
+BUDGETS: tuple[Budget, ...] = (
+    PureBudget(ONE),
+    ApproxBudget(ONE, Fraction(1, 10**6)),
+    ZcdpBudget(Fraction(1, 3)),
+    GdpBudget(ONE),
+    RenyiBudget(((Fraction(8), ONE), (Fraction(32), ONE))),
+    Unlimited(),
+)
+
+
+def expected(own: Filter, cells: Amounts) -> tuple[int, int]:
+    """Look at every cell, exactly."""
+    totals = cells.totals()
+    shares = [own.fullness(one) for one in totals]
+    return shares.index(max(shares)), sum(not own.admits(one) for one in totals)
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> Filter:
+    """Draw the limits of a budget, often with a part of it unlocked only."""
+    budget = draw(st.sampled_from(BUDGETS))
+    names = ["combined-v1", "combined-v2"]
+    own = filter_for(budget, draw(st.sampled_from(names)))
+    parts = [Fraction(0), Fraction(1, 10**9), Fraction(1, 3), ONE]
+    return own.unlocked(draw(st.sampled_from(parts)))
+
+
+@st.composite
+def tables(draw: st.DrawFn, own: Filter) -> Amounts:
+    """Draw charges, many of them next to a cap, or equal."""
+    caps = dict(own.caps) | {DELTA: own.delta_cap}
+    lines: list[list[int]] = []
+    for _ in range(draw(st.integers(1, 12))):
+        if lines and draw(st.booleans()):
+            line = list(draw(st.sampled_from(lines)))
+        else:
+            line = [0] * 2 * COORDINATES
+        for index in draw(st.lists(st.sampled_from(sorted(caps)), max_size=8)):
+            cap = min(caps[index], INFINITE - 2)
+            near = st.integers(max(0, cap - 2), max(0, cap + 2))
+            line[index] = draw(near | st.integers(0, INFINITE - 1))
+            line[COORDINATES + index] = draw(st.sampled_from([0, 0, 0, 1]))
+        lines.append(line)
+    return Amounts(np.array(lines, dtype=np.int64))
+
+
+@settings(max_examples=examples(300))
+@given(st.data())
+def test_floating_point_finds_what_fractions_find(data: st.DataObject) -> None:
+    own = data.draw(filters())
+    cells = data.draw(tables(own))
+    found = expected(own, cells)
+    event("some denied" if found[1] else "none denied")
+    assert fullest_cell(own, cells) == found
