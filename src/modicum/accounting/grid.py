@@ -8,6 +8,7 @@ delta. All but delta are in units of 1e-12; delta is in units of 1e-18.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 from modicum.core.rationals import brief
 
@@ -34,6 +35,7 @@ COORDINATES = DELTA + 1
 INFINITE = 2**62
 
 
+@cache
 def order_index(order: Fraction) -> int:
     """Return the coordinate of a Renyi order of the grid.
 

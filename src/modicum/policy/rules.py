@@ -82,22 +82,22 @@ class BaseRule(_Limit, frozen=True):
     mark: Mark | None
 
 
-class Context(Struct, frozen=True):
+class Context(Struct, frozen=True, dict=True):
     """One setting of each extension, in file order; none if there are none."""
 
     settings: tuple[Setting, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the settings."""
         return tuple(setting.name for setting in self.settings)
 
-    @property
+    @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
         """The predicates of the settings; all must hold."""
         return tuple(setting.predicate for setting in self.settings)
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         """Return the context's suffix of a rule id."""
         return "".join(f" @{name}" for name in self.names)

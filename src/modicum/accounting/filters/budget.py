@@ -292,6 +292,8 @@ def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
     )
 
 
+# Rules without a new loss ask twice for the same, and for that of nothing.
+@lru_cache(maxsize=4096)
 def figure(budget: Budget, name: str, total: Total) -> int:
     """Return the size of a total on the filter's own scale, in ledger units.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from modicum.accounting import INFINITE, Total
 from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.budget_fit import largest_rho
 from modicum.api.local.explanation.charges import (
+    Cell,
     cells_of,
     fullest,
     spent_in,
@@ -107,7 +108,10 @@ class CellBalance(CellSpent, frozen=True):
 
 
 def cell_balance(
-    head_view: HeadView, rule: Rule, part: Part = EVERYTHING
+    head_view: HeadView,
+    rule: Rule,
+    part: Part = EVERYTHING,
+    spent_of: Callable[[Cell], list[Spent]] | None = None,
 ) -> CellBalance:
     """Return the charge of the fullest cell of a rule within a part, by release.
 
@@ -115,12 +119,17 @@ def cell_balance(
         head_view: The ledger.
         rule: A rule over history of its policy.
         part: The part to search; by default everything.
+        spent_of: Returns the charge of each release in a cell; by default the log is
+            read for it.
     """
     compiled = head_view.balances.compiled
     cells = cells_of(head_view.balances, rule, part, head_view.day)
     cell = fullest(cells, compiled)
     loss = standing_of(cell, compiled)
-    spent = spent_in(cell, head_view.reserved, compiled)
+    if spent_of is None:
+        spent = spent_in(cell, head_view.reserved, compiled)
+    else:
+        spent = spent_of(cell)
     coordinate = decisive(loss)
     found = shares(spent, coordinate)
     known, whole = sum(one.units for one in found), cell.total.units(coordinate)
@@ -145,11 +154,17 @@ def _steps(
     known = [(one.seq, total) for one, total in standings if one is not None]
     if len(known) < len(spent):
         return ()  # There is no ledger, so there are no entries.
-    steps, charge = [], Total()
-    for entry, total in sorted(known, key=lambda one: one[0]):
+    known.sort(key=lambda one: one[0])
+    earlier, steps = known[:-STEPS_MAX], []
+    charge = Total()
+    if earlier:  # Column by column, which is quick.
+        finite = map(sum, zip(*(one.finite for _, one in earlier), strict=True))
+        infinite = map(sum, zip(*(one.infinite for _, one in earlier), strict=True))
+        charge = Total(tuple(finite), tuple(infinite))
+    for entry, total in known[-STEPS_MAX:]:
         charge = charge.joined(total)
         steps.append((entry, charge))
-    return tuple(steps[-STEPS_MAX:])
+    return tuple(steps)
 
 
 def rule_named(compiled: CompiledPolicy, named: str) -> Rule:

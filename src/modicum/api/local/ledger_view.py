@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -383,9 +384,10 @@ class LedgerView:
                 if history is None or not history.is_of(compiled, book.state):
                     history = self._history = RuleHistory(compiled, book.state)
                 history.follow(book.state, balances, read)
-                now, record = self._live.now, self._store.record
-                reserved = history.counted(number, book, record, now)
-                found = cell_balance(replace(head_view, reserved=reserved), loss.rule)
+                spent = partial(
+                    history.spent, number=number, book=book, now=self._live.now
+                )
+                found = cell_balance(head_view, loss.rule, spent_of=spent)
                 if len(self._cells) >= CELLS_MAX:
                     self._cells.clear()
                 known = self._cells[number] = loss, found

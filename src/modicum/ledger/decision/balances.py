@@ -213,6 +213,19 @@ class Balances:
             last = self._last = release, day, charges
         return last[2]
 
+    def costs_of(
+        self, release: RecordedRelease, day: int
+    ) -> Iterator[tuple[Matched, tuple[MechanismCost, ...]]]:
+        """Yield the rules over history that match a release, and its mechanisms' costs.
+
+        Args:
+            release: The release.
+            day: The day of its event, as an ordinal.
+        """
+        for matched in self._matching.of(release).over_history:
+            each = (self._reading(one, matched.unit, day) for one in release.mechanisms)
+            yield matched, tuple(each)
+
     def rules_of(self, release: RecordedRelease) -> Iterator[int]:
         """Yield the numbers of the rules over history that a release falls under."""
         for _, rules in self._matching.of(release).over_history:

@@ -203,10 +203,11 @@ def _sides(
     timeless = not static.isdisjoint(mechanism.attributes)
     part = mechanism.undivided.get(cell.space.unit, mechanism.part)
     regions = cell.space.regions(part, day, timeless=timeless)
-    return [_holds_point(region, cell.point) for region in regions]
+    return [holds_point(region, cell.point) for region in regions]
 
 
-def _holds_point(region: Region, point: tuple[int, ...]) -> bool:
+def holds_point(region: Region, point: tuple[int, ...]) -> bool:
+    """Return whether a region has a point."""
     return region is None or any(
         all(low <= one <= high for one, (low, high) in zip(point, box, strict=True))
         for box in region

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta
@@ -187,9 +188,11 @@ def rule_diagram(
     witness = compiled.pruned.witness
     chosen = [
         number
-        for number, one in enumerate(compiled.rules)
-        if (not unit or one.unit == unit)
-        and (not context or context in one.context)
+        for number, (base, one) in enumerate(
+            product(compiled.rules.bases, compiled.rules.contexts)
+        )
+        if (not unit or base.unit == unit)
+        and (not context or context in one.names)
         and (binding is None or binding is (witness[number] < 0))
     ]
     named = policy_view(compiled, view.state()).policy
