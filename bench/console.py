@@ -70,7 +70,8 @@ PEOPLE: dict[str, Grants] = {
     "ann": {Role.ANALYST: frozenset({"visits"})},
 }
 
-#: Who reads what; `{release}` and `{rule}` are ids of the large ledger.
+#: Who reads what; ids in braces are of the large ledger: `{most}` is a rule that counts
+#: all releases.
 PATHS: tuple[tuple[str, str], ...] = (
     ("olga", "/api/v1/me"),
     ("olga", "/api/v1/rules?order=tightest&limit=100"),
@@ -102,11 +103,12 @@ PATHS: tuple[tuple[str, str], ...] = (
     ("olga", "/rules"),
     ("olga", "/rules?order=tightest&search=attribute-77"),
     ("olga", "/rules/{rule}"),
+    ("olga", "/rules/{most}"),
     ("olga", "/rule-drawing?rule={rule}"),
     ("olga", "/risk"),
     ("olga", "/ledger"),
     ("olga", "/ledger?kind=release-denied"),
-    ("olga", "/ledger/100000"),
+    ("olga", "/ledger/{entry}"),
     ("olga", "/audit"),
     ("olga", "/settings"),
     ("olga", "/jobs"),
@@ -382,6 +384,8 @@ async def run(folder: Path, given: argparse.Namespace) -> None:
     names = {
         "release": f"release-{given.releases // 2:07d}",
         "rule": "attr:attribute-7 @study",
+        "most": "all @any",
+        "entry": str(given.releases),
     }
     async with serving(large, names) as client, serving(small, {}) as other:
         times = await measure(client, other, given.turns, given.changes)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from modicum.policy.model import (
 from modicum.policy.parser import parse_policy
 from modicum.policy.predicates import ReadsAny
 from modicum.policy.rules import BaseRule, RuleSet, Stage
+from modicum.release.memo import Memo
 
 if TYPE_CHECKING:
     from modicum.policy.pruning.result import Pruned
@@ -98,6 +99,11 @@ class CompiledPolicy(Struct, frozen=True, dict=True):
         from modicum.policy.lint.warnings import warnings_of
 
         return tuple(warnings_of(self.policy, self.rules))
+
+    @cached_property
+    def diagrams(self) -> Memo[object, Any]:
+        """Diagrams of its rules, by what was chosen: they take a while to draw."""
+        return Memo(64)
 
     def refuse_mistakes(self) -> None:
         """Refuse likely mistakes before the policy is activated.

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from modicum.accounting import Total
 from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.api.local.explanation.charges import Cell, holds_point
 from modicum.api.local.explanation.contributions import Spent
 from modicum.ledger import Record, RecordedRelease, State, event_of
+from modicum.ledger.cells.axes import Region
 from modicum.ledger.cells.family import MechanismCost
 from modicum.ledger.decision.balances import Balances
-from modicum.ledger.decision.rule_matching import MatchedRules
 from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
 from modicum.ledger.replay.migration import Migration
 from modicum.policy import CompiledPolicy
 
 
-class _Costs(NamedTuple):
+# Neither is tracked by the garbage collector, which would look at each for nothing.
+class _Mechanism(Struct, frozen=True, gc=False):
+    """What a mechanism costs a unit: inside its regions, and where one side is."""
+
+    regions: tuple[Region, ...]
+    inside: Total
+    moved: Total
+
+    def loss_in(self, cell: Cell) -> Total | None:
+        """Return its loss in a cell; None if it does not touch it."""
+        sides = [holds_point(region, cell.point) for region in self.regions]
+        if all(sides):
+            return self.inside
+        return self.moved if any(sides) else None
+
+
+class _Costs(Struct, frozen=True, gc=False):
     """What a release costs a unit.
 
     Attributes:
-        rules: The rules over history that it falls under, by mechanisms.
-        mechanisms: The cost and regions of each mechanism.
+        rules: The numbers of the rules over history that it falls under, by the
+            positions of the mechanisms that they match.
+        mechanisms: The cost of each mechanism.
         undated: The positions of mechanisms charged to every period for want of one.
     """
 
-    rules: tuple[MatchedRules, ...]
-    mechanisms: tuple[MechanismCost, ...]
-    undated: frozenset[int]
+    rules: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    mechanisms: tuple[_Mechanism, ...]
+    undated: tuple[int, ...]
 
 
 class RuleHistory:
@@ -46,10 +65,10 @@ class RuleHistory:
         self._static = policy.vocabulary.population.static
         self._migration = Migration(state.policies, policy.vocabulary, policy.text)
         self._seq = 0
-        #: In the order of the entries that describe them.
-        self._costs: dict[str, dict[str, _Costs]] = {}
+        #: By unit and release, in the order of the entries that describe them.
+        self._costs: dict[str, dict[str, _Costs]] = defaultdict(dict)
         #: Each once: most releases are like others.
-        self._once: dict[Hashable, MechanismCost] = {}
+        self._mechanisms: dict[Hashable, _Mechanism] = {}
 
     def is_of(self, compiled: CompiledPolicy, state: State) -> bool:
         """Return whether it is about a policy, after the same policies."""
@@ -70,26 +89,36 @@ class RuleHistory:
             if release is not None:
                 known = state.releases[release.id]
                 migrated = self._migration.release(release, known.seq)
-                self._costs.pop(release.id, None)
-                self._costs[release.id] = self._costs_of(migrated, balances, known.day)
+                self._take(migrated, balances, known.day)
             self._seq = record.seq
 
-    def _costs_of(
-        self, release: RecordedRelease, balances: Balances, day: int
-    ) -> dict[str, _Costs]:
-        found = {}
+    def _take(self, release: RecordedRelease, balances: Balances, day: int) -> None:
+        """Replace the costs of a release."""
+        for each in self._costs.values():
+            each.pop(release.id, None)
         for matched, costs in balances.costs_of(release, day):
             space = balances.family(matched.unit).space
-            undated = frozenset(
+            undated = (
                 place
                 for place, one in enumerate(release.mechanisms)
                 if space.charges_every_period(
                     one.part, timeless=not self._static.isdisjoint(one.attributes)
                 )
             )
-            mechanisms = tuple(self._once.setdefault(_key(one), one) for one in costs)
-            found[matched.unit] = _Costs(matched.rules, mechanisms, undated)
-        return found
+            self._costs[matched.unit][release.id] = _Costs(
+                tuple((one.about, one.numbers) for one in matched.rules),
+                tuple(map(self._mechanism, costs)),
+                tuple(undated),
+            )
+
+    def _mechanism(self, one: MechanismCost) -> _Mechanism:
+        loss, moved = one.cost.loss, one.cost.moved
+        key = one.regions, loss.table.tobytes(), moved.table.tobytes()
+        known = self._mechanisms.get(key)
+        if known is None:
+            known = _Mechanism(one.regions, loss.total(0), moved.total(0))
+            self._mechanisms[key] = known
+        return known
 
     def spent(
         self, cell: Cell, number: int, book: LedgerBalances, now: str
@@ -104,43 +133,23 @@ class RuleHistory:
         """
         found: list[Spent] = []
         #: By identity: what is the same object costs the same.
-        places: dict[int, tuple[int, ...]] = {}
         losses: dict[int, Total | None] = {}
-        for release, by_unit in self._costs.items():
-            costs = by_unit.get(cell.rule.unit)
-            if costs is None:
-                continue
-            about = places.get(id(costs.rules))
-            if about is None:
-                under = (each.about for each in costs.rules if number in each.numbers)
-                about = places[id(costs.rules)] = next(under, ())
-            total = None
+        for release, costs in self._costs[cell.rule.unit].items():
+            under = (about for about, numbers in costs.rules if number in numbers)
+            about, total = next(under, ()), None
             for place in about:
                 one = costs.mechanisms[place]
                 if id(one) not in losses:
-                    losses[id(one)] = _loss_in(cell, one)
+                    losses[id(one)] = one.loss_in(cell)
                 loss = losses[id(one)]
                 total = loss if total is None else total.joined(loss or Total())
             if total is None:
                 continue
             standing = book.standing_at(release, now)
             if standing is not None and standing.status.counts:
-                undated = not costs.undated.isdisjoint(about)
+                undated = any(one in costs.undated for one in about)
                 found.append(Spent(release, total, undated))
         return found
-
-
-def _loss_in(cell: Cell, mechanism: MechanismCost) -> Total | None:
-    """Return the loss of a mechanism in a cell; None if it does not touch it."""
-    sides = [holds_point(region, cell.point) for region in mechanism.regions]
-    if all(sides):
-        return mechanism.cost.loss.total(0)
-    return mechanism.cost.moved.total(0) if any(sides) else None
-
-
-def _key(one: MechanismCost) -> Hashable:
-    loss, moved = one.cost.loss.table.tobytes(), one.cost.moved.table.tobytes()
-    return one.regions, loss, moved
 
 
 def _described_by(record: Record) -> RecordedRelease | None:

@@ -13,7 +13,7 @@ from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import AS_OF, RefusedError, Relay
 
 #: Lines of a policy on one page, and characters of a line.
-LINES: Final = 500
+LINES: Final = 400
 COLUMNS: Final = 300
 #: Activations, and changes of rules, on one page.
 ACTIVATIONS: Final = 20

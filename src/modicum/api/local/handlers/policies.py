@@ -185,18 +185,20 @@ def rule_diagram(
     center = compiled.rules.number(rule) if rule else None
     if rule and center is None:
         raise unknown_rule(rule)
-    witness = compiled.pruned.witness
-    chosen = [
-        number
-        for number, (base, one) in enumerate(
-            product(compiled.rules.bases, compiled.rules.contexts)
-        )
-        if (not unit or base.unit == unit)
-        and (not context or context in one.names)
-        and (binding is None or binding is (witness[number] < 0))
-    ]
-    named = policy_view(compiled, view.state()).policy
-    return diagram_view(named, readable(compiled, chosen, center, steps))
+    key = unit, context, binding, center, steps
+    diagram = compiled.diagrams.get(key)
+    if diagram is None:
+        witness, rules = compiled.pruned.witness, compiled.rules
+        chosen = [
+            number
+            for number, (base, one) in enumerate(product(rules.bases, rules.contexts))
+            if (not unit or base.unit == unit)
+            and (not context or context in one.names)
+            and (binding is None or binding is (witness[number] < 0))
+        ]
+        diagram = readable(compiled, chosen, center, steps)
+        compiled.diagrams.keep(key, diagram)
+    return diagram_view(policy_view(compiled, view.state()).policy, diagram)
 
 
 @answers(operations.RULE, Action.READ_RULES)
