@@ -609,6 +609,10 @@ ROWS: dict[tuple[str, str], Row] = {
         takes(Action.READ_RULES),
         lambda case: case.get("/rules/history", rule="global @standard"),
     ),
+    ("get", "/rules/rounds"): Row(
+        takes(Action.READ_RULES),
+        lambda case: case.get("/rules/rounds", rule="global @standard"),
+    ),
     ("get", "/rules/diagram"): Row(
         takes(Action.READ_RULES),
         lambda case: case.get("/rules/diagram", rule="global @standard"),

@@ -251,6 +251,7 @@ ACTIVATE_PROPOSAL: Final = _step(
 POLICY: Final = _get("/policies/{digest:digest}", policy.PolicyText)
 RULES: Final = _get("/rules", policy.RulePage)
 RULE_BALANCE: Final = _get("/rules/history", policy.RuleBalance)
+RULE_ROUNDS: Final = _get("/rules/rounds", policy.RuleRounds)
 RULE_DIAGRAM: Final = _get("/rules/diagram", policy.RuleDiagram)
 RULE: Final = _get("/rules/{rule:path}", policy.Rule)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from samples import small
 
 from modicum.api.local import Decision, Workspace
+from modicum.api.local.plans import segment_budgets
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -358,3 +360,111 @@ def test_another_process_reads_the_same_shares_from_the_log(tmp_path: Path) -> N
     assert ws.verify().decisions == 2
     assert again.as_of(3).check(asks("x", 0.1, [1])).allowed is True
     assert again.as_of(1).check(asks("x", 0.1, [1])).allowed is False
+
+
+# --- what each round left, by segment ---------------------------------------------
+
+REGIONS = ("north", "south")
+#: A release: the round it came in, its rho in thousandths, its groups and its regions.
+Made = tuple[int, int, list[int], tuple[str, ...]]
+
+
+def live(
+    folder: Path, dice: random.Random, rounds: int
+) -> tuple[Workspace, list[Made]]:
+    """Open rounds, and release in each of them; some releases are canceled later."""
+    ws, made, dropped = workspace(folder), list[tuple[str, Made]](), set[str]()
+    for number in range(1, rounds + 1):
+        share = Fraction(min(number, 4), 4)
+        ws.rounds.open(f"w-{number}", unlocked={"visit": share})
+        present = ws.rounds.present()
+        assert present is not None
+        active = [one.group for one in present.active]
+        for _ in range(dice.randrange(4)):
+            groups = sorted(dice.sample(active, dice.randint(1, len(active))))
+            regions = dice.choice((REGIONS, REGIONS[:1], REGIONS[1:]))
+            rho, name = dice.randint(1, 60), f"r-{len(made)}"
+            asked = asks(name, rho / 1000, [*groups], where={"region": [*regions]})
+            if ws.submit(asked, reserve_seconds=86_400).allowed:
+                made.append((name, (number, rho, groups, regions)))
+        if made and dice.random() < 0.3:
+            name = dice.choice(made)[0]
+            if name not in dropped:
+                ws.cancel(name, reason="called off")
+                dropped.add(name)
+    return ws, [one for name, one in made if name not in dropped]
+
+
+def sums(made: list[Made], group: int | None, region: str, rounds: int) -> list[int]:
+    """Return what was charged to a region of a group by the end of each round."""
+    return [
+        sum(
+            rho
+            for at, rho, groups, regions in made
+            if at <= until and (group is None or group in groups) and region in regions
+        )
+        for until in range(1, rounds + 1)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("most", [26, 3])
+def test_what_is_left_is_what_sums_by_hand_leave(
+    tmp_path: Path, seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_budgets, "ROUNDS_MAX", most)
+    rounds, dice = 7, random.Random(seed)
+    ws, made = live(tmp_path, dice, rounds)
+    rotation = ws.policy().policy.rotation
+    assert rotation is not None
+    share = rotation.schedule.share
+    found = ws.segment_budgets("all")
+    assert found.first == max(1, rounds - most + 1)
+    assert found.rounds == tuple(f"w-{n}" for n in range(found.first, rounds + 1))
+    life = rotation.schedule.rounds
+    started = [n for n in range(1, rounds + 1) if n + life > found.first]
+    assert [one.group for one in found.segments] == started
+    compared = 0
+    for one in found.segments:
+        group = one.group
+        assert group is not None
+        each = [sums(made, group, region, rounds) for region in REGIONS]
+        fullest = [spent for spent in each if spent[-1] == max(n[-1] for n in each)]
+        answers = []
+        for spent in fullest:  # Several, if they are equally full.
+            left: list[float | None] = []
+            for at in range(found.first, rounds + 1):
+                age = at - group + 1
+                if 1 <= age <= life:
+                    whole = 1 - Fraction(spent[at - 1], 1000) / share(age)
+                    left.append(pytest.approx(float(whole), abs=1e-9))
+                    compared += spent[at - 1] > 0
+                else:
+                    left.append(None)
+            answers.append(left)
+        assert list(one.left) in answers
+    assert compared > 5
+
+
+def test_without_groups_everybody_is_one_segment(tmp_path: Path) -> None:
+    ws, made = live(tmp_path, random.Random(1), 5)
+    (everybody,) = ws.segment_budgets("visits").segments
+    assert everybody.group is None
+    spent = sums(made, None, "north", 5)
+    by_hand = [sum(rho for at, rho, _, _ in made if at <= n) for n in range(1, 6)]
+    assert spent != by_hand  # Visits stay in no region: each costs everybody.
+    shares = [Fraction(min(number, 4), 4) for number in range(1, 6)]
+    assert everybody.left == pytest.approx(
+        [1 - rho / 10_000 / one for rho, one in zip(by_hand, shares, strict=True)]
+    )
+    # Nothing of it can be used while nothing is unlocked; nor is it known better.
+    assert ws.segment_budgets("visits").segments == (everybody,)
+
+
+def test_a_share_of_nothing_leaves_nothing(tmp_path: Path) -> None:
+    ws = workspace(tmp_path)
+    assert ws.segment_budgets("visits").segments[0].left == ()  # No round yet.
+    ws.rounds.open("w-1", unlocked={"visit": Fraction(0)})
+    assert ws.segment_budgets("visits").segments[0].left == (0.0,)
+    ws.rounds.open("w-2", unlocked={"visit": Fraction(1)})
+    assert ws.segment_budgets("visits").segments[0].left == (0.0, 1.0)

@@ -49,7 +49,15 @@ NOT_THERE = {
     "own_rows": "owners look at rows where the vault is",
     "check_by": "a server knows who calls",
     **dict.fromkeys(
-        ("computed", "data_sets", "fullest_cell", "page", "past_point", "story"),
+        (
+            "computed",
+            "data_sets",
+            "fullest_cell",
+            "page",
+            "past_point",
+            "segment_budgets",
+            "story",
+        ),
         "a server keeps these for its reads",
     ),
     "refuse_jump": "the clock is that of the machine where the ledger is",

@@ -29,6 +29,7 @@ GIVEN: dict[Operation[Any], dict[str, Any]] = {
     operations.RULES: {"limit": 2, "unit": "user"},
     operations.RULE: {"rule": "global @standard"},
     operations.RULE_BALANCE: {"rule": "global @standard", "most": 3},
+    operations.RULE_ROUNDS: {"rule": "global @standard"},
     operations.RULE_DIAGRAM: {"rule": "global @standard", "steps": 1},
     operations.RELEASES: {"status": ["reserved"], "limit": 1},
     operations.RELEASE: {"release": "r-1", "recorded": True},

@@ -458,7 +458,14 @@ def _all_were_used(used: set[tuple[type, str]]) -> None:
     elsewhere |= {"refuse_jump"}  # Of the clock where the ledger is.
     elsewhere |= {"equipment", "escrow"}  # test_client_escrow.py
     # What a server keeps for its reads.
-    elsewhere |= {"check_by", "computed", "data_sets", "fullest_cell", "page"}
+    elsewhere |= {
+        "check_by",
+        "computed",
+        "data_sets",
+        "fullest_cell",
+        "page",
+        "segment_budgets",
+    }
     elsewhere |= {"past_point", "story"}
     for here, there in (
         (mo.Workspace, RemoteWorkspace),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -402,7 +403,13 @@ def test_a_form_does_for_whom_its_operation_does(server: Served, path: str) -> N
 CANARY = "canary-7f3a"
 
 
-def test_what_rest_hides_is_in_no_page(server: Served) -> None:
+def test_what_rest_hides_is_in_no_page(tmp_path: Path) -> None:
+    # Where nothing else was requested: lists show it on their first page.
+    with served_to_all(tmp_path, console=True) as server:
+        hides(server)
+
+
+def hides(server: Served) -> None:
     case = Case(server, HELPER, "labs")
     for kind, public in (("reserved", False), ("requested", True)):
         one = case.release(public=public)

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import httpx2
 import pytest
 from samples.jobs import finished
 from samples.served import Served, served
-from samples.small import POLICY
+from samples.small import POLICY, counts
 
 from modicum.console.pages.rounds import REQUESTS_MAX, plan_view, requests_of
 
@@ -95,6 +96,25 @@ def test_a_round_is_opened_and_shown(server: Served) -> None:
         server, "/rounds", "ann"
     )
     assert len(server.get("ann", "/rounds").json()["rounds"]) == 1
+
+
+def test_what_each_round_left_of_a_rule_is_drawn(server: Served) -> None:
+    assert "Budget left" not in shown(server, "/rounds")
+    opened(server, unlocked="user = 50%\n")
+    one = counts("r-1", rho="0.001", attributes=("age",), dataset="visits")
+    assert server.post("ann", "/releases", one).json()["decision"] == "allow"
+    drawn = shown(server, "/rounds", "ann")
+    chosen = re.findall("<option selected>(.*?)</option>", drawn)[0]
+    tightest = server.get("ann", "/rules", params={"order": "tightest"}).json()
+    assert chosen == tightest["rules"][0]["rule"]
+    found = server.get("ann", "/rules/rounds", params={"rule": chosen}).json()
+    (everybody,) = found["segments"]
+    assert 0 < everybody["left"][0] < 1
+    percent = floor(1000 * everybody["left"][0]) / 10
+    assert f"everybody has least left of 1 segment: {percent:g} %" in drawn
+    other = shown(server, "/rounds?rule=global @black-box", "ann")
+    assert "<option selected>global @black-box</option>" in other
+    assert server.page("ann", "/rounds?rule=nothing").status_code == 422
 
 
 def test_a_plan_says_why_not_and_is_committed(server: Served) -> None:

@@ -43,6 +43,7 @@ READS: tuple[tuple[Operation[Any], dict[str, Any]], ...] = (
     (operations.RULES, {"limit": 2, "search": "age"}),
     (operations.RULE, {"rule": "global @standard"}),
     (operations.RULE_BALANCE, {"rule": "global @standard"}),
+    (operations.RULE_ROUNDS, {"rule": "global @standard"}),
     (operations.RULE_DIAGRAM, {"binding": True}),
     (operations.VOCABULARY, {}),
     (operations.RELEASES, {"order": "newest"}),

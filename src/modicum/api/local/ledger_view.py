@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -39,15 +38,20 @@ DATA_SETS_MAX = 200_000
 CELLS_MAX = 20
 
 if TYPE_CHECKING:
+    from modicum.accounting import Total
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
     from modicum.api.local.entry_index import EntryIndex
+    from modicum.api.local.explanation.charges import Cell
+    from modicum.api.local.explanation.contributions import Spent
     from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
     from modicum.api.local.release_datasets import DataSets
     from modicum.api.local.rule_history import RuleHistory
     from modicum.api.local.rule_losses import RuleLosses
+    from modicum.api.schema.policy import RuleRounds, SegmentBudget
     from modicum.ledger import AuditReport
+    from modicum.ledger.decision.balances import Balances
 
 
 class LedgerView:
@@ -82,6 +86,8 @@ class LedgerView:
         self._history: RuleHistory | None = None
         #: The fullest cells of some rules, each with the loss that it belongs to.
         self._cells: dict[int, tuple[RuleLoss, CellBalance]] = {}
+        #: The budgets by segment of some rules, with their loss and the revision then.
+        self._segments: dict[int, tuple[RuleLoss, int, tuple[SegmentBudget, ...]]] = {}
         #: What was computed from the loss of a rule, by function and rule.
         self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
@@ -368,30 +374,87 @@ class LedgerView:
             UsageError: If there is neither a policy nor a ledger with one.
         """
         from modicum.api.local.cell_balance import cell_balance, rule_named
-        from modicum.api.local.rule_history import RuleHistory
 
         losses = self.standings()
         with self._lent() as head_view:
             balances, book = head_view.balances, self._live.book
-            compiled, read = balances.compiled, self._store.read
+            compiled = balances.compiled
             number = compiled.rules.number(rule_named(compiled, rule).id)
             assert number is not None
             loss = losses[number]
             # While the loss is the same, so are those who spent it.
             known = self._cells.get(number)
             if known is None or known[0] is not loss:
-                history = self._history
-                if history is None or not history.is_of(compiled, book.state):
-                    history = self._history = RuleHistory(compiled, book.state)
-                history.follow(book.state, balances, read)
-                spent = partial(
-                    history.spent, number=number, book=book, now=self._live.now
-                )
-                found = cell_balance(head_view, loss.rule, spent_of=spent)
+                history, now = self._rule_history(balances), self._live.now
+
+                def spent_in(cell: Cell) -> list[Spent]:
+                    return history.spent([cell], number, book, now)[0]
+
+                found = cell_balance(head_view, loss.rule, spent_of=spent_in)
                 if len(self._cells) >= CELLS_MAX:
                     self._cells.clear()
                 known = self._cells[number] = loss, found
             return replace(known[1], seq=head_view.seq, head=head_view.head)
+
+    def segment_budgets(self, rule: str) -> RuleRounds:
+        """Return what each round left of the budget of a rule. Writes nothing.
+
+        Args:
+            rule: The id of a rule over history.
+
+        Raises:
+            InputError: If there is no such rule.
+            UsageError: If there is neither a policy nor a ledger with one.
+        """
+        from modicum.api.local.cell_balance import rule_named
+        from modicum.api.local.plans.segment_budgets import ROUNDS_MAX, segment_budgets
+        from modicum.api.schema.ledger import Head
+        from modicum.api.schema.policy import RuleRounds
+
+        losses = self.standings()
+        with self._lent() as head_view:
+            balances, book, now = head_view.balances, self._live.book, self._live.now
+            planning = book.state.planning
+            one = rule_named(balances.compiled, rule)
+            number = balances.compiled.rules.number(one.id)
+            assert number is not None
+            loss, revision = losses[number], planning.revision
+            known = self._segments.get(number)
+            if known is None or known[0] is not loss or known[1] != revision:
+                history = self._rule_history(balances)
+
+                def charges(cells: Sequence[Cell]) -> list[list[tuple[int, Total]]]:
+                    found = history.spent(cells, number, book, now)
+                    releases = book.state.releases
+                    return [
+                        [(releases[each.release].seq, each.total) for each in spent]
+                        for spent in found
+                    ]
+
+                found = segment_budgets(
+                    balances, one, planning, history.opened, charges, head_view.day
+                )
+                if len(self._segments) >= CELLS_MAX:
+                    self._segments.clear()
+                known = self._segments[number] = loss, revision, found
+            rounds = tuple(planning.rounds)
+            return RuleRounds(
+                rule=one.id,
+                rounds=rounds[-ROUNDS_MAX:],
+                first=max(0, len(rounds) - ROUNDS_MAX) + 1,
+                segments=known[2],
+                ledger=Head(seq=head_view.seq, head=head_view.head),
+            )
+
+    def _rule_history(self, balances: Balances) -> RuleHistory:
+        """Return the costs of all releases, up to the head."""
+        from modicum.api.local.rule_history import RuleHistory
+
+        book, history = self._live.book, self._history
+        if history is None or not history.is_of(balances.compiled, book.state):
+            history = self._history = RuleHistory(balances.compiled, book.state)
+        history.follow(book.state, balances, self._store.read)
+        return history
 
     def as_of(self, point: int | str) -> LedgerView:
         """Return a view of the ledger at an earlier point. Writes nothing.

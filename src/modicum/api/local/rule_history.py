@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -15,7 +16,12 @@ from modicum.ledger import Record, RecordedRelease, State, event_of
 from modicum.ledger.cells.axes import Region
 from modicum.ledger.cells.family import MechanismCost
 from modicum.ledger.decision.balances import Balances
-from modicum.ledger.log.events import PastRecorded, PastRedescribed, ReleaseReserved
+from modicum.ledger.log.events import (
+    PastRecorded,
+    PastRedescribed,
+    ReleaseReserved,
+    RoundOpened,
+)
 from modicum.ledger.replay.migration import Migration
 from modicum.policy import CompiledPolicy
 
@@ -65,6 +71,8 @@ class RuleHistory:
         self._static = policy.vocabulary.population.static
         self._migration = Migration(state.policies, policy.vocabulary, policy.text)
         self._seq = 0
+        #: The entry that opened each round.
+        self.opened: dict[str, int] = {}
         #: By unit and release, in the order of the entries that describe them.
         self._costs: dict[str, dict[str, _Costs]] = defaultdict(dict)
         #: Each once: most releases are like others.
@@ -85,10 +93,12 @@ class RuleHistory:
         for record in read(self._seq):
             if record.seq > state.seq:
                 break
-            release = _described_by(record)
-            if release is not None:
-                known = state.releases[release.id]
-                migrated = self._migration.release(release, known.seq)
+            body = _body_of(record)
+            if isinstance(body, RoundOpened):
+                self.opened[body.id] = record.seq
+            elif body is not None:
+                known = state.releases[body.release.id]
+                migrated = self._migration.release(body.release, known.seq)
                 self._take(migrated, balances, known.day)
             self._seq = record.seq
 
@@ -121,41 +131,52 @@ class RuleHistory:
         return known
 
     def spent(
-        self, cell: Cell, number: int, book: LedgerBalances, now: str
-    ) -> list[Spent]:
-        """Return the charge of each release in a cell, if it counts as spent.
+        self, cells: Sequence[Cell], number: int, book: LedgerBalances, now: str
+    ) -> list[list[Spent]]:
+        """Return, by cell, the charge of each release that counts as spent.
 
         Args:
-            cell: The cell.
-            number: The number of its rule.
+            cells: The cells.
+            number: The number of their rule.
             book: The book, at the entry up to which it was followed.
             now: The time; reservations due by then no longer count.
         """
-        found: list[Spent] = []
-        #: By identity: what is the same object costs the same.
-        losses: dict[int, Total | None] = {}
-        for release, costs in self._costs[cell.rule.unit].items():
+        found: list[list[Spent]] = [[] for _ in cells]
+        #: By identity, by cell: what is the same object costs the same.
+        losses: dict[int, list[Total | None]] = {}
+        unit = cells[0].rule.unit if cells else ""
+        for release, costs in self._costs[unit].items():
             under = (about for about, numbers in costs.rules if number in numbers)
-            about, total = next(under, ()), None
+            about = next(under, ())
             for place in about:
                 one = costs.mechanisms[place]
                 if id(one) not in losses:
-                    losses[id(one)] = one.loss_in(cell)
-                loss = losses[id(one)]
-                total = loss if total is None else total.joined(loss or Total())
-            if total is None:
+                    losses[id(one)] = [one.loss_in(cell) for cell in cells]
+            each = [losses[id(costs.mechanisms[place])] for place in about]
+            if not any(loss is not None for one in each for loss in one):
                 continue
             standing = book.standing_at(release, now)
-            if standing is not None and standing.status.counts:
-                undated = any(one in costs.undated for one in about)
-                found.append(Spent(release, total, undated))
+            if standing is None or not standing.status.counts:
+                continue
+            undated = any(one in costs.undated for one in about)
+            for spent, *parts in zip(found, *each, strict=True):
+                total = None
+                for loss in parts:
+                    if loss is not None:
+                        total = loss if total is None else total.joined(loss)
+                if total is not None:
+                    spent.append(Spent(release, total, undated))
         return found
 
 
-def _described_by(record: Record) -> RecordedRelease | None:
-    """Return the release that an entry describes, also again, or None."""
-    kinds = (ReleaseReserved, PastRecorded, PastRedescribed)
-    if not any(b'"kind":"%s"' % kind.kind.encode() in record.payload for kind in kinds):
+_Body: TypeAlias = ReleaseReserved | PastRecorded | PastRedescribed | RoundOpened
+_BODIES: Final = get_args(_Body)
+_KINDS: Final = tuple(f'"kind":"{one.kind}"'.encode() for one in _BODIES)
+
+
+def _body_of(record: Record) -> _Body | None:
+    """Return what describes a release or opens a round; None for other entries."""
+    if not any(kind in record.payload for kind in _KINDS):
         return None  # Most are not even decoded.
     body = event_of(record, record.seq).body
-    return body.release if isinstance(body, kinds) else None
+    return body if isinstance(body, _BODIES) else None

@@ -204,6 +204,39 @@ class CellCharge(Shape, frozen=True, kw_only=True):
     spent: Amount
 
 
+class SegmentBudget(Shape, frozen=True, kw_only=True):
+    """What each round left of the budget of a segment.
+
+    Attributes:
+        group: The user group; None for everybody, if groups have no budgets of their
+            own.
+        left: By round, the unspent part of what was unlocked by its end, from 0 to 1;
+            None where the group was not active.
+    """
+
+    group: int | None
+    left: tuple[float | None, ...]
+
+
+class RuleRounds(Shape, frozen=True, kw_only=True):
+    """What each round left of the budget of a rule, by segment.
+
+    Attributes:
+        rule: Its id.
+        rounds: The ids of the latest rounds, oldest first.
+        first: The number of the first of these.
+        segments: Those that were active in one of them; of each the cell that is the
+            fullest now.
+        ledger: The entry that it was computed on.
+    """
+
+    rule: str
+    rounds: tuple[str, ...]
+    first: int
+    segments: tuple[SegmentBudget, ...]
+    ledger: Head
+
+
 class RuleBalance(RuleSpent, frozen=True, kw_only=True):
     """The charge of the fullest cell of a rule, by release.
 
@@ -212,7 +245,8 @@ class RuleBalance(RuleSpent, frozen=True, kw_only=True):
         cells: The number of cells.
         allowed: Whether the rule is within its limit there.
         cause: Why it is over, if that is because `periods` are missing; else None.
-        rho_left: The rho left for a Gaussian mechanism; None if nothing is enforced.
+        rho_left: The rho left for a Gaussian mechanism once the whole budget is
+            unlocked; None if nothing is enforced.
         releases: The number of releases charged there.
         spenders: The largest of them, the largest first.
         nearby: The charge for others, if segments are too many to separate.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from modicum.api import operations
-from modicum.api.operations import PREFIX
 from modicum.api.schema.job import Job
 from modicum.api.schema.policy_change import Simulation
 from modicum.api.schema.shape import convert
@@ -43,7 +42,6 @@ async def job(relay: Relay) -> dict[str, Any]:
         "name": name,
         "back": (path, back),
         "unfinished": found.state in _UNFINISHED,
-        "events": PREFIX + operations.JOB_EVENTS.address(job=found.job),
         "result": _result(found),
     }
 

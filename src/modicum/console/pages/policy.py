@@ -190,7 +190,7 @@ async def activate_proposal(relay: Relay) -> str:
 # --- the editor -----------------------------------------------------------------------
 
 
-@page("/policy/edit", "policy_edit.html", "Policy")
+@page("/policy/edit", "policy-edit.html", "Policy")
 async def edit(relay: Relay) -> dict[str, Any]:
     """Return the text of a new policy, and what was requested about it."""
     text = relay.fields.get("text")

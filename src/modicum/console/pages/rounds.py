@@ -6,15 +6,18 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
+from math import nan
 from typing import Any, Final
 
 import msgspec
 
 from modicum.api import operations
+from modicum.api.schema.policy import RuleRounds
 from modicum.console.jobs import job_of, job_page
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
 from modicum.core.rationals import number_text, parse_number
+from modicum.reports.charts import Chart, budget_left
 
 DONE["round-opened"] = "The round is open."
 DONE["plan-committed"] = "The plan is committed. Its releases are reserved."
@@ -23,6 +26,8 @@ DONE["plan-committed"] = "The plan is committed. Its releases are reserved."
 REQUESTS_MAX: Final = 500
 _TEXTS_MAX: Final = 20
 _ROUNDS_MAX: Final = 500
+#: The fullest rules, of which one can be chosen.
+RULES: Final = 50
 _JOB: Final = "plan-round"
 _DAY: Final = int(timedelta(days=1).total_seconds())
 _OUTCOMES: Final = ("accepted", "rejected", "left out")
@@ -43,13 +48,34 @@ async def rounds(relay: Relay) -> dict[str, Any]:
     """Return the rounds, newest first, and the plans that were committed."""
     found = (await relay.get(operations.ROUNDS)).rounds[::-1]
     plans = await relay.try_get(operations.PLANS)
-    units = await relay.try_get(operations.RULES, limit=200)
+    rules = await relay.try_get(operations.RULES, order="tightest", limit=RULES)
+    fullest = rules.rules if rules else ()
+    limited = [one.rule for one in fullest if one.share is not None]
+    rule, budgets = relay.query.get("rule") or next(iter(limited), ""), None
+    if found and rule:
+        budgets = await relay.try_get(operations.RULE_ROUNDS, rule=rule)
     return {
         "rounds": found[:_ROUNDS_MAX],
         "total": len(found),
         "sizes": {one.plan: len(one.releases) for one in plans.plans} if plans else {},
-        "units": sorted({one.unit for one in units.rules}) if units else [],
+        "units": rules.units if rules else (),
+        "rules": limited,
+        "rule": budgets.rule if budgets else rule,
+        "chart": _left(budgets) if budgets and budgets.segments else None,
     }
+
+
+def _left(found: RuleRounds) -> Chart:
+    """Return the drawing of what each round left of the budget of a rule."""
+    names = [
+        "everybody" if one.group is None else f"group {one.group}"
+        for one in found.segments
+    ]
+    left = [
+        [nan if share is None else share for share in one.left]
+        for one in found.segments
+    ]
+    return budget_left(left, names, first_round=found.first)
 
 
 @form("/rounds/open", rounds)

@@ -78,7 +78,7 @@ def _growth(balance: RuleBalance) -> Chart | None:
     )
 
 
-@page("/rule-drawing", "rules_drawing.html", "Rules")
+@page("/rule-drawing", "rule-drawing.html", "Rules")
 async def drawing(relay: Relay) -> dict[str, Any]:
     """Return which rules count all that others count, near one rule or of all."""
     given = {

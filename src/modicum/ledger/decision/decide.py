@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modicum.accounting import Total
 from modicum.accounting.filters.budget import Filter
@@ -37,8 +36,6 @@ from modicum.policy.predicates import holds
 _FEW = 64
 #: More than any cell has left.
 _ANYTHING = np.iinfo(np.int64).max
-#: More than the relative error of a few operations in floating point.
-_ERROR = 1e-9
 
 
 class _Findings(NamedTuple):
@@ -353,36 +350,54 @@ def verdict_over_history(balances: Balances, rule: Rule) -> RuleLoss:
 def fullest_cell(own: Filter, cells: Amounts) -> tuple[int, int]:
     """Return the first of the fullest cells, and how many are over the limit.
 
-    Exact fractions are slow: floating point decides where it can.
-
     Args:
         own: The limit.
         cells: The charge of each cell.
     """
-    about = _fullness(own, saturated(cells))
-    near = np.flatnonzero(about >= about.max() * (1 - _ERROR))
-    exact = {total: own.fullness(total) for total in set(cells.taken(near).totals())}
-    shares = [exact[cells.total(one)] for one in near.tolist()]
-    # A cap of 0 divides nothing, and one below it admits nothing.
-    odd = any(cap <= 0 for _, cap in own.caps) or not own.caps
-    unclear = np.flatnonzero((np.abs(about - 1) <= _ERROR) | odd)
-    denying = 0 if odd else int(np.count_nonzero(about > 1 + _ERROR))
-    denying += sum(not own.admits(cells.total(one)) for one in unclear.tolist())
-    return int(near[shares.index(max(shares))]), denying
+    units = saturated(cells)
+    low, high = _shares(own, units)
+    # Fractions are slow: only cells that may be the fullest are compared exactly.
+    near = np.flatnonzero(high >= low.max()).tolist()
+    totals = [cells.total(one) for one in near]
+    exact = {total: own.fullness(total) for total in dict.fromkeys(totals)}
+    shares = [exact[total] for total in totals]
+    return near[shares.index(max(shares))], len(units) - _admitted(own, units)
 
 
-def _fullness(own: Filter, units: Integers) -> NDArray[np.float64]:
-    """Return about how full each of some sums makes a budget; infinity is infinite."""
-    found = np.zeros(len(units))
-    if own.caps:
-        taken = units[:, [index for index, _ in own.caps]]
-        caps = np.array([float(max(cap, 0)) for _, cap in own.caps])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(taken == 0, 0.0, taken / caps)
-        shares[taken >= INFINITE] = np.inf
-        found = shares.max(axis=1) if own.every else shares.min(axis=1)
-    found[units[:, DELTA] > min(own.delta_cap, INFINITE)] = np.inf
-    return found
+def _admitted(own: Filter, units: Integers) -> int:
+    """Return how many of some sums a limit admits, as `Filter.admits` does."""
+    if not own.enforced:
+        return len(units)
+    within = [units[:, index] <= min(cap, INFINITE - 1) for index, cap in own.caps]
+    every = (np.all if own.every else np.any)(within, axis=0) if within else own.every
+    return int(np.count_nonzero(every & (units[:, DELTA] <= own.delta_cap)))
+
+
+def _shares(own: Filter, units: Integers) -> tuple[Integers, Integers]:
+    """Return bounds of how full each of some sums makes a budget, in 2**-30.
+
+    `INFINITE` stands for anything that 64 bits do not hold.
+    """
+    lows, highs = [], []
+    for index, cap in own.caps:
+        taken = units[:, index]
+        if cap <= 0:
+            low = high = np.where(taken == 0, 0, INFINITE)
+        else:
+            # Both lose the bits that the cap has beyond 31.
+            shift = max(cap.bit_length() - 31, 0)
+            small, most = np.minimum(taken >> shift, 1 << 31), cap >> shift
+            low = (small << 30) // (most + 1)
+            high = np.where(small < 1 << 31, ((small + 1 << 30) // most) + 1, INFINITE)
+        infinite = taken >= INFINITE
+        lows.append(np.where(infinite, INFINITE, low))
+        highs.append(np.where(infinite, INFINITE, high))
+    if not own.caps:
+        lows = highs = [np.zeros(len(units), np.int64)]
+    decides = np.max if own.every else np.min
+    low, high = decides(lows, axis=0), decides(highs, axis=0)
+    beyond = units[:, DELTA] > own.delta_cap
+    return np.where(beyond, INFINITE, low), np.where(beyond, INFINITE, high)
 
 
 def allows(balances: Balances, release: RecordedRelease, day: int = 0) -> bool:

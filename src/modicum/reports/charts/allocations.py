@@ -217,7 +217,8 @@ def _left_text(
         return f"No segment is active in round {last}."
     least = min(ends, key=lambda one: ends[one])
     return (
-        f"After round {last}, {least} has least left of {len(ends)} segments:"
+        f"After round {last}, {least} has least left of {len(ends)}"
+        f" segment{'' if len(ends) == 1 else 's'}:"
         f" {_percent(ends[least])} {unit}."
     )
 

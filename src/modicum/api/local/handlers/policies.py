@@ -36,6 +36,7 @@ from modicum.api.schema.policy import (
     RuleBalance,
     RuleDiagram,
     RulePage,
+    RuleRounds,
 )
 from modicum.core.errors import InputError
 from modicum.ledger.state.state import ActivePolicy
@@ -155,6 +156,16 @@ def rule_balance(
 ) -> RuleBalance:
     """Return the charge of the fullest cell of a rule, by release."""
     return masked(view, who, view.fullest_cell(rule).view(most))
+
+
+@answers(operations.RULE_ROUNDS, Action.READ_RULES, slow=True)
+def rule_rounds(
+    view: LedgerView,
+    _: Identity | None,
+    rule: Annotated[str, Meta(max_length=400, description="the id of the rule")],
+) -> RuleRounds:
+    """Return what each round left of the budget of a rule, by user group."""
+    return view.segment_budgets(rule)
 
 
 @answers(
