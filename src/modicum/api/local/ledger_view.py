@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -38,20 +39,17 @@ DATA_SETS_MAX = 200_000
 CELLS_MAX = 20
 
 if TYPE_CHECKING:
-    from modicum.accounting import Total
     from modicum.api.local.alternatives.trials import HeadView
     from modicum.api.local.cell_balance import CellBalance
     from modicum.api.local.entry_index import EntryIndex
-    from modicum.api.local.explanation.charges import Cell
-    from modicum.api.local.explanation.contributions import Spent
     from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
     from modicum.api.local.release_datasets import DataSets
     from modicum.api.local.rule_history import RuleHistory
     from modicum.api.local.rule_losses import RuleLosses
-    from modicum.api.schema.policy import RuleRounds, SegmentBudget
+    from modicum.api.schema.ledger import Head
+    from modicum.api.schema.policy import RuleRounds
     from modicum.ledger import AuditReport
-    from modicum.ledger.decision.balances import Balances
 
 
 class LedgerView:
@@ -84,10 +82,9 @@ class LedgerView:
         self._index: EntryIndex | None = None
         self._data_sets: dict[str, DataSets] = {}
         self._history: RuleHistory | None = None
-        #: The fullest cells of some rules, each with the loss that it belongs to.
-        self._cells: dict[int, tuple[RuleLoss, CellBalance]] = {}
-        #: The budgets by segment of some rules, with their loss and the revision then.
-        self._segments: dict[int, tuple[RuleLoss, int, tuple[SegmentBudget, ...]]] = {}
+        #: What was computed from the cells of some rules, with their loss and the
+        #: revision of rounds then.
+        self._cells: dict[tuple[str, int], tuple[tuple[RuleLoss, int], Any]] = {}
         #: What was computed from the loss of a rule, by function and rule.
         self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
@@ -373,28 +370,14 @@ class LedgerView:
             InputError: If there is no such rule.
             UsageError: If there is neither a policy nor a ledger with one.
         """
-        from modicum.api.local.cell_balance import cell_balance, rule_named
+        from modicum.api.local.cell_balance import cell_balance
 
-        losses = self.standings()
-        with self._lent() as head_view:
-            balances, book = head_view.balances, self._live.book
-            compiled = balances.compiled
-            number = compiled.rules.number(rule_named(compiled, rule).id)
-            assert number is not None
-            loss = losses[number]
-            # While the loss is the same, so are those who spent it.
-            known = self._cells.get(number)
-            if known is None or known[0] is not loss:
-                history, now = self._rule_history(balances), self._live.now
+        def compute(head_view: HeadView, one: Rule, index: RuleHistory) -> CellBalance:
+            spent = partial(index.spent, book=self._live.book, now=self._live.now)
+            return cell_balance(head_view, one, spent_of=spent)
 
-                def spent_in(cell: Cell) -> list[Spent]:
-                    return history.spent([cell], number, book, now)[0]
-
-                found = cell_balance(head_view, loss.rule, spent_of=spent_in)
-                if len(self._cells) >= CELLS_MAX:
-                    self._cells.clear()
-                known = self._cells[number] = loss, found
-            return replace(known[1], seq=head_view.seq, head=head_view.head)
+        found, head = self._of_cells(rule, "fullest", compute)
+        return replace(found, seq=head.seq, head=head.head)
 
     def segment_budgets(self, rule: str) -> RuleRounds:
         """Return what each round left of the budget of a rule. Writes nothing.
@@ -406,55 +389,48 @@ class LedgerView:
             InputError: If there is no such rule.
             UsageError: If there is neither a policy nor a ledger with one.
         """
+        from modicum.api.local.plans.segment_budgets import segment_budgets
+
+        planning = self.state().planning
+
+        def compute(head_view: HeadView, one: Rule, index: RuleHistory) -> RuleRounds:
+            spent = partial(index.spent, book=self._live.book, now=self._live.now)
+            return segment_budgets(head_view, one, planning, index.opened, spent)
+
+        found, head = self._of_cells(rule, "segments", compute)
+        return replace(found, ledger=head)
+
+    def _of_cells(
+        self,
+        rule: str,
+        name: str,
+        compute: Callable[[HeadView, Rule, RuleHistory], T],
+    ) -> tuple[T, Head]:
+        """Return what a function makes of a rule, and the entry; computed once."""
         from modicum.api.local.cell_balance import rule_named
-        from modicum.api.local.plans.segment_budgets import ROUNDS_MAX, segment_budgets
+        from modicum.api.local.rule_history import RuleHistory
         from modicum.api.schema.ledger import Head
-        from modicum.api.schema.policy import RuleRounds
 
         losses = self.standings()
         with self._lent() as head_view:
-            balances, book, now = head_view.balances, self._live.book, self._live.now
-            planning = book.state.planning
-            one = rule_named(balances.compiled, rule)
-            number = balances.compiled.rules.number(one.id)
+            balances, state = head_view.balances, self._live.book.state
+            compiled, one = balances.compiled, rule_named(balances.compiled, rule)
+            number = compiled.rules.number(one.id)
             assert number is not None
-            loss, revision = losses[number], planning.revision
-            known = self._segments.get(number)
-            if known is None or known[0] is not loss or known[1] != revision:
-                history = self._rule_history(balances)
-
-                def charges(cells: Sequence[Cell]) -> list[list[tuple[int, Total]]]:
-                    found = history.spent(cells, number, book, now)
-                    releases = book.state.releases
-                    return [
-                        [(releases[each.release].seq, each.total) for each in spent]
-                        for spent in found
-                    ]
-
-                found = segment_budgets(
-                    balances, one, planning, history.opened, charges, head_view.day
-                )
-                if len(self._segments) >= CELLS_MAX:
-                    self._segments.clear()
-                known = self._segments[number] = loss, revision, found
-            rounds = tuple(planning.rounds)
-            return RuleRounds(
-                rule=one.id,
-                rounds=rounds[-ROUNDS_MAX:],
-                first=max(0, len(rounds) - ROUNDS_MAX) + 1,
-                segments=known[2],
-                ledger=Head(seq=head_view.seq, head=head_view.head),
-            )
-
-    def _rule_history(self, balances: Balances) -> RuleHistory:
-        """Return the costs of all releases, up to the head."""
-        from modicum.api.local.rule_history import RuleHistory
-
-        book, history = self._live.book, self._history
-        if history is None or not history.is_of(balances.compiled, book.state):
-            history = self._history = RuleHistory(balances.compiled, book.state)
-        history.follow(book.state, balances, self._store.read)
-        return history
+            # While these are the same, so are those who spent it, and what is unlocked.
+            source = losses[number], state.planning.revision
+            known = self._cells.get((name, number))
+            if known is None or known[0][0] is not source[0] or known[0] != source:
+                index = self._history
+                if index is None or not index.is_of(compiled, state):
+                    index = self._history = RuleHistory(compiled, state)
+                index.follow(state, balances, self._store.read)
+                if len(self._cells) >= CELLS_MAX:
+                    self._cells.clear()
+                known = source, compute(head_view, one, index)
+                self._cells[name, number] = known
+            found: T = known[1]
+            return found, Head(seq=head_view.seq, head=head_view.head)
 
     def as_of(self, point: int | str) -> LedgerView:
         """Return a view of the ledger at an earlier point. Writes nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from functools import reduce
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
@@ -66,7 +67,7 @@ class RuleHistory:
     """
 
     def __init__(self, compiled: CompiledPolicy, state: State) -> None:
-        policy = compiled.policy
+        policy, self._rules = compiled.policy, compiled.rules
         self._of = policy.digest, len(state.policies)
         self._static = policy.vocabulary.population.static
         self._migration = Migration(state.policies, policy.vocabulary, policy.text)
@@ -131,21 +132,23 @@ class RuleHistory:
         return known
 
     def spent(
-        self, cells: Sequence[Cell], number: int, book: LedgerBalances, now: str
+        self, cells: Sequence[Cell], *, book: LedgerBalances, now: str
     ) -> list[list[Spent]]:
         """Return, by cell, the charge of each release that counts as spent.
 
         Args:
-            cells: The cells.
-            number: The number of their rule.
+            cells: The cells, of one rule.
             book: The book, at the entry up to which it was followed.
             now: The time; reservations due by then no longer count.
         """
         found: list[list[Spent]] = [[] for _ in cells]
         #: By identity, by cell: what is the same object costs the same.
         losses: dict[int, list[Total | None]] = {}
-        unit = cells[0].rule.unit if cells else ""
-        for release, costs in self._costs[unit].items():
+        if not cells:
+            return found
+        rule = cells[0].rule
+        number = self._rules.number(rule.id)
+        for release, costs in self._costs[rule.unit].items():
             under = (about for about, numbers in costs.rules if number in numbers)
             about = next(under, ())
             for place in about:
@@ -160,11 +163,9 @@ class RuleHistory:
                 continue
             undated = any(one in costs.undated for one in about)
             for spent, *parts in zip(found, *each, strict=True):
-                total = None
-                for loss in parts:
-                    if loss is not None:
-                        total = loss if total is None else total.joined(loss)
-                if total is not None:
+                there = [loss for loss in parts if loss is not None]
+                if there:
+                    total = reduce(Total.joined, there)
                     spent.append(Spent(release, total, undated))
         return found
 

@@ -10,8 +10,11 @@ from operator import itemgetter
 from typing import Final
 
 from modicum.accounting import Total
+from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.charges import Cell, cells_of, fullest
-from modicum.api.schema.policy import SegmentBudget
+from modicum.api.local.explanation.contributions import Spent
+from modicum.api.schema.ledger import Head
+from modicum.api.schema.policy import RuleRounds, SegmentBudget
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.decision.unlocked_shares import MILLION, WHOLE
 from modicum.ledger.state.rounds import Planning
@@ -23,30 +26,26 @@ ROUNDS_MAX: Final = 26
 SEGMENTS_MAX: Final = 60
 _LAST: Final = 2**63
 
-#: Returns the charges in each of some cells, each with the entry that recorded it.
-Charges = Callable[[Sequence[Cell]], list[list[tuple[int, Total]]]]
-
 
 def segment_budgets(
-    balances: Balances,
+    head_view: HeadView,
     rule: Rule,
     planning: Planning,
     opened: Mapping[str, int],
-    charges: Charges,
-    day: int,
-) -> tuple[SegmentBudget, ...]:
+    spent_in: Callable[[Sequence[Cell]], list[list[Spent]]],
+) -> RuleRounds:
     """Return what the latest rounds left of the budget of a rule, by segment.
 
     Only releases that count now are charged.
 
     Args:
-        balances: The balances under the active policy.
+        head_view: The ledger, under the active policy.
         rule: A rule over history.
         planning: Rounds and groups, up to the head.
         opened: The entry that opened each round.
-        charges: Returns the charges in some cells.
-        day: The day.
+        spent_in: Returns, by cell, the charge of each release.
     """
+    balances, day = head_view.balances, head_view.day
     turns = _Turns(planning, rule.unit, balances)
     first = max(0, len(turns.rounds) - ROUNDS_MAX)
     cells = []
@@ -59,7 +58,9 @@ def segment_budgets(
     ends += [_LAST] * bool(turns.rounds)
     own = balances.compiled.filter_of(rule.budget)
     found = []
-    for group, spent in zip(groups, charges(cells), strict=True):
+    for group, each in zip(groups, spent_in(cells), strict=True):
+        standings = ((head_view.standing(one.release), one.total) for one in each)
+        spent = [(one.seq, total) for one, total in standings if one is not None]
         spent.sort(key=itemgetter(0))
         left: list[float | None] = []
         total, done = Total(), 0
@@ -75,7 +76,13 @@ def segment_budgets(
             else:
                 left.append(None if share is None else 0.0)
         found.append(SegmentBudget(group=group, left=tuple(left)))
-    return tuple(found)
+    return RuleRounds(
+        rule=rule.id,
+        rounds=tuple(one.id for one in turns.rounds[first:]),
+        first=first + 1,
+        segments=tuple(found),
+        ledger=Head(seq=head_view.seq, head=head_view.head),
+    )
 
 
 class _Turns:
