@@ -609,13 +609,13 @@ ROWS: dict[tuple[str, str], Row] = {
         takes(Action.READ_RULES),
         lambda case: case.get("/rules/history", rule="global @standard"),
     ),
-    ("get", "/rules/rounds"): Row(
+    ("get", "/rule-rounds"): Row(
         takes(Action.READ_RULES),
-        lambda case: case.get("/rules/rounds", rule="global @standard"),
+        lambda case: case.get("/rule-rounds", rule="global @standard"),
     ),
-    ("get", "/rules/diagram"): Row(
+    ("get", "/rule-diagram"): Row(
         takes(Action.READ_RULES),
-        lambda case: case.get("/rules/diagram", rule="global @standard"),
+        lambda case: case.get("/rule-diagram", rule="global @standard"),
     ),
     ("get", "/rules/{rule}"): Row(
         takes(Action.READ_RULES), lambda case: case.get("/rules/global @standard")

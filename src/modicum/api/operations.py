@@ -251,8 +251,8 @@ ACTIVATE_PROPOSAL: Final = _step(
 POLICY: Final = _get("/policies/{digest:digest}", policy.PolicyText)
 RULES: Final = _get("/rules", policy.RulePage)
 RULE_BALANCE: Final = _get("/rules/history", policy.RuleBalance)
-RULE_ROUNDS: Final = _get("/rules/rounds", policy.RuleRounds)
-RULE_DIAGRAM: Final = _get("/rules/diagram", policy.RuleDiagram)
+RULE_ROUNDS: Final = _get("/rule-rounds", policy.RuleRounds)
+RULE_DIAGRAM: Final = _get("/rule-diagram", policy.RuleDiagram)
 RULE: Final = _get("/rules/{rule:path}", policy.Rule)
 
 # --- the ledger ---------------------------------------------------------------------

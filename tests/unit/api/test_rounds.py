@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from samples import small
 
+from modicum.accounting.grid import RHO
 from modicum.api.local import Decision, Workspace
+from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.plans import segment_budgets
 from modicum.core.errors import (
     Code,
@@ -20,12 +22,15 @@ from modicum.core.errors import (
     UsageError,
     VerificationError,
 )
+from modicum.ledger import Balances, RuleLoss
 from modicum.ledger.log.events import (
     Body,
     GroupActivated,
     GroupRetired,
     PlanCommitted,
 )
+from modicum.storage.sqlite_store import SqliteStore
+from modicum.system.clock import FixedClock
 
 TURNS = """
 modicum: policy/v1
@@ -463,8 +468,72 @@ def test_without_groups_everybody_is_one_segment(tmp_path: Path) -> None:
 
 def test_a_share_of_nothing_leaves_nothing(tmp_path: Path) -> None:
     ws = workspace(tmp_path)
-    assert ws.segment_budgets("visits").segments[0].left == ()  # No round yet.
+    assert ws.segment_budgets("visits").segments == ()  # No round yet.
     ws.rounds.open("w-1", unlocked={"visit": Fraction(0)})
     assert ws.segment_budgets("visits").segments[0].left == (0.0,)
     ws.rounds.open("w-2", unlocked={"visit": Fraction(1)})
     assert ws.segment_budgets("visits").segments[0].left == (0.0, 1.0)
+
+
+def test_a_rule_without_a_limit_has_no_budget(tmp_path: Path) -> None:
+    text = TURNS.replace("RETIRED", "closed").replace("{rho: 10}", "unlimited")
+    ws = small.workspace(tmp_path, policy=text)
+    ws.init()
+    ws.rounds.open("w-1")
+    assert ws.submit(asks("r", 0.1, [1])).allowed
+    assert ws.segment_budgets("visits").segments == ()
+    assert ws.segment_budgets("all").segments[0].left == (
+        pytest.approx(1 - 0.1 / float(share_of(ws, 1)), abs=1e-9),
+    )
+
+
+def share_of(ws: Workspace, age: int) -> Fraction:
+    rotation = ws.policy().policy.rotation
+    assert rotation is not None
+    return rotation.schedule.share(age)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_charged_to_more_than_is_read_is_not_left(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where segments are too many to separate, others' charges count as well."""
+    monkeypatch.setitem(Balances.__init__.__kwdefaults__, "segments_max", 2)
+    ws, _ = live(tmp_path, random.Random(seed), 5)
+    nearby = 0.0
+    for one in ws.segment_budgets("all").segments:
+        assert one.group is not None
+        if one.left[-1] is None:
+            continue
+        cell = ws.spenders("all", groups=[one.group])
+        spent = Fraction(cell.loss.before.units(RHO), 10**12)
+        share = share_of(ws, 5 - one.group + 1)
+        whole = max(Fraction(0), 1 - spent / share)
+        assert one.left[-1] == pytest.approx(float(whole), abs=1e-9)
+        nearby += cell.nearby
+    assert nearby > 0
+
+
+def test_an_entry_between_two_looks_is_not_taken_for_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws = workspace(tmp_path)
+    ws.rounds.open("w-1")
+    view = LedgerView(SqliteStore(tmp_path / "ledger.db"), FixedClock(small.NOON))
+    before, charge = view.segment_budgets("all"), view.fullest_cell("all")
+    looked = LedgerView.standings
+
+    def disturbed(self: LedgerView) -> list[RuleLoss]:
+        found = looked(self)
+        name = f"r-{len(ws.state().releases)}"
+        assert ws.submit(asks(name, 0.1, [1]), reserve_seconds=86_400).allowed
+        return found
+
+    monkeypatch.setattr(LedgerView, "standings", disturbed)
+    during, then = view.segment_budgets("all"), view.fullest_cell("all")
+    monkeypatch.undo()
+    assert before.ledger.seq < during.ledger.seq < then.seq
+    after, now = view.segment_budgets("all"), view.fullest_cell("all")
+    assert after.segments != during.segments != before.segments
+    assert now == then
+    assert now.loss.before != charge.loss.before

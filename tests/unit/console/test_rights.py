@@ -154,7 +154,7 @@ PAGE_ROWS: dict[str, Sent] = {
         "get /policies/proposals/{digest}", proposal_of()
     ),
     "/rules": Sent("get /rules", at("/rules")),
-    "/rule-drawing": Sent("get /rules/diagram", at("/rule-drawing")),
+    "/rule-drawing": Sent("get /rule-diagram", at("/rule-drawing")),
     "/rules/{rule:path}": Sent("get /rules/{rule}", at("/rules/global%20@standard")),
     "/rounds": Sent("get /rounds", at("/rounds")),
     "/rounds/{round_id:path}": Sent(

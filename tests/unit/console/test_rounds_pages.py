@@ -107,14 +107,16 @@ def test_what_each_round_left_of_a_rule_is_drawn(server: Served) -> None:
     chosen = re.findall("<option selected>(.*?)</option>", drawn)[0]
     tightest = server.get("ann", "/rules", params={"order": "tightest"}).json()
     assert chosen == tightest["rules"][0]["rule"]
-    found = server.get("ann", "/rules/rounds", params={"rule": chosen}).json()
+    found = server.get("ann", "/rule-rounds", params={"rule": chosen}).json()
     (everybody,) = found["segments"]
     assert 0 < everybody["left"][0] < 1
     percent = floor(1000 * everybody["left"][0]) / 10
     assert f"everybody has least left of 1 segment: {percent:g} %" in drawn
     other = shown(server, "/rounds?rule=global @black-box", "ann")
     assert "<option selected>global @black-box</option>" in other
-    assert server.page("ann", "/rounds?rule=nothing").status_code == 422
+    unknown = shown(server, "/rounds?rule=nothing", "ann")
+    assert "no rule matches `nothing`" in unknown
+    assert "● open" in unknown
 
 
 def test_a_plan_says_why_not_and_is_committed(server: Served) -> None:

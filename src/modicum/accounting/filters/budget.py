@@ -292,7 +292,7 @@ def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
     )
 
 
-# Rules without a new loss ask twice for the same, and for that of nothing.
+# A rule's status needs that of its charge, before and together, and that of zero.
 @lru_cache(maxsize=4096)
 def figure(budget: Budget, name: str, total: Total) -> int:
     """Return the size of a total on the filter's own scale, in ledger units.

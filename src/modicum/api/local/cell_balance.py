@@ -111,7 +111,7 @@ def cell_balance(
     head_view: HeadView,
     rule: Rule,
     part: Part = EVERYTHING,
-    spent_of: Callable[[Sequence[Cell]], list[list[Spent]]] | None = None,
+    spent_of: Callable[[Cell], list[Spent]] | None = None,
 ) -> CellBalance:
     """Return the charge of the fullest cell of a rule within a part, by release.
 
@@ -119,7 +119,7 @@ def cell_balance(
         head_view: The ledger.
         rule: A rule over history of its policy.
         part: The part to search; by default everything.
-        spent_of: Returns, by cell, the charge of each release; by default the log is
+        spent_of: Returns the charge of each release in a cell; by default the log is
             read for it.
     """
     compiled = head_view.balances.compiled
@@ -129,7 +129,7 @@ def cell_balance(
     if spent_of is None:
         spent = spent_in(cell, head_view.reserved, compiled)
     else:
-        (spent,) = spent_of([cell])
+        spent = spent_of(cell)
     coordinate = decisive(loss)
     found = shares(spent, coordinate)
     known, whole = sum(one.units for one in found), cell.total.units(coordinate)

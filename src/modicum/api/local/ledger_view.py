@@ -84,7 +84,7 @@ class LedgerView:
         self._history: RuleHistory | None = None
         #: What was computed from the cells of some rules, with their loss and the
         #: revision of rounds then.
-        self._cells: dict[tuple[str, int], tuple[tuple[RuleLoss, int], Any]] = {}
+        self._cells: dict[tuple[str, int], tuple[RuleLoss, int, Any]] = {}
         #: What was computed from the loss of a rule, by function and rule.
         self._computed: dict[tuple[object, str], tuple[RuleLoss, Any]] = {}
         self._live = LiveLedger(
@@ -360,8 +360,8 @@ class LedgerView:
     def fullest_cell(self, rule: str) -> CellBalance:
         """Return the charge of the fullest cell of a rule, by release. Writes nothing.
 
-        It equals that of `spenders`. The log is read once; later calls read the
-        releases under the rule, and what was added.
+        It equals that of `spenders`. The log is read once; later calls read what was
+        added.
 
         Args:
             rule: The id of a rule over history.
@@ -394,8 +394,8 @@ class LedgerView:
         planning = self.state().planning
 
         def compute(head_view: HeadView, one: Rule, index: RuleHistory) -> RuleRounds:
-            spent = partial(index.spent, book=self._live.book, now=self._live.now)
-            return segment_budgets(head_view, one, planning, index.opened, spent)
+            sums = partial(index.sums, book=self._live.book, now=self._live.now)
+            return segment_budgets(head_view, one, planning, index.opened, sums)
 
         found, head = self._of_cells(rule, "segments", compute)
         return replace(found, ledger=head)
@@ -411,25 +411,27 @@ class LedgerView:
         from modicum.api.local.rule_history import RuleHistory
         from modicum.api.schema.ledger import Head
 
-        losses = self.standings()
+        losses, seq = self.standings(), self._live.book.state.seq
         with self._lent() as head_view:
             balances, state = head_view.balances, self._live.book.state
             compiled, one = balances.compiled, rule_named(balances.compiled, rule)
             number = compiled.rules.number(one.id)
             assert number is not None
             # While these are the same, so are those who spent it, and what is unlocked.
-            source = losses[number], state.planning.revision
-            known = self._cells.get((name, number))
-            if known is None or known[0][0] is not source[0] or known[0] != source:
+            loss, revision = losses[number], state.planning.revision
+            # An entry may have come since: then the loss may be another one.
+            kept = self._cells.get((name, number)) if seq == state.seq else None
+            if kept is None or kept[0] is not loss or kept[1] != revision:
                 index = self._history
                 if index is None or not index.is_of(compiled, state):
                     index = self._history = RuleHistory(compiled, state)
                 index.follow(state, balances, self._store.read)
                 if len(self._cells) >= CELLS_MAX:
                     self._cells.clear()
-                known = source, compute(head_view, one, index)
-                self._cells[name, number] = known
-            found: T = known[1]
+                kept = loss, revision, compute(head_view, one, index)
+                if seq == state.seq:
+                    self._cells[name, number] = kept
+            found: T = kept[2]
             return found, Head(seq=head_view.seq, head=head_view.head)
 
     def as_of(self, point: int | str) -> LedgerView:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Final, TypeAlias, get_args
 
@@ -13,7 +14,13 @@ from modicum.accounting import Total
 from modicum.api.local.balances import LedgerBalances, Reader
 from modicum.api.local.explanation.charges import Cell, holds_point
 from modicum.api.local.explanation.contributions import Spent
-from modicum.ledger import Record, RecordedRelease, State, event_of
+from modicum.ledger import (
+    ChainBreakError,
+    Record,
+    RecordedRelease,
+    State,
+    event_of,
+)
 from modicum.ledger.cells.axes import Region
 from modicum.ledger.cells.family import MechanismCost
 from modicum.ledger.decision.balances import Balances
@@ -24,10 +31,13 @@ from modicum.ledger.log.events import (
     RoundOpened,
 )
 from modicum.ledger.replay.migration import Migration
-from modicum.policy import CompiledPolicy
+from modicum.policy import CompiledPolicy, Rule
+
+#: The numbers of rules, by the positions of the mechanisms that they match.
+_Rules: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
-# Neither is tracked by the garbage collector, which would look at each for nothing.
+# Without cycles: the garbage collector need not visit them.
 class _Mechanism(Struct, frozen=True, gc=False):
     """What a mechanism costs a unit: inside its regions, and where one side is."""
 
@@ -53,7 +63,7 @@ class _Costs(Struct, frozen=True, gc=False):
         undated: The positions of mechanisms charged to every period for want of one.
     """
 
-    rules: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    rules: _Rules
     mechanisms: tuple[_Mechanism, ...]
     undated: tuple[int, ...]
 
@@ -67,7 +77,7 @@ class RuleHistory:
     """
 
     def __init__(self, compiled: CompiledPolicy, state: State) -> None:
-        policy, self._rules = compiled.policy, compiled.rules
+        policy, self._number = compiled.policy, compiled.rules.number
         self._of = policy.digest, len(state.policies)
         self._static = policy.vocabulary.population.static
         self._migration = Migration(state.policies, policy.vocabulary, policy.text)
@@ -78,6 +88,7 @@ class RuleHistory:
         self._costs: dict[str, dict[str, _Costs]] = defaultdict(dict)
         #: Each once: most releases are like others.
         self._mechanisms: dict[Hashable, _Mechanism] = {}
+        self._rules: dict[_Rules, _Rules] = {}
 
     def is_of(self, compiled: CompiledPolicy, state: State) -> bool:
         """Return whether it is about a policy, after the same policies."""
@@ -99,6 +110,11 @@ class RuleHistory:
                 self.opened[body.id] = record.seq
             elif body is not None:
                 known = state.releases[body.release.id]
+                is_last = state.described_in(known) == record.seq
+                if is_last and body.release.content != known.content:
+                    raise ChainBreakError(
+                        record.seq, "it differs from what was read before"
+                    )
                 migrated = self._migration.release(body.release, known.seq)
                 self._take(migrated, balances, known.day)
             self._seq = record.seq
@@ -116,8 +132,9 @@ class RuleHistory:
                     one.part, timeless=not self._static.isdisjoint(one.attributes)
                 )
             )
+            rules = tuple((one.about, one.numbers) for one in matched.rules)
             self._costs[matched.unit][release.id] = _Costs(
-                tuple((one.about, one.numbers) for one in matched.rules),
+                self._rules.setdefault(rules, rules),
                 tuple(map(self._mechanism, costs)),
                 tuple(undated),
             )
@@ -131,43 +148,90 @@ class RuleHistory:
             self._mechanisms[key] = known
         return known
 
-    def spent(
-        self, cells: Sequence[Cell], *, book: LedgerBalances, now: str
-    ) -> list[list[Spent]]:
-        """Return, by cell, the charge of each release that counts as spent.
+    def spent(self, cell: Cell, *, book: LedgerBalances, now: str) -> list[Spent]:
+        """Return the charge of each release in a cell, if it counts as spent.
 
         Args:
-            cells: The cells, of one rule.
+            cell: The cell.
             book: The book, at the entry up to which it was followed.
             now: The time; reservations due by then no longer count.
         """
-        found: list[list[Spent]] = [[] for _ in cells]
-        #: By identity, by cell: what is the same object costs the same.
-        losses: dict[int, list[Total | None]] = {}
-        if not cells:
-            return found
-        rule = cells[0].rule
-        number = self._rules.number(rule.id)
-        for release, costs in self._costs[rule.unit].items():
-            under = (about for about, numbers in costs.rules if number in numbers)
-            about = next(under, ())
-            for place in about:
-                one = costs.mechanisms[place]
-                if id(one) not in losses:
-                    losses[id(one)] = [one.loss_in(cell) for cell in cells]
-            each = [losses[id(costs.mechanisms[place])] for place in about]
-            if not any(loss is not None for one in each for loss in one):
-                continue
-            standing = book.standing_at(release, now)
-            if standing is None or not standing.status.counts:
-                continue
-            undated = any(one in costs.undated for one in about)
-            for spent, *parts in zip(found, *each, strict=True):
-                there = [loss for loss in parts if loss is not None]
-                if there:
-                    total = reduce(Total.joined, there)
-                    spent.append(Spent(release, total, undated))
+        found: list[Spent] = []
+        #: By identity: what is the same object costs the same.
+        losses: dict[int, Total | None] = {}
+        for release, costs, about in self._under(cell.rule):
+            there = []
+            for one in about:
+                mechanism = costs.mechanisms[one]
+                if id(mechanism) not in losses:
+                    losses[id(mechanism)] = mechanism.loss_in(cell)
+                loss = losses[id(mechanism)]
+                if loss is not None:
+                    there.append(loss)
+            standing = book.standing_at(release, now) if there else None
+            if standing is not None and standing.status.counts:
+                undated = any(one in costs.undated for one in about)
+                found.append(Spent(release, reduce(Total.joined, there), undated))
         return found
+
+    def sums(
+        self,
+        cells: Sequence[Cell],
+        ends: Sequence[int],
+        *,
+        book: LedgerBalances,
+        now: str,
+    ) -> list[list[Total]]:
+        """Return, by cell, the charge of what was recorded between some entries.
+
+        Args:
+            cells: Cells of one rule, at least one.
+            ends: The entries, rising; a charge is of what was recorded before one of
+                them, and not before the one before it.
+            book: The book, at the entry up to which it was followed.
+            now: The time; reservations due by then no longer count.
+        """
+        # Kinds of mechanisms are far fewer than releases.
+        kinds: dict[int, _Mechanism] = {}
+        counts: list[Counter[int]] = [Counter() for _ in ends]
+        for release, costs, about in self._under(cells[0].rule):
+            standing = book.standing_at(release, now) if about else None
+            if standing is not None and standing.status.counts:
+                kinds |= {id(one): one for one in costs.mechanisms}
+                part = counts[bisect_right(ends, standing.seq)]
+                part.update(id(costs.mechanisms[one]) for one in about)
+        found = []
+        for cell in cells:
+            losses = {key: one.loss_in(cell) for key, one in kinds.items()}
+            found.append(
+                [
+                    _sum((losses[key], times) for key, times in part.items())
+                    for part in counts
+                ]
+            )
+        return found
+
+    def _under(self, rule: Rule) -> Iterator[tuple[str, _Costs, tuple[int, ...]]]:
+        """Yield the releases of a unit, and which mechanisms a rule matches."""
+        number = self._number(rule.id)
+        matched: dict[int, tuple[int, ...]] = {}
+        for release, costs in self._costs[rule.unit].items():
+            about = matched.get(id(costs.rules))
+            if about is None:
+                under = (about for about, each in costs.rules if number in each)
+                about = matched[id(costs.rules)] = next(under, ())
+            yield release, costs, about
+
+
+def _sum(losses: Iterable[tuple[Total | None, int]]) -> Total:
+    """Return the sum of losses, each as often as the number beside it says."""
+    finite, infinite = list(Total().finite), list(Total().infinite)
+    for loss, times in losses:
+        if loss is not None:
+            finite = [a + b * times for a, b in zip(finite, loss.finite, strict=True)]
+            pairs = zip(infinite, loss.infinite, strict=True)
+            infinite = [a + b * times for a, b in pairs]
+    return Total(tuple(finite), tuple(infinite))
 
 
 _Body: TypeAlias = ReleaseReserved | PastRecorded | PastRedescribed | RoundOpened

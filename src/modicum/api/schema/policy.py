@@ -223,10 +223,10 @@ class RuleRounds(Shape, frozen=True, kw_only=True):
 
     Attributes:
         rule: Its id.
-        rounds: The ids of the latest rounds, oldest first.
+        rounds: The ids of the latest 26 rounds, oldest first.
         first: The number of the first of these.
-        segments: Those that were active in one of them; of each the cell that is the
-            fullest now.
+        segments: The latest 60 of those that were active in one of them; of each the
+            cell that is the fullest now. Empty if the rule enforces nothing.
         ledger: The entry that it was computed on.
     """
 

@@ -15,7 +15,7 @@ from modicum.api import operations
 from modicum.api.schema.policy import RuleRounds
 from modicum.console.jobs import job_of, job_page
 from modicum.console.registry import DONE, after, form, page
-from modicum.console.relay import Relay
+from modicum.console.relay import RefusedError, Relay
 from modicum.core.rationals import number_text, parse_number
 from modicum.reports.charts import Chart, budget_left
 
@@ -51,9 +51,13 @@ async def rounds(relay: Relay) -> dict[str, Any]:
     rules = await relay.try_get(operations.RULES, order="tightest", limit=RULES)
     fullest = rules.rules if rules else ()
     limited = [one.rule for one in fullest if one.share is not None]
-    rule, budgets = relay.query.get("rule") or next(iter(limited), ""), None
+    rule = relay.query.get("rule") or next(iter(limited), "")
+    budgets = refused = None
     if found and rule:
-        budgets = await relay.try_get(operations.RULE_ROUNDS, rule=rule)
+        try:
+            budgets = await relay.get(operations.RULE_ROUNDS, rule=rule)
+        except RefusedError as error:  # The rounds are shown all the same.
+            refused = error.problem
     return {
         "rounds": found[:_ROUNDS_MAX],
         "total": len(found),
@@ -61,6 +65,7 @@ async def rounds(relay: Relay) -> dict[str, Any]:
         "units": rules.units if rules else (),
         "rules": limited,
         "rule": budgets.rule if budgets else rule,
+        "refused": refused,
         "chart": _left(budgets) if budgets and budgets.segments else None,
     }
 

@@ -355,7 +355,7 @@ def fullest_cell(own: Filter, cells: Amounts) -> tuple[int, int]:
         cells: The charge of each cell.
     """
     units = saturated(cells)
-    low, high = _shares(own, units)
+    low, high = _fullness_bounds(own, units)
     # Fractions are slow: only cells that may be the fullest are compared exactly.
     near = np.flatnonzero(high >= low.max()).tolist()
     totals = [cells.total(one) for one in near]
@@ -373,10 +373,10 @@ def _admitted(own: Filter, units: Integers) -> int:
     return int(np.count_nonzero(every & (units[:, DELTA] <= own.delta_cap)))
 
 
-def _shares(own: Filter, units: Integers) -> tuple[Integers, Integers]:
-    """Return bounds of how full each of some sums makes a budget, in 2**-30.
+def _fullness_bounds(own: Filter, units: Integers) -> tuple[Integers, Integers]:
+    """Return a lower and an upper bound of `Filter.fullness` of each sum, in 2**-30.
 
-    `INFINITE` stands for anything that 64 bits do not hold.
+    `INFINITE` means infinite as a lower bound, and unknown as an upper one.
     """
     lows, highs = [], []
     for index, cap in own.caps:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from math import nextafter
-from operator import itemgetter
 from typing import Final
 
-from modicum.accounting import Total
+from msgspec.structs import replace
+
+from modicum.accounting import INFINITE, Total
 from modicum.api.local.alternatives.trials import HeadView
 from modicum.api.local.explanation.charges import Cell, cells_of, fullest
-from modicum.api.local.explanation.contributions import Spent
 from modicum.api.schema.ledger import Head
 from modicum.api.schema.policy import RuleRounds, SegmentBudget
 from modicum.ledger.decision.balances import Balances
@@ -32,44 +32,39 @@ def segment_budgets(
     rule: Rule,
     planning: Planning,
     opened: Mapping[str, int],
-    spent_in: Callable[[Sequence[Cell]], list[list[Spent]]],
+    sums: Callable[[Sequence[Cell], Sequence[int]], list[list[Total]]],
 ) -> RuleRounds:
     """Return what the latest rounds left of the budget of a rule, by segment.
 
-    Only releases that count now are charged.
+    Only releases that count now are charged. What a cell was charged beyond them,
+    since its segments are too many to separate, counts from the first round.
 
     Args:
         head_view: The ledger, under the active policy.
         rule: A rule over history.
         planning: Rounds and groups, up to the head.
         opened: The entry that opened each round.
-        spent_in: Returns, by cell, the charge of each release.
+        sums: Returns, by cell, the charge of what was recorded before each of some
+            entries, and not before the one before it.
     """
     balances, day = head_view.balances, head_view.day
     turns = _Turns(planning, rule.unit, balances)
     first = max(0, len(turns.rounds) - ROUNDS_MAX)
+    own = balances.compiled.filter_of(rule.budget)
+    groups = turns.groups(first) if own.enforced and turns.rounds else []
     cells = []
-    groups = turns.groups(first)
     for group in groups:
         part = EVERYTHING if group is None else Part(groups=((group, group),))
         cells.append(fullest(cells_of(balances, rule, part, day), balances.compiled))
     # A round ends where the next one begins.
-    ends = [opened[one.id] for one in turns.rounds[1:]]
-    ends += [_LAST] * bool(turns.rounds)
-    own = balances.compiled.filter_of(rule.budget)
+    ends = [*(opened[one.id] for one in turns.rounds[1:]), _LAST][first:]
     found = []
-    for group, each in zip(groups, spent_in(cells), strict=True):
-        standings = ((head_view.standing(one.release), one.total) for one in each)
-        spent = [(one.seq, total) for one, total in standings if one is not None]
-        spent.sort(key=itemgetter(0))
+    charges = sums(cells, ends) if cells else []
+    for group, cell, spent in zip(groups, cells, charges, strict=True):
+        total = _beyond(cell.total, reduce(Total.joined, spent))
         left: list[float | None] = []
-        total, done = Total(), 0
-        for at, end in enumerate(ends[first:], first):
-            until = bisect_left(spent, end, key=itemgetter(0))
-            for _, loss in spent[done:until]:
-                total = total.joined(loss)
-            done = until
-            share = turns.unlocked(group, at)
+        for at, one in enumerate(spent, first):
+            total, share = total.joined(one), turns.unlocked(group, at)
             if share:
                 full = own.unlocked(share).fullness(total)
                 left.append(_down(max(Fraction(0), 1 - full)))
@@ -80,7 +75,7 @@ def segment_budgets(
         rule=rule.id,
         rounds=tuple(one.id for one in turns.rounds[first:]),
         first=first + 1,
-        segments=tuple(found),
+        segments=tuple(one for one in found if set(one.left) != {None}),
         ledger=Head(seq=head_view.seq, head=head_view.head),
     )
 
@@ -101,7 +96,7 @@ class _Turns:
         grouped = balances.family(unit).space.grouped
         self._schedule = rotation.schedule if rotation and grouped else None
         number = {one.id: place for place, one in enumerate(self.rounds)}
-        number[""] = len(self.rounds)
+        number[""] = len(self.rounds)  # Of an active group.
         self._active = {
             group: range(number[one.since], number[one.until])
             for group, one in planning.groups.items()
@@ -126,6 +121,17 @@ class _Turns:
         if at not in turns or age > self._schedule.rounds:
             return None
         return share * self._schedule.share(age)
+
+
+def _beyond(whole: Total, known: Total) -> Total:
+    """Return what a sum has beyond a part of it."""
+
+    def units(total: Total) -> Iterator[int]:
+        pairs = zip(total.finite, total.infinite, strict=True)
+        return (one + INFINITE * times for one, times in pairs)
+
+    pairs = zip(units(whole), units(known), strict=True)
+    return replace(Total(), finite=tuple(max(0, a - b) for a, b in pairs))
 
 
 def _down(share: Fraction) -> float:
