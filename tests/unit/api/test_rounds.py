@@ -437,7 +437,7 @@ def test_what_is_left_is_what_sums_by_hand_leave(
         fullest = [spent for spent in each if spent[-1] == max(n[-1] for n in each)]
         answers = []
         for spent in fullest:  # Several, if they are equally full.
-            left: list[float | None] = []
+            left: list[Any] = []
             for at in range(found.first, rounds + 1):
                 age = at - group + 1
                 if 1 <= age <= life:
@@ -482,9 +482,8 @@ def test_a_rule_without_a_limit_has_no_budget(tmp_path: Path) -> None:
     ws.rounds.open("w-1")
     assert ws.submit(asks("r", 0.1, [1])).allowed
     assert ws.segment_budgets("visits").segments == ()
-    assert ws.segment_budgets("all").segments[0].left == (
-        pytest.approx(1 - 0.1 / float(share_of(ws, 1)), abs=1e-9),
-    )
+    (left,) = ws.segment_budgets("all").segments[0].left
+    assert left == pytest.approx(1 - 0.1 / float(share_of(ws, 1)), abs=1e-9)
 
 
 def share_of(ws: Workspace, age: int) -> Fraction:
@@ -498,7 +497,9 @@ def test_what_is_charged_to_more_than_is_read_is_not_left(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where segments are too many to separate, others' charges count as well."""
-    monkeypatch.setitem(Balances.__init__.__kwdefaults__, "segments_max", 2)
+    defaults = Balances.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "segments_max", 2)
     ws, _ = live(tmp_path, random.Random(seed), 5)
     nearby = 0.0
     for one in ws.segment_budgets("all").segments:

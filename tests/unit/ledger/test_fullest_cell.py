@@ -60,7 +60,7 @@ def tables(draw: st.DrawFn, own: Filter) -> Amounts:
     caps = dict(own.caps) | {DELTA: own.delta_cap}
     lines: list[list[int]] = []
     for _ in range(draw(st.integers(1, 12))):
-        if lines and draw(st.booleans()):
+        if draw(st.booleans()) and lines:
             line = [*lines[draw(st.integers(0, len(lines) - 1))]]
         else:
             line = [0] * 2 * COORDINATES
