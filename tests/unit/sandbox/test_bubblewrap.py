@@ -261,9 +261,11 @@ def test_a_sandbox_ends_with_the_process_that_made_it(
     ) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == b"checked\n"
-        time.sleep(1.0)
-        spinning = descendants(server.pid)
-        assert len(spinning) == 3  # What watches it, what is first, and the program.
+        deadline = time.monotonic() + 60
+        # What watches it, what is first, and the program.
+        while len(spinning := descendants(server.pid)) != 3:
+            assert time.monotonic() < deadline, spinning
+            time.sleep(0.05)
         server.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 5
     while any(map(is_alive, spinning)) and time.monotonic() < deadline:
