@@ -483,7 +483,7 @@ def test_a_new_policy_makes_pages_of_votes_stale(acme: Site) -> None:
             other.page.goto(proposal)
             other.page.get_by_label("Reason", exact=True).fill("less for marketing")
             press(other.page, "Approve")
-            done(other.page, "Your approval of the policy is recorded.")
+            done(other.page, "Your approval is recorded.")
             expect(
                 other.page.get_by_text("another person must activate it")
             ).to_be_visible()

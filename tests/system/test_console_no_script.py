@@ -141,7 +141,7 @@ def test_a_policy_is_changed_without_a_script(acme: Site) -> None:
         )
         for vote, reason, said in (
             ("Reject", "not yet", "Your rejection is recorded."),
-            ("Approve", "now it is", "Your approval of the policy is recorded."),
+            ("Approve", "now it is", "Your approval is recorded."),
         ):
             page.goto(proposal)
             page.get_by_label("Reason", exact=True).fill(reason)
@@ -290,7 +290,7 @@ def agreed(browser: Browser, server: Served, contract: str) -> None:
             page.goto(f"/escrow/contracts/{contract}")
             page.get_by_label("Reason", exact=True).fill("it is little")
             press(page, "Approve")
-            done(page, "Your approval of the contract is recorded.")
+            done(page, "Your approval is recorded.")
 
 
 def test_an_escrow_needs_no_script(tmp_path: Path, chromium: Browser) -> None:
@@ -308,7 +308,7 @@ def test_an_escrow_needs_no_script(tmp_path: Path, chromium: Browser) -> None:
             page.goto("/escrow/data/people")
             page.get_by_label("Reason for your vote").first.fill("they are right")
             press(page, "Approve")
-            done(page, "Your approval of the version is recorded.")
+            done(page, "Your approval is recorded.")
         with visiting(chromium, server, "amir", **PLAIN) as page:
             page.goto("/escrow/propose")
             page.get_by_label("Name of the contract").fill("towns")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from markupsafe import escape
 
 from modicum.api import operations
-from modicum.api.schema.approval import Reason, VoteInput
+from modicum.api.schema.approval import Reason
 from modicum.api.schema.escrow import (
     ContractDetails,
     DataSet,
@@ -20,16 +20,9 @@ from modicum.api.schema.escrow import (
 from modicum.console.jobs import job_of, job_page
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
+from modicum.console.votes import send_vote
 
-DONE.update(
-    {
-        "contract-approved": "Your approval of the contract is recorded.",
-        "contract-rejected": "Your rejection is recorded. It blocks until you approve.",
-        "contract-taken-back": "Your approval is taken back. It blocks until you"
-        " approve.",
-        "contract-withdrawn": "The contract is withdrawn. Nothing more flows under it.",
-    }
-)
+DONE["contract-withdrawn"] = "The contract is withdrawn. Nothing more flows under it."
 
 #: The most contracts of one list, and the most letters of code that a page shows.
 CONTRACTS_MAX: Final = 500
@@ -239,10 +232,8 @@ def _list(names: Iterable[str]) -> str:
 @form("/escrow/contracts/{name:path}/vote", contract)
 async def vote(relay: Relay) -> str:
     """Approve a contract, or reject it, as an owner of its data."""
-    name, approves = relay.named("name"), relay.fields.get("vote") == "approve"
-    ballot = VoteInput(approves=approves, reason=relay.fields.get("reason", ""))
-    await relay.call(operations.APPROVE_CONTRACT, ballot, name=name)
-    done = "contract-approved" if approves else "contract-rejected"
+    name = relay.named("name")
+    done = await send_vote(relay, operations.APPROVE_CONTRACT, name=name)
     return after("/escrow/contracts/{}", name, done=done)
 
 
@@ -251,7 +242,7 @@ async def take_back(relay: Relay) -> str:
     """Take one's own approval back."""
     name = relay.named("name")
     await relay.call(operations.UNAPPROVE_CONTRACT, name=name)
-    return after("/escrow/contracts/{}", name, done="contract-taken-back")
+    return after("/escrow/contracts/{}", name, done="taken-back")
 
 
 @form("/escrow/contracts/{name:path}/withdraw", contract)

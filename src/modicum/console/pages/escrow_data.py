@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from modicum.api import operations
-from modicum.api.schema.approval import Reason, VoteInput
+from modicum.api.schema.approval import Reason
 from modicum.api.schema.escrow import DataSet
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
+from modicum.console.votes import send_vote
 
-DONE.update(
-    {
-        "version-approved": "Your approval of the version is recorded.",
-        "version-rejected": "Your rejection is recorded. It blocks until you approve.",
-        "shredded": "The version, and all withheld results of it, are destroyed.",
-    }
-)
+DONE["shredded"] = "The version, and all withheld results of it, are destroyed."
 
 
 @page("/escrow/data", "data-sets.html", "Escrow")
@@ -55,10 +50,8 @@ def _current(one: DataSet) -> int:
 @form("/escrow/data/{name}/versions/{n}/vote", data_set)
 async def vote(relay: Relay) -> str:
     """Agree to a version that replaces the rows, or refuse it."""
-    name, approves = relay.named("name"), relay.fields.get("vote") == "approve"
-    ballot = VoteInput(approves=approves, reason=relay.fields.get("reason", ""))
-    await relay.call(operations.APPROVE_DATA, ballot, name=name, n=relay.named("n"))
-    done = "version-approved" if approves else "version-rejected"
+    name, n = relay.named("name"), relay.named("n")
+    done = await send_vote(relay, operations.APPROVE_DATA, name=name, n=n)
     return after("/escrow/data/{}", name, done=done)
 
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from modicum.api import operations
-from modicum.api.schema.approval import ActivationInput, VoteInput
+from modicum.api.schema.approval import ActivationInput
 from modicum.api.schema.policy import PolicyItem
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import AS_OF, RefusedError, Relay
+from modicum.console.votes import send_vote
 
 #: Lines of a policy on one page, and characters of a line.
 LINES: Final = 400
@@ -23,9 +24,6 @@ YAML_BYTES: Final = 2**16
 
 DONE.update(
     {
-        "policy-approved": "Your approval of the policy is recorded.",
-        "policy-rejected": "Your rejection is recorded. It blocks until you approve.",
-        "policy-taken-back": "Your approval is taken back. It blocks the policy now.",
         "proposed": "The policy is proposed. It waits for approval and activation.",
         "activated": "The policy is active now.",
     }
@@ -161,10 +159,8 @@ async def simulate_proposal(relay: Relay) -> str:
 @form("/policy/proposals/{digest}/vote", proposal)
 async def vote(relay: Relay) -> str:
     """Approve a proposal, or reject it."""
-    digest, approves = relay.named("digest"), relay.fields.get("vote") == "approve"
-    ballot = VoteInput(approves=approves, reason=relay.fields.get("reason", ""))
-    await relay.call(operations.APPROVE_POLICY, ballot, digest=digest)
-    done = "policy-approved" if approves else "policy-rejected"
+    digest = relay.named("digest")
+    done = await send_vote(relay, operations.APPROVE_POLICY, digest=digest)
     return after("/policy/proposals/{}", digest, done=done)
 
 
@@ -173,7 +169,7 @@ async def take_back(relay: Relay) -> str:
     """Take one's own approval back."""
     digest = relay.named("digest")
     await relay.call(operations.UNAPPROVE_POLICY, digest=digest)
-    return after("/policy/proposals/{}", digest, done="policy-taken-back")
+    return after("/policy/proposals/{}", digest, done="taken-back")
 
 
 @form("/policy/proposals/{digest}/activate", proposal)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from modicum.api import operations
-from modicum.api.schema.approval import Reason, VoteInput
+from modicum.api.schema.approval import Reason
 from modicum.console.registry import DONE, after, form, page
 from modicum.console.relay import Relay
+from modicum.console.votes import send_vote
 
-DONE.update(
-    {
-        "approved": "Your approval is recorded.",
-        "rejected": "Your rejection is recorded. It blocks until you approve.",
-        "taken-back": "Your approval is taken back. It blocks until you approve.",
-        "withdrawn": "It is withdrawn.",
-    }
-)
+DONE["withdrawn"] = "It is withdrawn."
 
 
 @page("/requests", "requests.html", "Requests")
@@ -37,10 +31,8 @@ async def request(relay: Relay) -> dict[str, Any]:
 @form("/requests/{release:path}/vote", request)
 async def vote(relay: Relay) -> str:
     """Approve a request, or reject it."""
-    release, approves = relay.named("release"), relay.fields.get("vote") == "approve"
-    ballot = VoteInput(approves=approves, reason=relay.fields.get("reason", ""))
-    await relay.call(operations.APPROVE_RELEASE, ballot, release=release)
-    return after("/requests", done="approved" if approves else "rejected")
+    release, operation = relay.named("release"), operations.APPROVE_RELEASE
+    return after("/requests", done=await send_vote(relay, operation, release=release))
 
 
 @form("/requests/{release:path}/take-back", request)
