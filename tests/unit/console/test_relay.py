@@ -21,8 +21,7 @@ from modicum.api.operations import Operation
 from modicum.api.schema.approval import Reason
 from modicum.console import relay as module
 from modicum.console.pages import load_pages
-from modicum.console.registry import FORMS
-from modicum.console.relay import Relay, fields_of
+from modicum.console.relay import FIELDS_MAX, Relay, fields_of
 from modicum.core.errors import InvariantError
 
 load_pages()
@@ -109,6 +108,15 @@ def test_a_form_counts_once(server: Served) -> None:
     again = server.fill("amir", "/releases/once/start", key="same")
     assert (first.status_code, again.status_code) == (303, 303)
     assert server.parts.decider.head() == head
+
+
+def test_a_form_with_too_many_fields_is_refused_on_its_page(server: Served) -> None:
+    many = {f"field-{number}": "" for number in range(FIELDS_MAX)}
+    refused = server.fill("olga", "/rounds/open", **many)
+    assert refused.status_code == 413
+    assert refused.headers["content-type"].startswith("text/html")
+    assert f"a form has at most {FIELDS_MAX} fields" in refused.text
+    assert server.get("olga", "/rounds").json()["rounds"] == []
 
 
 def test_the_past_is_shown_as_it_was_and_cannot_be_changed(server: Served) -> None:
