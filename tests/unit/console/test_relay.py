@@ -21,6 +21,7 @@ from modicum.api.operations import Operation
 from modicum.api.schema.approval import Reason
 from modicum.console import relay as module
 from modicum.console.pages import load_pages
+from modicum.console.registry import FORMS
 from modicum.console.relay import FIELDS_MAX, Relay, fields_of
 from modicum.core.errors import InvariantError
 
