@@ -101,6 +101,9 @@ class RuleHistory:
             state: The state at the head.
             balances: The balances of the policy.
             read: Reads the log after an entry.
+
+        Raises:
+            ChainBreakError: If a release is not the one that was read before.
         """
         for record in read(self._seq):
             if record.seq > state.seq:
