@@ -150,6 +150,7 @@ def test_an_officer_lowers_a_budget(acme: Site) -> None:
         for key in ("End", "ArrowLeft", "Backspace"):
             page.keyboard.press(key)
         page.keyboard.type("x")
+        expect(page.locator("#lint")).to_contain_text("■")  # Before it is corrected.
         press(page, "Check")
         result = page.locator("#result")
         expect(result).to_contain_text(re.compile("[0-9] problems?"))
