@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -70,6 +71,14 @@ def tables(draw: st.DrawFn, own: Filter) -> Amounts:
             anything = st.integers(0, INFINITE - 1)
             line[index] = draw(st.one_of(near, anything))
             line[COORDINATES + index] = draw(st.sampled_from([0, 0, 0, 1]))
+        if draw(st.booleans()):  # Nearly as full as others, by another coordinate.
+            decides = draw(st.sampled_from(sorted(caps)))
+            off = draw(st.integers(-3, 3))
+            for index, cap in caps.items():
+                other = cap // 6 if own.every else cap // 2
+                units = cap // 3 + off if index == decides else other
+                line[index] = min(max(0, units), INFINITE - 1)
+            line[DELTA] = 0
         lines.append(line)
     return Amounts(np.array(lines, dtype=np.int64))
 
@@ -82,3 +91,17 @@ def test_bounds_find_what_fractions_find(data: st.DataObject) -> None:
     found = expected(own, cells)
     event("some denied" if found[1] else "none denied")
     assert fullest_cell(own, cells) == found
+
+
+def test_cells_that_are_equally_full_but_for_a_bit_are_told_apart() -> None:
+    dice, own = random.Random(1), filter_for(BUDGETS[1], "combined-v2")
+    for _ in range(200):
+        lines = []
+        for _ in range(2):
+            decides, off = dice.choice(own.caps)[0], dice.randint(-3, 3)
+            line = [0] * 2 * COORDINATES
+            for index, cap in own.caps:
+                line[index] = cap // 3 + off if index == decides else cap // 2
+            lines.append(line)
+        cells = Amounts(np.array(lines, dtype=np.int64))
+        assert fullest_cell(own, cells) == expected(own, cells)

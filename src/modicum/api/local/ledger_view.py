@@ -429,8 +429,7 @@ class LedgerView:
                 if len(self._cells) >= CELLS_MAX:
                     self._cells.clear()
                 kept = loss, revision, compute(head_view, one, index)
-                if seq == state.seq:
-                    self._cells[name, number] = kept
+                self._cells[name, number] = kept
             found: T = kept[2]
             return found, Head(seq=head_view.seq, head=head_view.head)
 
