@@ -292,7 +292,7 @@ def _renyi_caps(budget: RenyiBudget) -> tuple[tuple[int, int], ...]:
     )
 
 
-# A rule's status needs that of its charge, before and together, and that of zero.
+# The status of a rule needs this for its charge, twice, and for zero.
 @lru_cache(maxsize=4096)
 def figure(budget: Budget, name: str, total: Total) -> int:
     """Return the size of a total on the filter's own scale, in ledger units.

@@ -391,10 +391,10 @@ class LedgerView:
         """
         from modicum.api.local.plans.segment_budgets import segment_budgets
 
-        planning = self.state().planning
-
         def compute(head_view: HeadView, one: Rule, index: RuleHistory) -> RuleRounds:
-            sums = partial(index.sums, book=self._live.book, now=self._live.now)
+            book = self._live.book
+            sums = partial(index.sums, book=book, now=self._live.now)
+            planning = book.state.planning
             return segment_budgets(head_view, one, planning, index.opened, sums)
 
         found, head = self._of_cells(rule, "segments", compute)
@@ -406,7 +406,10 @@ class LedgerView:
         name: str,
         compute: Callable[[HeadView, Rule, RuleHistory], T],
     ) -> tuple[T, Head]:
-        """Return what a function makes of a rule, and the entry; computed once."""
+        """Return the result of a function of a rule, and the head.
+
+        It is computed again only if the charge of the rule or the rounds changed.
+        """
         from modicum.api.local.cell_balance import rule_named
         from modicum.api.local.rule_history import RuleHistory
         from modicum.api.schema.ledger import Head

@@ -185,12 +185,12 @@ class RuleHistory:
         book: LedgerBalances,
         now: str,
     ) -> list[list[Total]]:
-        """Return, by cell, the charge of what was recorded between some entries.
+        """Return, by cell, the charge in each of some consecutive intervals of entries.
 
         Args:
             cells: Cells of one rule, at least one.
-            ends: The entries, rising; a charge is of what was recorded before one of
-                them, and not before the one before it.
+            ends: The entry after each interval, rising. The first interval begins with
+                the ledger, each other one where the one before it ends.
             book: The book, at the entry up to which it was followed.
             now: The time; reservations due by then no longer count.
         """

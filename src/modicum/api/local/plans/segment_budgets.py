@@ -36,16 +36,16 @@ def segment_budgets(
 ) -> RuleRounds:
     """Return what the latest rounds left of the budget of a rule, by segment.
 
-    Only releases that count now are charged. What a cell was charged beyond them,
-    since its segments are too many to separate, counts from the first round.
+    Only releases that still count are charged. If segments are too many to separate, a
+    cell is charged for releases about others, too: these count from the first round.
 
     Args:
         head_view: The ledger, under the active policy.
         rule: A rule over history.
         planning: Rounds and groups, up to the head.
         opened: The entry that opened each round.
-        sums: Returns, by cell, the charge of what was recorded before each of some
-            entries, and not before the one before it.
+        sums: Returns, by cell, the charge in each interval of entries; see
+            `RuleHistory.sums`.
     """
     balances, day = head_view.balances, head_view.day
     turns = _Turns(planning, rule.unit, balances)
