@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from samples.kinds import BODIES
 from samples.small import NOON, compiled
 
@@ -16,7 +18,17 @@ from modicum.api.local.entry_index import named_in
 from modicum.api.local.handlers import read
 from modicum.api.local.history import history_of
 from modicum.api.local.ledger_view import LedgerView
-from modicum.ledger import GENESIS, Event, ReleaseStatus, seal
+from modicum.api.local.rule_history import RuleHistory
+from modicum.ledger import (
+    GENESIS,
+    ChainBreakError,
+    Event,
+    Record,
+    ReleaseStatus,
+    event_of,
+    seal,
+)
+from modicum.ledger.log.events import PastRecorded
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock, add_seconds
 
@@ -201,3 +213,27 @@ def test_the_index_misses_no_kind_of_event() -> None:
             assert named_in(record) == about, body.kind
             named += 1
     assert named > 10
+
+
+def test_an_entry_that_was_changed_since_is_no_history(tmp_path: Path) -> None:
+    life = Life(tmp_path, 0)
+    past = release("r-1", life.dice)
+    past["mechanisms"][0]["sigma"] = 3
+    life.as_("ann").backfill(past)
+    view = life.view()
+    rule = view.standings()[0].rule.id
+
+    def changed(after: int, _limit: int | None = None) -> Iterator[Record]:
+        for one in life.view().records():
+            event = event_of(one, one.seq)
+            if one.seq > after and isinstance(event.body, PastRecorded):
+                other = replace(event.body.release, content="0" * 64)
+                body = replace(event.body, release=other)
+                yield seal(replace(event, body=body), one.seq, GENESIS)
+
+    with view._lent() as head_view:
+        state = view.state()
+        index = RuleHistory(view.policy(), state)
+        with pytest.raises(ChainBreakError, match="differs from what was read"):
+            index.follow(state, head_view.balances, changed)
+    assert view.fullest_cell(rule) == life.view().spenders(rule)
