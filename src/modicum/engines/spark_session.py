@@ -45,6 +45,7 @@ _RUN: Final = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.sql.redaction.string.regex": "(?s).+",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
 }
 _QUIET: Final = """\
 status = off
@@ -91,7 +92,6 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
     settings = dict(_STARTED)
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
     settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")
-    settings["spark.pyspark.python"] = sys.executable
     if options.master.startswith("local"):
         settings |= _LOCAL | {"spark.local.dir": str(folder / "local")}
     if options.memory is not None:
@@ -99,7 +99,12 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
     builder = SparkSession.builder.master(options.master).appName("modicum")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if options.master.startswith(
+        "local"
+    ):  # Workers need the libraries of this process.
+        session.sparkContext.pythonExec = sys.executable
+    return session
 
 
 def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
