@@ -31,7 +31,6 @@ from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.factory import SystemSecrets
 from modicum.policy import CompiledPolicy
 from modicum.query.query_file import QueryFile, read_query_file
-from modicum.query.request import Noise
 from modicum.query.results import answers_of
 from modicum.query.tables import Tables
 
@@ -56,10 +55,10 @@ class Shop:
 class NoNoise:
     """Adds none."""
 
-    def check(self, noise: Noise, scale: Fraction, moved: Fraction) -> None:
+    def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
         """Take any."""
 
-    def add(self, noise: Noise, scale: Fraction, values: Sequence[int]) -> list[int]:
+    def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
         return list(values)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from modicum.core.errors import UsageError
 from modicum.core.extras import not_installed
@@ -93,7 +93,8 @@ def running() -> SparkSession | None:
     if in_connect_mode():
         from pyspark.sql.connect.session import SparkSession as Connected
 
-        return Connected._get_default_session()  # noqa: SLF001 - of another thread
+        # Of another thread. Both kinds of session have all that is used here.
+        return cast("SparkSession | None", Connected._get_default_session())  # noqa: SLF001
     return SparkSession._instantiatedSession  # noqa: SLF001
 
 
@@ -127,9 +128,7 @@ def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
     silence()
     if not is_remote(base):  # Clients of Spark Connect cannot set its server's log.
         base.sparkContext.setLogLevel("OFF")
-    # Before pyspark 4.3, sessions of Spark Connect can be cloned only.
-    separate = base.newSession if hasattr(base, "newSession") else base.cloneSession
-    session: SparkSession = separate()
+    session = _separate(base)
     catalogs = {
         key: value
         for key, value in base.conf.getAll.items()
@@ -139,6 +138,13 @@ def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
         warnings.simplefilter("ignore")  # About settings that change their names.
         for key, value in {**catalogs, **options.settings, **_RUN}.items():
             session.conf.set(key, value)
+    return session
+
+
+def _separate(base: Any) -> SparkSession:
+    """Return a new session; before pyspark 4.3, Spark Connect has only clones."""
+    new = base.newSession if hasattr(base, "newSession") else base.cloneSession
+    session: SparkSession = new()
     return session
 
 

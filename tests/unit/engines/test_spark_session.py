@@ -106,7 +106,7 @@ def test_spark_connect_needs_a_library_and_names_it(
 
 
 def test_a_session_of_another_thread_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    remote = Session()
+    remote: Any = Session()
     module: Any = ModuleType("pyspark.sql.connect.session")
     module.SparkSession = SimpleNamespace(_get_default_session=lambda: remote)
     monkeypatch.setitem(sys.modules, module.__name__, module)
