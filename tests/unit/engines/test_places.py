@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from samples import watched
+from samples import asked, watched
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.engines.duckdb_engine import DuckdbEngine
@@ -17,6 +17,7 @@ from modicum.engines.sources import (
     ParquetFiles,
     source_of,
 )
+from modicum.ops.files.columns import drafted_from
 from modicum.query.statistics import Secrets
 
 PASSWORD = "hunter2-5309"
@@ -218,3 +219,13 @@ def test_what_is_no_table_of_a_schema_is_refused(
 def test_a_duckdb_file_has_no_catalogs(file: Path) -> None:
     problem = problem_of(f"{file}::shop.sales.views")
     assert problem.help == "write FILE.duckdb::SCHEMA.TABLE"
+
+
+def test_a_draft_of_a_table_has_its_name_without_the_schema(file: Path) -> None:
+    vocabulary = asked.compiled(
+        asked.POLICY.replace("user_id", "user")
+    ).policy.vocabulary
+    place = f"{file}::sales.views"
+    draft = drafted_from(place, None, vocabulary)
+    assert draft.table == "views"
+    assert drafted_from(place, "mine", vocabulary).table == "mine"
