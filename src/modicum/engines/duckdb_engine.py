@@ -16,9 +16,15 @@ from sqlglot import exp
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.redaction import scrubbed
 from modicum.engines.caps.rows import Caps, Sketch, kept_rows
-from modicum.engines.file_types import must_be_here
+from modicum.engines.file_types import must_be_here, unreadable
 from modicum.engines.protocol import failed
-from modicum.engines.sources import ArrowRows, CsvFile, DuckdbTable, ParquetFiles
+from modicum.engines.sources import (
+    ArrowRows,
+    CatalogTable,
+    CsvFile,
+    DuckdbTable,
+    ParquetFiles,
+)
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.sql.columns import Form
 from modicum.query.sql.statements import Statements
@@ -216,6 +222,10 @@ class DuckdbEngine(SqlEngine):
             name = self._relations[table]
             if isinstance(source, ArrowRows):
                 continue  # Each cursor registers it.
+            if isinstance(source, CatalogTable):
+                reason = "DuckDB has none of Spark's catalogs"
+                remedy = "write FILE.duckdb::SCHEMA.TABLE, or use Spark"
+                raise unreadable(table, reason, remedy)
             if isinstance(source, ParquetFiles):
                 must_be_here(source.paths, table)
             if isinstance(source, DuckdbTable):
@@ -253,9 +263,9 @@ class DuckdbEngine(SqlEngine):
         """
         path = _text(source.path)
         self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
-        table = exp.table_(source.table, db="main", catalog=file, quoted=True)
+        table = exp.table_(source.table, db=source.schema, catalog=file, quoted=True)
         named = (
-            "WHERE database_name = ? AND schema_name = 'main'"
+            "WHERE database_name = ? AND lower(schema_name) = lower(?)"
             " AND lower(table_name) = lower(?)"
         )
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
@@ -284,7 +294,7 @@ class DuckdbEngine(SqlEngine):
     def _number_of(self, what: str, source: DuckdbTable, file: str) -> int:
         found = self._connection.execute(
             f"SELECT count(*) FROM {what}",  # noqa: S608 - our own words
-            [file, source.table],
+            [file, source.schema, source.table],
         ).fetchone()
         assert found is not None  # A count is one row.
         return int(found[0])
@@ -373,8 +383,8 @@ def _not_a_table(source: DuckdbTable, reason: str, remedy: str) -> InputError:
     return InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
-            f"`{source.table[:100]}` is not a table of rows in the schema `main`:"
-            f" {reason}",
+            f"`{source.table[:100]}` is not a table of rows in the schema"
+            f" `{source.schema[:100]}`: {reason}",
             help=remedy,
         )
     )

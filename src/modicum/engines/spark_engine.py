@@ -19,8 +19,23 @@ from modicum.engines.caps import arrays
 from modicum.engines.caps import rows as of_caps
 from modicum.engines.caps.rows import Caps, kept_of_all
 from modicum.engines.protocol import failed
-from modicum.engines.sources import CsvFile, DuckdbTable, ParquetFiles, Source
-from modicum.engines.spark_session import SparkOptions, own_session, running, started
+from modicum.engines.sources import (
+    CatalogTable,
+    CsvFile,
+    DuckdbTable,
+    ParquetFiles,
+    Source,
+)
+from modicum.engines.spark_catalog import frame_of
+from modicum.engines.spark_session import (
+    SparkOptions,
+    is_connect_url,
+    is_remote,
+    own_session,
+    release,
+    running,
+    started,
+)
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.sql.columns import Form
 from modicum.query.sql.statements import Statements
@@ -90,6 +105,7 @@ class SparkEngine(SqlEngine):
         with suppress(Exception):  # It may be gone already.
             for relation in self._relations.values():
                 self._session.catalog.dropTempView(relation)
+            release(self._session)
         if self._started is not None:
             with suppress(Exception):
                 self._started.stop()
@@ -108,8 +124,10 @@ class SparkEngine(SqlEngine):
         return tuple(kind for _, kind in self._session.sql(statement).dtypes)
 
     def _keep(self, name: str, statement: str) -> None:
-        rows = self._session.sql(statement).localCheckpoint()
-        rows.createOrReplaceTempView(name)
+        rows = self._session.sql(statement)
+        # A checkpoint of Spark Connect is one of the active session, not of this one.
+        kept = rows.persist() if is_remote(self._session) else rows.localCheckpoint()
+        kept.createOrReplaceTempView(name)
 
     def _view(self, name: str, statement: str) -> None:
         self._session.sql(statement).createOrReplaceTempView(name)
@@ -135,7 +153,9 @@ class SparkEngine(SqlEngine):
         return lambda: _KEPT
 
     def _start(self, options: SparkOptions, folder: Path) -> SparkSession:
-        base = options.session or running()
+        base = options.session
+        if base is None and not is_connect_url(options.master):
+            base = running()
         if base is None:
             base = self._started = started(options, folder)
         return own_session(base, options)
@@ -174,6 +194,8 @@ class SparkEngine(SqlEngine):
                     help="export it to Parquet, or use DuckDB",
                 )
             )
+        if isinstance(source, CatalogTable):
+            return frame_of(self._session, source, table)
         return self._session.createDataFrame(source.rows)
 
 
