@@ -23,7 +23,7 @@ from oracle.sampler_audit import (
     rejects,
 )
 
-from modicum.engines.noise import OpenDpSampler, priced
+from modicum.engines.noise import NoiseSampler, priced
 from modicum.query.key_selection import tail
 
 #: How often a sampler is asked about each of two neighbors; half of it is held out.
@@ -46,7 +46,7 @@ def said(noise: str, apart: Apart, scale: Fraction) -> Priced:
 
 def opendp(noise: str, scale: Fraction) -> Mechanism:
     """Return the sampler that answers people."""
-    sampler = OpenDpSampler()
+    sampler = NoiseSampler()
 
     def answer(exact: Apart, number: int) -> Outputs:
         result = sampler.add(noise, scale, list(exact) * number)
@@ -94,7 +94,7 @@ def test_draws_follow_the_law_term_by_term(noise: str, scale: Fraction) -> None:
     number = examples(20_000)
     most, chances = law(noise, scale)
     for draws in (
-        np.array(list(OpenDpSampler().draws(noise, scale, number))),
+        np.array(list(NoiseSampler().draws(noise, scale, number))),
         drawn(noise, scale, number, np.random.default_rng(int(seed()))),
     ):
         # At every border, as many lie below as the law says: exact bounds, all at once.
@@ -112,7 +112,7 @@ def test_keys_of_one_id_are_told_as_rarely_as_is_priced() -> None:
     # Fewer draws could not tell the thresholds apart every time.
     scale, threshold, number = Fraction(2), 5, counted(20_000)
     result = sum(
-        one >= threshold for one in OpenDpSampler().add("laplace", scale, [1] * number)
+        one >= threshold for one in NoiseSampler().add("laplace", scale, [1] * number)
     )
     chance = float(tail(scale, threshold - 1))
     assert binomial_bound(result, number, LUCK / 100, upper=False) <= chance

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError, InvariantError, UnavailableError
 from modicum.engines import noise as module
-from modicum.engines.noise import SCALE_MAX, OpenDpSampler, priced
+from modicum.engines.noise import SCALE_MAX, NoiseSampler, priced
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.sensitivity import root
 
-SAMPLER = OpenDpSampler()
+SAMPLER = NoiseSampler()
 LOSSES = st.fractions(Fraction(1, 10**6), 100)
 #: A scale has 20 digits, so it may cost so much less than allowed.
 LESS = Fraction(1, 2**17)
