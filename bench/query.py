@@ -115,11 +115,11 @@ def make(folder: Path, rows: int) -> Path:
     return path
 
 
-def write_files(folder: Path) -> None:
+def write_files(folder: Path, pages: int = PAGES) -> None:
     """Write the policy, what the table is, and the query."""
     (folder / "policy.yaml").write_text(POLICY)
-    pages = ", ".join(map(str, range(PAGES)))
-    (folder / "tables.yaml").write_text(TABLES.replace("PAGES", pages))
+    values = ", ".join(map(str, range(pages)))
+    (folder / "tables.yaml").write_text(TABLES.replace("PAGES", values))
     (folder / "query.yaml").write_text(QUERY)
 
 

@@ -1,45 +1,46 @@
-"""Discrete Laplace and discrete Gaussian noise in batches: exact, and without loops.
+"""Discrete Laplace and discrete Gaussian noise in batches, drawn exactly.
 
 Noise x has a probability in proportion to f(|x|), where f(m) is exp(-m / t) for
 `laplace` of scale t and exp(-m² / (2 t²)) for `gaussian`. For a width w, a power of 2,
 one trial is:
 
-1. A cell j >= 0 with a probability in proportion to f(j w): the law of the cells is the
-   same kind of noise, of scale t / w.
+1. A cell j >= 0 with a probability in proportion to f(j w). This is the same kind of
+   noise, of scale t / w, without its sign.
 2. A place r of 0 to w - 1, and a sign; all are equally probable.
 3. The trial counts with the probability f(j w + r) / f(j w), which is at most 1, as f
    falls. Minus zero does not count.
 
 *Theorem.* What the trials that count yield, in their order, are independent draws of
-exactly this noise. *Proof.* Each m >= 0 is j w + r for one pair j, r. The trial yields m
-with a sign and counts with a probability in proportion to f(j w) * f(m) / f(j w) = f(m),
-the same for each pair of m and sign; minus zero aside, each x is one such pair. Trials
-are independent, so those that count are as well (von Neumann 1951, "Various techniques
-used in connection with random digits"). ∎
+exactly this noise.
 
-Steps 1 and 3 compare a uniform U in [0, 1) with a real number. U is never rounded: its
-binary digits are drawn as they are needed, first `bits` of them, and the number is known
-by bounds. Only when these digits are certain to decide, they do; otherwise as many
-digits again are drawn, and the bounds are computed as precisely, until they do (Knuth &
-Yao 1976, "The complexity of nonuniform random number generation"). That ends with
-probability 1: bounds at d digits are at most 4 units of 2**-d apart for each border.
+*Proof.* Each m >= 0 is j w + r for one pair j, r. A trial yields m with a given sign
+and counts with a probability in proportion to f(j w) * f(m) / f(j w) = f(m). Without
+minus zero, each x is one pair of m and sign. Trials are independent, so those that
+count are independent as well, and have the law of one trial under the condition that it
+counts (von Neumann 1951, Various techniques used in connection with random digits).
+
+Steps 1 and 3 compare a uniform U in [0, 1) with real numbers. U is never rounded: its
+binary digits are drawn as they are needed, first `bits` of them, and the real numbers
+are known by bounds. Digits that do not decide for all numbers between the bounds are
+followed by as many again, with closer bounds, until they do (Knuth & Yao 1976, The
+complexity of nonuniform random number generation). That ends with probability 1: at d
+digits, less than 4 of 2**d values of U leave a comparison open.
 
 - *Cells* are looked up in a table of integers with certified bounds (`noise_cells`).
-- *Whether a trial counts* is compared in floats, by 1 - e <= exp(-e) <= 1 - e + e²/2 for
-  the exponent e. Floats only add, multiply and divide here, correctly rounded (IEEE
-  754), at most seven times for e: it is wrong by a factor of 1 + 2**-50 at most. If
-  e <= 2, each bound is wrong by less than 2**-47, so by less than one unit of 2**-32;
-  one whole unit is added to each side. For a larger e, no trial is decided: the lower
-  bound is below 0, and the upper one above 1. What remains is decided by integers.
+- *Whether a trial counts* is compared in floats, by 1 - e <= exp(-e) <= 1 - e + e²/2
+  for the exponent e >= 0. Floats only add, multiply and divide here, correctly rounded
+  (IEEE 754), at most seven times for e: it is wrong by a factor of 1 ± 2**-50 at most.
+  If e <= 2, each bound is wrong by less than 2**-47, so by less than one unit of
+  2**-32; one whole unit is added on each side. For a larger e the lower bound is below
+  0 and the upper one above 1, so nothing is decided. What is open is decided by
+  integers.
 
-A scale of at least 2 * `cells` has cells of such a width that e is mostly far below
-1 / `cells`. So few trials do not count, and very few are decided by integers: at the
-settings here, one draw of about 20,000.
+A scale of at least twice `cells` has cells so wide that e is mostly below 1 / `cells`.
+Then one trial in a hundred does not count, and one in 20,000 is decided by integers.
 
-The entropy is the operating system's (`os.urandom`), and nothing of it is kept. Tests
-give bytes of their own; nobody else can. How many trials do not count says nothing about
-the draws; those that need more digits take longer, which depends on the draws, never on
-what they are added to.
+The entropy is the operating system's (`os.urandom`); none is stored. Only tests give
+bytes of their own. How many trials do not count says nothing about the draws. Which
+need more digits depends on the draws, never on what they are added to.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class NoiseBatches:
         counts = ~negative | (sizes > 0)
         if self._width_bits:
             counts &= self._accepted(cells, places)
-        return np.where(negative, -sizes, sizes)[counts]
+        found: Integers = np.where(negative, -sizes, sizes)[counts]
+        return found
 
     def _drawn_cells(self, number: int) -> Integers:
         words = self._words(number, self._bits)
