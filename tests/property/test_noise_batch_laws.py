@@ -16,7 +16,7 @@ from budget import examples
 from numpy.typing import NDArray
 from oracle.noise_laws import law
 from scipy.special import ndtr  # type: ignore[import-untyped]
-from scipy.stats import chi2  # type: ignore[import-untyped]
+from scipy.stats import binomtest, chi2  # type: ignore[import-untyped]
 
 from modicum.engines.noise_batches import NoiseBatches
 
@@ -26,11 +26,11 @@ Draws = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 NOISES = ("laplace", "gaussian")
-#: Tiny, ordinary, of cells of 2, large, and very large.
-SCALES = tuple(map(Fraction, (0.1, 57.735, 131.25, 10.0**6, 2.0**40)))
+#: Tiny, small, ordinary, of cells of 2, large, and very large.
+SCALES = tuple(map(Fraction, (0.1, 0.7, 57.735, 131.25, 10.0**6, 2.0**40)))
 #: A soak draws ten million.
 DRAWS = 1_000_000
-#: A sound sampler fails a test with this probability at most; there are 30 tests.
+#: A sound sampler fails a test with this probability at most; there are 40 tests.
 LUCK = 1e-6 / 40
 #: Fewer draws are expected in no class: there, chi-square is as good as exact.
 _EXPECTED_MIN = 200
@@ -68,15 +68,14 @@ def fits(found: Draws, chances: Numbers) -> float:
     return float(chi2.sf(moved, len(found) - 1)) if len(found) > 1 else 1.0
 
 
-def classes(noise: str, scale: Fraction, number: int) -> Draws:
-    """Return borders of classes in which enough of so many draws are expected."""
+def classes(noise: str, scale: Fraction, least: float) -> Draws:
+    """Return borders of classes that have at least this probability."""
     t = float(scale)
     steps = np.arange(-800, 801) / 100 if t > 50 else np.arange(-60, 61) / t
     borders = np.unique(np.round(steps * t).astype(np.int64))
     kept: list[int] = []
     reached, below = 0.0, up_to(noise, scale, borders)
     for border, chance in zip(borders.tolist(), below.tolist(), strict=True):
-        least = _EXPECTED_MIN / number
         if chance - reached >= least and 1 - chance >= least:
             kept.append(border)
             reached = chance
@@ -84,21 +83,27 @@ def classes(noise: str, scale: Fraction, number: int) -> Draws:
 
 
 def law_fits(noise: str, scale: Fraction, draws: Draws) -> float:
-    borders = classes(noise, scale, len(draws))
+    borders = classes(noise, scale, _EXPECTED_MIN / len(draws))
     chances = np.diff(up_to(noise, scale, borders), prepend=0, append=1)
     places = np.searchsorted(borders, draws, side="left")
     return fits(np.bincount(places, minlength=len(borders) + 1), chances)
 
 
+def zeros_fit(noise: str, scale: Fraction, draws: Draws) -> float:
+    """Return how well the number of zeros fits, exactly."""
+    before, here = up_to(noise, scale, np.array([-1, 0], dtype=np.int64))
+    hits = int((draws == 0).sum())
+    return float(binomtest(hits, len(draws), here - before).pvalue)
+
+
 def pairs_fit(noise: str, scale: Fraction, draws: Draws) -> float:
     """Return how well pairs of successive draws fit to independent ones."""
-    borders = classes(noise, scale, len(draws) // 4000)
+    pairs = len(draws) // 2
+    borders = classes(noise, scale, (_EXPECTED_MIN / pairs) ** 0.5)
     chances = np.diff(up_to(noise, scale, borders), prepend=0, append=1)
-    places = np.searchsorted(borders, draws, side="left")[: len(draws) // 2 * 2]
+    places = np.searchsorted(borders, draws[: 2 * pairs], side="left")
     both = places[::2] * len(chances) + places[1::2]
     together = np.outer(chances, chances).ravel()
-    if together.min() * len(both) < _EXPECTED_MIN:
-        return 1.0
     return fits(np.bincount(both, minlength=len(together)), together)
 
 
@@ -112,6 +117,7 @@ def low_digits_fit(draws: Draws) -> float:
 def test_very_many_draws_follow_the_law(noise: str, scale: Fraction) -> None:
     draws = drawn(noise, scale, examples(DRAWS))
     assert law_fits(noise, scale, draws) > LUCK
+    assert zeros_fit(noise, scale, draws) > LUCK
     assert pairs_fit(noise, scale, draws) > LUCK
     if scale > 10**5:
         assert low_digits_fit(draws) > LUCK
@@ -141,10 +147,11 @@ def _repeated(draws: Draws) -> Draws:
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_faults_do_not_fit(noise: str) -> None:
-    ordinary, large = SCALES[1], SCALES[3]
+    ordinary, large = SCALES[2], SCALES[4]
     draws, far = drawn(noise, ordinary, DRAWS), drawn(noise, large, DRAWS)
     assert law_fits(noise, ordinary, _moved(draws)) < LUCK
     assert law_fits(noise, ordinary, _mostly_even(draws)) < LUCK
     assert law_fits(noise, large, _too_far(far)) < LUCK
+    assert zeros_fit(noise, ordinary, _mostly_even(draws)) < LUCK
     assert pairs_fit(noise, ordinary, _repeated(draws)) < LUCK
     assert low_digits_fit(_mostly_even(far)) < LUCK
