@@ -49,7 +49,7 @@ import os
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,8 +172,9 @@ class NoiseBatches:
         size = next(one for one in (1, 2, 4, 8) if 8 * one >= bits)
         drawn = self._random(number * size)
         check(len(drawn) == number * size, "as many bytes are drawn as are asked for")
-        words: NDArray[Any] = np.frombuffer(drawn, dtype=f"<u{size}")
-        return np.bitwise_and(words, 2**bits - 1).astype(np.int64)
+        words = np.frombuffer(drawn, dtype=f"<u{size}").astype(np.int64)
+        found: Integers = words & (2**bits - 1)
+        return found
 
 
 def _below(exponent: Fraction, word: int, bits: int) -> bool | None:
