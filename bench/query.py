@@ -1,17 +1,22 @@
-"""What privacy costs a query: DuckDB and Spark, with bounds and noise, and plain.
+"""What privacy costs a query: DuckDB and Spark with bounds and noise, and plain.
 
-Run it with `python bench/query.py`, or with `--quick`. A table of page views is made
-once for each size, as Parquet: at most 1.8 GB at a time, in a folder that is removed.
-Then each side, in a process of its own, starts its engine, warms up with the query over
-a small table, and runs it several times, unless that takes too long; the best counts.
-The query counts views by day and page. The private one keeps at most 10 rows of each
-user-day and 70 of each user-month, adds noise, and makes intervals; the bounded one
-keeps as many and is exact; the plain one is `SELECT … COUNT(*) … GROUP BY` in the same
-engine over the same file.
+Run it with `python bench/query.py`, or with `--quick`. Two tables of page views are
+made for each size, as Parquet, in a folder that is removed. Users, times and pages are
+drawn independently. In the *even* table a user has 20 rows on average, and hardly
+anybody more than the caps keep; in the *crowded* one 400, and most have more.
 
-Each engine may use `--memory`; what does not fit is put aside on disk. Peak memory is
-that of the process and all that it started, after the warm-up and the runs, as the
-system counts it; CPU is what all of these took together in the best run.
+The query counts views by day and page of a month. The plain one is `SELECT … COUNT(*)
+… GROUP BY` in the same engine over the same file; the bounded one keeps at most 10 rows
+of each user-day and 70 of each user-month, and is exact; the private one also adds
+noise and makes intervals. Each has a process of its own, which starts its engine and
+warms up with a small table; then all sides of an engine take turns, and the best of
+each counts. OpenDP's Polars and Tumult Analytics do the same with a single cap, 70 rows
+of each user, in environments of their own (`make environments`), beside the plain query
+in Polars and in their Spark.
+
+Each engine may use `--memory`. Peak memory is that of the process and all that it
+started, after the warm-up and the runs, as the system counts it; CPU is what all of
+these took together in the best run.
 
 `--write-docs` puts the tables into docs/explanation/private-queries.md.
 """
@@ -25,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -34,22 +39,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modicum.engines.protocol import Engine
 
-SEED = 20261121
+SEED = 20261130
+INF = float("inf")
 PAGES = 100
 #: The table that engines warm up with has so many rows.
 WARM = 10**5
-PAGE = Path(__file__).parents[1] / "docs/explanation/private-queries.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/explanation/private-queries.md"
 #: What stands around the tables on the page.
 BEGIN = "*Made by `bench/query.py --write-docs`.* <!-- tables -->"
 END = "*End of what the program made.* <!-- end of tables -->"
-SIDES = (
-    ("duckdb", "plain"),
-    ("duckdb", "bounded"),
-    ("duckdb", "private"),
-    ("spark", "plain"),
-    ("spark", "bounded"),
-    ("spark", "private"),
-)
+KINDS = ("plain", "bounded", "private")
+#: Rows of a user, on average.
+SHAPES = {"even": 20, "crowded": 400}
+#: Other libraries, by the Python that has them.
+OTHERS = {
+    "opendp": ROOT / "build/engines/polars/bin/python",
+    "tumult": ROOT / "build/engines/tumult/bin/python",
+}
 PLAIN = (
     "SELECT DATE_TRUNC('day', event_time) AS day, page, COUNT(*) AS views"
     " FROM {views} GROUP BY 1, 2"
@@ -92,22 +99,23 @@ query:
 # --- the table ------------------------------------------------------------------------
 
 
-def make(folder: Path, rows: int) -> Path:
-    """Write a table of page views; few people see many pages, as it is in life."""
+def make(folder: Path, rows: int, shape: str) -> Path:
+    """Write a table of page views; few pages are seen often."""
     import duckdb
 
-    path = folder / f"views-{rows}.parquet"
-    users = max(10, rows // 20)
-    # Numbers from 0 to below 1, with all the digits of a float: there are many users.
-    drawn = [f"((hash(i, {SEED + part}) >> 11) / {2**53})" for part in range(3)]
+    path = folder / f"{shape}-{rows}.parquet"
+    users = max(10, rows // SHAPES[shape])
+    # Numbers from 0 to below 1. The hash of one integer is as good as random; a hash of
+    # several is made of their hashes, and those of the same row would be related.
+    drawn = [f"((hash(4 * i + {part}) >> 11) / {2**53})" for part in range(3)]
     statement = f"""
         COPY (
           SELECT i AS view_id,
-            CAST(floor({users} * pow({drawn[0]}, 2)) AS BIGINT) AS user_id,
+            CAST(floor({users} * {drawn[0]}) AS BIGINT) AS user_id,
             TIMESTAMP '2026-10-01'
               + to_seconds(CAST(floor(2678400 * {drawn[1]}) AS BIGINT)) AS event_time,
             CAST(floor({PAGES} * pow({drawn[2]}, 3)) AS BIGINT) AS page
-          FROM range({rows}) AS made(i)
+          FROM range({SEED * 1000}, {SEED * 1000 + rows}) AS made(i)
         ) TO '{path}' (FORMAT parquet)
     """  # noqa: S608 - nothing in it is anybody's
     with duckdb.connect() as connection:
@@ -126,30 +134,23 @@ def write_files(folder: Path, pages: int = PAGES) -> None:
 # --- one side, in a process of its own ------------------------------------------------
 
 
-def measure(
-    folder: Path, rows: int, side: tuple[str, str], given: argparse.Namespace
-) -> Any:
-    """Return how long one side takes, and what memory it needs."""
-    engine, kind = side
-    make_run = plain if kind == "plain" else private
-    make_run(folder, engine, folder / f"views-{WARM}.parquet", given.memory)(kind)
-    run = make_run(folder, engine, folder / f"views-{rows}.parquet", given.memory)
-    walls: list[float] = []
-    cpus: list[float] = []
-    began = time.perf_counter()
-    while len(walls) < given.times and (
-        not walls or time.perf_counter() - began < given.seconds
-    ):
+def serve(folder: Path, engine: str, kind: str, memory: str) -> None:
+    """Run the query over each file that a line names; print what it took as JSON."""
+    open_side = plain if kind == "plain" else private
+    runs: dict[str, Callable[[str], Sized]] = {}
+    for line in sys.stdin:
+        path = line.strip()
+        if path not in runs:
+            runs[path] = open_side(folder, engine, Path(path), memory)
+        run = runs[path]
         wall, cpu = time.perf_counter(), cpu_seconds()
-        run(kind)
-        walls.append(time.perf_counter() - wall)
-        cpus.append(cpu_seconds() - cpu)
-    return {"wall": min(walls), "cpu": min(cpus), "peak_mb": peak_mb()}
+        groups = len(run(kind))
+        wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+        found = {"wall": wall, "cpu": cpu, "peak_mb": peak_mb(), "groups": groups}
+        print(json.dumps(found), flush=True)
 
 
-def plain(
-    folder: Path, engine: str, path: Path, memory: str
-) -> Callable[[str], object]:
+def plain(folder: Path, engine: str, path: Path, memory: str) -> Callable[[str], Sized]:
     """Return what asks the plain query."""
     if engine == "duckdb":
         import duckdb
@@ -167,7 +168,7 @@ def plain(
 
 def private(
     folder: Path, engine: str, path: Path, memory: str
-) -> Callable[[str], object]:
+) -> Callable[[str], Sized]:
     """Return what asks the query with its bounds, and maybe with noise."""
     from modicum.api.local.queries.execution import noisy_of
     from modicum.engines.factory import SystemSecrets
@@ -179,11 +180,12 @@ def private(
     opened = open_engine(folder, engine, path, memory)
     lots, sampler = SystemSecrets(), NoiseSampler()
 
-    def run(kind: str) -> object:
+    def run(kind: str) -> Sized:
         if kind == "bounded":
-            return opened.run(query.compiled.plan, lots.draw())
+            (counts,) = opened.run(query.compiled.plan, lots.draw()).values()
+            return counts
         noisy = noisy_of(query.compiled, opened, sampler, lots)
-        return answers_of(query.compiled, noisy, Fraction(19, 20))
+        return answers_of(query.compiled, noisy, Fraction(19, 20)).rows
 
     return run
 
@@ -244,46 +246,95 @@ def cpu_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measure_elsewhere(
-    folder: Path, rows: int, side: tuple[str, str], given: argparse.Namespace
-) -> Any:
-    """Return what `measure` says in a process of its own; None if that fails."""
-    command = [sys.executable, __file__, "--side", *side, "--folder", str(folder)]
-    command += ["--rows", str(rows), "--times", str(given.times)]
-    command += ["--seconds", str(given.seconds), "--memory", given.memory]
-    done = subprocess.run(  # noqa: S603
-        command, check=False, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.stderr.write(done.stderr)
+class Side:
+    """A query of an engine, in a process of its own."""
+
+    def __init__(
+        self, folder: Path, engine: str, kind: str, given: argparse.Namespace
+    ) -> None:
+        self.engine, self.kind = engine, kind
+        self.best: dict[str, Any] = {}
+        script = [sys.executable, __file__]
+        if engine in OTHERS:
+            script = [str(OTHERS[engine]), str(Path(__file__).parent / "beside.py")]
+        command = [*script, "--side", engine, kind, "--folder", str(folder)]
+        self._process = subprocess.Popen(  # noqa: S603
+            [*command, "--memory", given.memory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, path: Path) -> dict[str, Any] | None:
+        """Return what the query over a file takes; None if it fails."""
+        assert self._process.stdin
+        assert self._process.stdout
+        with suppress(OSError):
+            self._process.stdin.write(f"{path}\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                found: dict[str, Any] = json.loads(line)
+                return found
         return None
-    return json.loads(done.stdout.splitlines()[-1])
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait()
 
 
 # --- tables ---------------------------------------------------------------------------
 
 
-def report(folder: Path, rows: int, given: argparse.Namespace) -> Iterator[str]:
-    """Yield the lines of a table for one size."""
-    path = make(folder, rows)
-    yield f"\n**{rows:,} rows** ({path.stat().st_size / 1e6:,.0f} MB of Parquet)\n"
-    yield "| engine | query | seconds | over plain | CPU seconds | peak MB |"
-    yield "| --- | --- | --: | --: | --: | --: |"
-    plains: dict[str, float] = {}
-    for engine, kind in SIDES:
-        if engine not in given.engines:
-            continue
-        found = measure_elsewhere(folder, rows, (engine, kind), given)
-        if found is None:
-            yield f"| {engine} | {kind} | failed | | | |"
-            continue
-        if kind == "plain":
-            plains[engine] = found["wall"]
-        ratio = found["wall"] / plains[engine] if engine in plains else float("nan")
-        yield (
-            f"| {engine} | {kind} | {found['wall']:.3f} | {ratio:.1f} x"
-            f" | {found['cpu']:.2f} | {found['peak_mb']:,} |"
-        )
+def measured(
+    folder: Path, path: Path, engine: str, given: argparse.Namespace
+) -> list[Side]:
+    """Return the sides of an engine that have taken turns over a file."""
+    sides = [Side(folder, engine, kind, given) for kind in KINDS]
+    if engine in OTHERS:
+        sides[1].close()
+        del sides[1]  # They have no exact answers with bounds.
+    for side in sides:
+        side.run(folder / f"even-{WARM}.parquet")
+    began = time.perf_counter()
+    for turn in range(given.times):
+        if turn and time.perf_counter() - began > given.seconds:
+            break
+        for side in sides:
+            found = side.run(path) or {}
+            for name in ("wall", "cpu"):
+                side.best[name] = min(found.get(name, INF), side.best.get(name, INF))
+            side.best["peak_mb"] = found.get("peak_mb", 0)
+    for side in sides:
+        side.close()
+    return sides
+
+
+def report(
+    folder: Path, rows: int, shape: str, given: argparse.Namespace
+) -> Iterator[str]:
+    """Yield the lines of a table for one file."""
+    path = make(folder, rows, shape)
+    size = path.stat().st_size / 1e6
+    yield f"\n**{rows:,} rows, {shape}** ({size:,.0f} MB of Parquet)\n"
+    yield "| engine | query | CPU s | over plain | seconds | over plain | peak MB |"
+    yield "| --- | --- | --: | --: | --: | --: | --: |"
+    for engine in given.engines:
+        sides = measured(folder, path, engine, given)
+        base = sides[0].best
+        for side in sides:
+            best = side.best
+            if best["cpu"] == INF:
+                yield f"| {engine} | {side.kind} | failed | | | | |"
+                continue
+            yield (
+                f"| {engine} | {side.kind} | {best['cpu']:.2f}"
+                f" | {best['cpu'] / base['cpu']:.1f} x | {best['wall']:.2f}"
+                f" | {best['wall'] / base['wall']:.1f} x | {best['peak_mb']:,} |"
+            )
     if rows != WARM:
         path.unlink()
 
@@ -294,14 +345,15 @@ def tables(folder: Path, given: argparse.Namespace) -> Iterator[str]:
     import pyspark
 
     write_files(folder)
-    make(folder, WARM)
+    make(folder, WARM, "even")
     yield (
         f"Python {sys.version.split()[0]}, DuckDB {duckdb.__version__}, Spark"
         f" {pyspark.__version__}, {os.cpu_count()} CPUs, at most {given.memory} of"
         f" memory for an engine, seed {SEED}."
     )
     for rows in given.rows:
-        yield from report(folder, rows, given)
+        for shape in SHAPES:
+            yield from report(folder, rows, shape, given)
 
 
 def write_docs(text: str) -> None:
@@ -324,16 +376,16 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--times", type=int, default=3, help="how often each side runs")
     parser.add_argument(
-        "--seconds", type=float, default=60, help="no run begins after so long"
+        "--seconds", type=float, default=120, help="no turn begins after so long"
     )
-    parser.add_argument("--memory", default="8G", help="for an engine, such as 8G")
+    parser.add_argument("--memory", default="4G", help="for an engine, such as 4G")
     parser.add_argument(
         "--engines",
         type=lambda text: text.split(","),
-        default=["duckdb", "spark"],
-        help="of duckdb,spark",
+        default=["duckdb", "spark", *(one for one in OTHERS if OTHERS[one].exists())],
+        help="of duckdb,spark,opendp,tumult",
     )
-    parser.add_argument("--folder", type=Path, help="where the table is made")
+    parser.add_argument("--folder", type=Path, help="where the tables are made")
     parser.add_argument("--write-docs", action="store_true")
     parser.add_argument("--side", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -346,8 +398,7 @@ def main() -> None:
     """Print the tables."""
     given = parsed()
     if given.side:
-        engine, kind = given.side
-        print(json.dumps(measure(given.folder, given.rows[0], (engine, kind), given)))
+        serve(given.folder, *given.side, given.memory)
         return
     lines = []
     began = time.perf_counter()

@@ -156,6 +156,7 @@ def tools(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     monkeypatch.setattr(of_caps, "tools_for", lambda _: chosen)
     # Else there are more buckets than rows, and no two instances meet in one.
     monkeypatch.setattr(of_caps, "_BITS", (3, 3))
+    monkeypatch.setattr(of_caps, "_COARSE_BITS", 1)
     monkeypatch.setattr(of_caps, "_BLOCK_BITS", 2)
     return str(request.param)
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from modicum.core.errors import Code, InputError, Problem
+from modicum.core.errors import Code, InputError, Problem, UnavailableError
 from modicum.core.redaction import scrubbed
 from modicum.engines.caps import arrays
 from modicum.engines.caps import rows as of_caps
@@ -39,6 +39,7 @@ from modicum.engines.spark_session import (
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.sql.columns import Form
 from modicum.query.sql.statements import Statements
+from modicum.query.statistics import ExactPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +87,8 @@ class SparkEngine(SqlEngine):
     ) -> None:
         super().__init__(sources)
         self._started: SparkSession | None = None
+        #: Whether workers have cut rows before.
+        self._tried = False
         self._folder = Path(tempfile.mkdtemp(prefix="modicum-spark-"))
         try:
             self._session = scrubbed(
@@ -95,6 +98,13 @@ class SparkEngine(SqlEngine):
         except BaseException:
             self.close()
             raise
+
+    def check(self, plan: ExactPlan) -> None:
+        """Check that the data is as declared, and that workers can cut rows."""
+        super().check(plan)
+        if plan.caps and not self._tried:
+            scrubbed(self._try_workers, _no_workers())
+            self._tried = True
 
     def interrupt(self) -> None:
         """Interrupt the call of another thread; it fails there."""
@@ -133,6 +143,8 @@ class SparkEngine(SqlEngine):
         self._session.sql(statement).createOrReplaceTempView(name)
 
     def _forget(self, name: str, *, kept: bool) -> None:
+        if kept:
+            self._session.table(name).unpersist()
         for one in (name, _KEPT):
             self._session.catalog.dropTempView(one)
 
@@ -141,16 +153,21 @@ class SparkEngine(SqlEngine):
 
         The rows of one id come to one worker, for the caps of each id in turn.
         """
-        from pyspark.cloudpickle import register_pickle_by_value
-
-        for module in (of_caps, arrays):  # Workers need not have modicum.
-            register_pickle_by_value(module)
         frame = self._session.table(rows)
         for of_id, limits in groupby(caps.limits, key=itemgetter(1)):
             work = partial(kept_of_all, caps.of(list(limits)))
             frame = frame.repartition(of_id).mapInArrow(work, frame.schema)
         frame.createOrReplaceTempView(_KEPT)
         return lambda: _KEPT
+
+    def _try_workers(self) -> None:
+        """Cut nothing, so that missing libraries are noticed before rows are read."""
+        from pyspark.cloudpickle import register_pickle_by_value
+
+        for module in (of_caps, arrays):  # Workers need not have modicum.
+            register_pickle_by_value(module)
+        work = partial(kept_of_all, Caps([(1, "id", None, None)], [], "00"))
+        self._session.range(1).mapInArrow(work, "id long").collect()
 
     def _start(self, options: SparkOptions, folder: Path) -> SparkSession:
         base = options.session
@@ -197,6 +214,19 @@ class SparkEngine(SqlEngine):
         if isinstance(source, CatalogTable):
             return frame_of(self._session, source, table)
         return self._session.createDataFrame(source.rows)
+
+
+def _no_workers() -> UnavailableError:
+    return UnavailableError(
+        Problem(
+            Code.ENGINE_FAILED,
+            "Spark's workers cannot keep to bounds: they need Python with numpy,"
+            " pandas and pyarrow",
+            notes=("no row was read",),
+            help="install these where Spark runs, and here; PYSPARK_PYTHON names the"
+            " Python of the workers",
+        )
+    )
 
 
 def _texts(columns: Sequence[str]) -> StructType:

@@ -67,8 +67,18 @@ def bump(counts: NDArray[np.unsignedinteger], hashes: Words, shift: int) -> None
     np.add.at(counts, buckets, counts.dtype.type(1))
 
 
-def mark(found: Booleans, full: Booleans, hashes: Words, shift: int) -> None:
-    """Mark each hash whose bucket is full, in place."""
+def mark(
+    found: Booleans, full: Booleans, coarse: Booleans, hashes: Words, shift: int
+) -> None:
+    """Mark each hash whose bucket is full, in place.
+
+    Args:
+        found: What is marked.
+        full: Whether each bucket is full.
+        coarse: Whether any of several consecutive buckets is.
+        hashes: The hashes.
+        shift: By how many bits a hash is longer than the number of a bucket.
+    """
     found |= full[(hashes >> np.uint64(shift)).astype(np.int64)]
 
 

@@ -78,14 +78,25 @@ def bump(counts: NDArray[np.unsignedinteger], hashes: Words, shift: int) -> None
 
 
 @compiled
-def _mark(found: Booleans, full: Booleans, hashes: Words, shift: np.uint64) -> None:
+def _mark(
+    found: Booleans,
+    full: Booleans,
+    coarse: Booleans,
+    hashes: Words,
+    shifts: tuple[np.uint64, np.uint64],
+) -> None:
     for row in range(len(hashes)):
-        found[row] |= full[hashes[row] >> shift]
+        if coarse[hashes[row] >> shifts[1]]:
+            found[row] |= full[hashes[row] >> shifts[0]]
 
 
-def mark(found: Booleans, full: Booleans, hashes: Words, shift: int) -> None:
+def mark(
+    found: Booleans, full: Booleans, coarse: Booleans, hashes: Words, shift: int
+) -> None:
     """Mark each hash whose bucket is full, in place."""
-    _mark(found, full, hashes, np.uint64(shift))
+    more = (len(full) // len(coarse)).bit_length() - 1
+    shifts = np.uint64(shift), np.uint64(shift + more)
+    _mark(found, full, coarse, hashes, shifts)
 
 
 @compiled

@@ -33,7 +33,9 @@ Limit: TypeAlias = tuple[int, str, str | None, str | None]
 
 #: Compiling takes longer than fewer rows take.
 _COMPILED_ROWS: Final = 1_000_000
+#: Of the number of buckets; not fewer than one of the coarse ones.
 _BITS: Final = (12, 28)
+_COARSE_BITS: Final = 6
 #: A block has about so many rows, as a power of two.
 _BLOCK_BITS: Final = 15
 _NULL: Final = np.uint64(0x6D6F646963756D21)
@@ -168,12 +170,12 @@ class Sketch:
 
     def __init__(self, caps: Caps, rows: int) -> None:
         self._caps, self._tools = caps, tools_for(rows)
-        bits = min(max(rows.bit_length() - 1, _BITS[0]), _BITS[1])
+        bits = min(max(rows.bit_length() - 2, _BITS[0]), _BITS[1])
         self._shift = 64 - bits
         kind = np.uint32 if rows < 2**32 else np.uint64
         self._counts = [np.zeros(1 << bits, kind) for _ in caps.limits]
         self._rows = 0
-        self._full: dict[int, Booleans] = {}
+        self._full: dict[int, tuple[Booleans, Booleans]] = {}
         #: Whether so many rows are crowded that all count as such.
         self.whole = False
 
@@ -190,7 +192,9 @@ class Sketch:
             full = counts > self._caps.limits[number][0]
             found += int(counts.sum(where=full, dtype=np.uint64))
             if full.any():
-                self._full[number] = full
+                # Where few buckets are full, looking at few bits of many is quicker.
+                coarse = full.reshape(-1, 1 << _COARSE_BITS).any(axis=1)
+                self._full[number] = full, coarse
         self._counts.clear()
         self.whole = 2 * found > self._rows
         return min(found, self._rows)
@@ -199,7 +203,8 @@ class Sketch:
         """Return which rows are in an exceeding bucket."""
         found = np.zeros(rows.num_rows, np.bool_)
         for number, hashes in self._hashes(rows, self._full):
-            self._tools.mark(found, self._full[number], hashes, self._shift)
+            full, coarse = self._full[number]
+            self._tools.mark(found, full, coarse, hashes, self._shift)
         return found
 
     def _hashes(
@@ -304,8 +309,8 @@ def _words(column: pa.Array | pa.ChunkedArray, tools: ModuleType) -> Words:
 
 
 def _chunk_words(column: pa.Array, tools: ModuleType) -> Words:
-    if _is_text(column):
-        words = _text_words(column, tools)
+    if _is_text(column) or pa.types.is_decimal(column.type):
+        words = _text_words(column.cast(pa.string()), tools)
     else:
         words = _numbers(column).astype(np.int64, copy=False).view(np.uint64)
     if column.null_count:
