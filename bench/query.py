@@ -262,6 +262,7 @@ class Side:
             [*command, "--memory", given.memory],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=None if engine == "duckdb" else subprocess.DEVNULL,
             text=True,
         )
 

@@ -41,7 +41,7 @@ _BATCH: Final = 122_880
 #: Not more rows are held in memory while caps count them; more are read again.
 _HELD: Final = 1 << 24
 #: Then crowded rows are held in parts of about so many; the rows are read for each.
-_PART: Final = 1 << 24
+_PART: Final = 1 << 25
 #: Forbidden features; no statement can enable them again.
 _CLOSED: Final = {
     "autoinstall_known_extensions": "false",
@@ -179,6 +179,8 @@ class DuckdbEngine(SqlEngine):
             sketch.add(batch)
             if held is not None:
                 held.append(batch)
+            elif sketch.whole:
+                break
         crowded = sketch.close()
         schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
         if held is not None:

@@ -82,6 +82,27 @@ def mark(
     found |= full[(hashes >> np.uint64(shift)).astype(np.int64)]
 
 
+def pack(order: Words, ids: Integers, key: np.uint64, low: int, high: int) -> None:
+    """Put a block's number before the hash of each row, and the row's number behind.
+
+    Args:
+        order: The hashes that rows are ordered by; changed in place.
+        ids: The ids of the rows; all rows of an id are in one block.
+        key: The key of the hash of ids that blocks go by.
+        low: The number of bits of a row's number.
+        high: The number of bits of a block's number; 0 for a single block.
+    """
+    order >>= np.uint64(low + high)
+    order <<= np.uint64(low)
+    order |= np.arange(len(order), dtype=np.uint64)
+    if high:
+        blocks = np.full(len(order), key)
+        mix(blocks, ids)
+        blocks >>= np.uint64(64 - high)
+        blocks <<= np.uint64(64 - high)
+        order |= blocks
+
+
 def first_rows(
     instances: Sequence[Instances], blocks: Integers, most: Sequence[int]
 ) -> Booleans:

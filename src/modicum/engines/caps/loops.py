@@ -100,6 +100,23 @@ def mark(
 
 
 @compiled
+def _pack(
+    order: Words, ids: Integers, key: np.uint64, low: np.uint64, high: np.uint64
+) -> None:
+    top = np.uint64(64) - high
+    for row in range(len(order)):
+        packed = (order[row] >> (low + high)) << low | np.uint64(row)
+        if high:
+            packed |= (mixed(key, np.uint64(ids[row])) >> top) << top
+        order[row] = packed
+
+
+def pack(order: Words, ids: Integers, key: np.uint64, low: int, high: int) -> None:
+    """Put a block's number before the hash of each row, and the row's number behind."""
+    _pack(order, ids, key, np.uint64(low), np.uint64(high))
+
+
+@compiled
 def _cut(
     ids: Integers,
     periods: Integers,

@@ -110,8 +110,12 @@ class Caps:
         """Return the hash of each row that it is ordered by."""
         order = np.full(rows.num_rows, self.keys[0])
         for name in self._row_id or rows.column_names:
-            tools.mix(order, _words(rows[name], tools))
-        tools.mix(order, np.full(rows.num_rows, self.keys[1]))
+            begin = 0
+            for chunk in rows[name].chunks:
+                end = begin + len(chunk)
+                tools.mix(order[begin:end], _words(chunk, tools))
+                begin = end
+        tools.mix(order, np.broadcast_to(self.keys[1], rows.num_rows))
         return order
 
     def _sequence(
@@ -125,26 +129,15 @@ class Caps:
         bits are equal, the whole order is compared.
         """
         count = rows.num_rows
-        low = np.uint64((count - 1).bit_length())
-        high = np.uint64(max(int(low) - _BLOCK_BITS, 0) if len(ids) == 1 else 0)
+        low = (count - 1).bit_length()
+        high = max(low - _BLOCK_BITS, 0) if len(ids) == 1 else 0
         packed = self._order(rows, tools)
-        packed >>= high + low
-        packed <<= low
-        packed |= np.arange(count, dtype=np.uint64)
-        inner: Any = []
-        if high:
-            rest = np.uint64(64) - high
-            block = np.full(count, self.keys[0])
-            tools.mix(block, ids[self.ids[0]])
-            block >>= rest
-            block <<= rest
-            packed |= block
+        tools.pack(packed, ids[self.ids[0]], self.keys[0], low, high)
         packed.sort()
-        if high:
-            begins = np.arange(1, 1 << int(high), dtype=np.uint64) << rest
-            inner = np.searchsorted(packed, begins)
-        sequence = (packed & ((np.uint64(1) << low) - np.uint64(1))).view(np.int64)
-        packed >>= low
+        begins = np.arange(1, 1 << high, dtype=np.uint64) << np.uint64(64 - high)
+        inner = np.searchsorted(packed, begins) if high else []
+        sequence = (packed & np.uint64((1 << low) - 1)).view(np.int64)
+        packed >>= np.uint64(low)
         same = packed[1:] == packed[:-1]
         if same.any():
             tied = np.zeros(count, np.bool_)
@@ -166,6 +159,9 @@ class Sketch:
     Args:
         caps: The caps.
         rows: So many rows are added, at most; fewer cost time and memory, no exactness.
+
+    Attributes:
+        whole: Whether so many rows are crowded that all count as such.
     """
 
     def __init__(self, caps: Caps, rows: int) -> None:
@@ -174,30 +170,42 @@ class Sketch:
         self._shift = 64 - bits
         kind = np.uint32 if rows < 2**32 else np.uint64
         self._counts = [np.zeros(1 << bits, kind) for _ in caps.limits]
-        self._rows = 0
+        self._most, self._rows, self._look_at = rows, 0, rows // 8
         self._full: dict[int, tuple[Booleans, Booleans]] = {}
-        #: Whether so many rows are crowded that all count as such.
         self.whole = False
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count rows."""
+        if self.whole:
+            return
         self._rows += rows.num_rows
         for number, hashes in self._hashes(rows, range(len(self._counts))):
             self._tools.bump(self._counts[number], hashes, self._shift)
+        if self._rows > self._look_at:  # What exceeds a cap now does so in the end.
+            self._look_at *= 2
+            self.whole = 4 * self._exceeding() > 3 * self._rows
 
     def close(self) -> int:
-        """Return how many rows are in exceeding buckets, at most; no more are added."""
-        found = 0
+        """Return how many rows are crowded, at most; no more are added."""
+        if self.whole:
+            return self._most
+        found = min(self._exceeding(), self._rows)
+        self.whole = 2 * found > self._rows
         for number, counts in enumerate(self._counts):
             full = counts > self._caps.limits[number][0]
-            found += int(counts.sum(where=full, dtype=np.uint64))
             if full.any():
                 # Where few buckets are full, looking at few bits of many is quicker.
                 coarse = full.reshape(-1, 1 << _COARSE_BITS).any(axis=1)
                 self._full[number] = full, coarse
         self._counts.clear()
-        self.whole = 2 * found > self._rows
-        return min(found, self._rows)
+        return found
+
+    def _exceeding(self) -> int:
+        """Return how many rows are in buckets that exceed a cap, over all caps."""
+        return sum(
+            int(counts.sum(where=counts > limit[0], dtype=np.uint64))
+            for limit, counts in zip(self._caps.limits, self._counts, strict=True)
+        )
 
     def crowded(self, rows: pa.RecordBatch) -> Booleans:
         """Return which rows are in an exceeding bucket."""
@@ -303,12 +311,8 @@ def _numbers(column: pa.Array) -> Integers:
     return numbers
 
 
-def _words(column: pa.Array | pa.ChunkedArray, tools: ModuleType) -> Words:
+def _words(column: pa.Array, tools: ModuleType) -> Words:
     """Return 64 bits for each value, the same for the same value."""
-    return _joined(_chunk_words(chunk, tools) for chunk in _chunks(column))
-
-
-def _chunk_words(column: pa.Array, tools: ModuleType) -> Words:
     if _is_text(column) or pa.types.is_decimal(column.type):
         words = _text_words(column.cast(pa.string()), tools)
     else:
