@@ -165,7 +165,7 @@ class SparkEngine(SqlEngine):
         from pyspark.cloudpickle import register_pickle_by_value
 
         for module in (of_caps, arrays):  # Workers need not have modicum.
-            register_pickle_by_value(module)
+            register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         work = partial(kept_of_all, Caps([(1, "id", None, None)], [], "00"))
         self._session.range(1).mapInArrow(work, "id long").collect()
 

@@ -60,7 +60,8 @@ class Caps:
     def __init__(
         self, limits: Sequence[Limit], row_id: Sequence[str], key: str
     ) -> None:
-        self.limits = [tuple(one) for one in limits]
+        # Plain tuples, which Spark's workers can read.
+        self.limits: list[Limit] = [(*one,) for one in limits]
         self.ids = list(dict.fromkeys(limit[1] for limit in limits))
         days = [limit[2] for limit in limits if limit[2] is not None]
         self.columns = list(dict.fromkeys([*self.ids, *days]))
@@ -134,8 +135,8 @@ class Caps:
         packed = self._order(rows, tools)
         tools.pack(packed, ids[self.ids[0]], self.keys[0], low, high)
         packed.sort()
-        begins = np.arange(1, 1 << high, dtype=np.uint64) << np.uint64(64 - high)
-        inner = np.searchsorted(packed, begins) if high else []
+        begins = np.arange(1, 1 << high, dtype=np.uint64) << np.uint64(64 - high & 63)
+        inner = np.searchsorted(packed, begins)
         sequence = (packed & np.uint64((1 << low) - 1)).view(np.int64)
         packed >>= np.uint64(low)
         same = packed[1:] == packed[:-1]
@@ -169,7 +170,7 @@ class Sketch:
         bits = min(max(rows.bit_length() - 2, _BITS[0]), _BITS[1])
         self._shift = 64 - bits
         kind = np.uint32 if rows < 2**32 else np.uint64
-        self._counts = [np.zeros(1 << bits, kind) for _ in caps.limits]
+        self._counts: list[Any] = [np.zeros(1 << bits, kind) for _ in caps.limits]
         self._most, self._rows, self._look_at = rows, 0, rows // 8
         self._full: dict[int, tuple[Booleans, Booleans]] = {}
         self.whole = False
@@ -338,11 +339,12 @@ def _text_words(column: pa.Array, tools: ModuleType) -> Words:
 
 def _codes(column: pa.ChunkedArray) -> Integers:
     """Return an integer for each id, the same for the same id only; none is NULL."""
-    if not _is_text(column):
-        return _joined(map(_numbers, column.chunks)).astype(np.int64, copy=False)
-    encoded = column.dictionary_encode().unify_dictionaries()
-    codes = _joined(one.indices.to_numpy() for one in encoded.chunks)
-    return codes.astype(np.int64)
+    parts: Iterable[Any] = map(_numbers, column.chunks)
+    if _is_text(column):
+        encoded = column.dictionary_encode().unify_dictionaries()
+        parts = (one.indices.to_numpy() for one in encoded.chunks)
+    codes: Integers = _joined(parts).astype(np.int64, copy=False)
+    return codes
 
 
 def _periods(days: Integers, period: str | None) -> Integers:
