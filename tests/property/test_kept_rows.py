@@ -142,7 +142,9 @@ def cut(case: Case, rows: list[dict[str, Any]], draw: random.Random) -> pa.Table
     batches = table.to_batches(max_chunksize=draw.choice([1, 3, 1000]))
     caps = case.over()
     if draw.random() < 0.3:
-        return pa.Table.from_batches(kept_of_all(caps, iter(batches)), SCHEMA)
+        return pa.Table.from_batches(
+            kept_of_all(caps, SCHEMA.names, iter(batches)), SCHEMA
+        )
     sketch = Sketch(caps, len(rows))
     for batch in batches:
         sketch.add(batch)
@@ -270,6 +272,6 @@ def test_loops_and_arrays_are_the_same() -> None:
 
 def test_no_rows_at_all() -> None:
     caps = Caps([(1, "user", None, None)], [], "ab" * 16)
-    assert list(kept_of_all(caps, [])) == []
+    assert list(kept_of_all(caps, [], [])) == []
     empty = pa.Table.from_pylist([], SCHEMA)
     assert not caps.kept(empty).any()

@@ -153,10 +153,16 @@ class SparkEngine(SqlEngine):
 
         The rows of one id come to one worker, for the caps of each id in turn.
         """
+        from pyspark.sql.types import StructType
+
         frame = self._session.table(rows)
-        for of_id, limits in groupby(caps.limits, key=itemgetter(1)):
-            work = partial(kept_of_all, caps.of(list(limits)))
-            frame = frame.repartition(of_id).mapInArrow(work, frame.schema)
+        parts = [list(limits) for _, limits in groupby(caps.limits, itemgetter(1))]
+        for limits in parts:
+            # In the end only what is counted leaves the workers.
+            read = made.counted if limits is parts[-1] else frame.columns
+            schema = StructType([frame.schema[name] for name in read])
+            work = partial(kept_of_all, caps.of(limits), read)
+            frame = frame.repartition(limits[0][1]).mapInArrow(work, schema)
         frame.createOrReplaceTempView(_KEPT)
         return lambda: _KEPT
 
@@ -166,7 +172,7 @@ class SparkEngine(SqlEngine):
 
         for module in (of_caps, arrays):  # Workers need not have modicum.
             register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-        work = partial(kept_of_all, Caps([(1, "id", None, None)], [], "00"))
+        work = partial(kept_of_all, Caps([(1, "id", None, None)], [], "00"), ["id"])
         self._session.range(1).mapInArrow(work, "id long").collect()
 
     def _start(self, options: SparkOptions, folder: Path) -> SparkSession:

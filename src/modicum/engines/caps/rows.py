@@ -257,9 +257,9 @@ def kept_rows(
 
 
 def kept_of_all(
-    caps: Caps, batches: Iterable[pa.RecordBatch]
+    caps: Caps, columns: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are kept of those that are all there are of some ids."""
+    """Yield columns of the rows that are kept, of all that there are of some ids."""
     held = list(batches)
     if held:
         rows = pa.Table.from_batches(held).combine_chunks().to_batches()
@@ -267,7 +267,8 @@ def kept_of_all(
         for batch in rows:
             sketch.add(batch)
         sketch.close()
-        yield from kept_rows(rows, caps, sketch)
+        for batch in kept_rows(rows, caps, sketch):
+            yield batch.select(columns)
 
 
 def tools_for(rows: int) -> ModuleType:

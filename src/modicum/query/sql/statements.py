@@ -92,6 +92,16 @@ class Statements(Struct, frozen=True):
     row_id: tuple[str, ...]
     statements: tuple[Statement, ...]
 
+    @property
+    def counted(self) -> list[str]:
+        """The columns of the rows that the statements read; at least one."""
+        found = (
+            column.name
+            for one in self.statements
+            for column in one.query.find_all(exp.Column)
+        )
+        return list(dict.fromkeys(found)) or [self.rows.selects[0].alias]
+
     def read(self, relations: Mapping[str, exp.Select], dialect: str) -> str:
         """Return the text of the rows that are read, for an engine.
 
