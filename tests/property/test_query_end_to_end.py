@@ -274,7 +274,7 @@ def value_of(
         return None
     number = Fraction(exact[line.statistic.name].get(group, 0))
     if one.function == "sum":
-        assert one.column is not None
-        declared = TABLES.by_name[one.column.table].columns[one.column.column]
+        assert isinstance(one.value, ColumnRef)
+        declared = TABLES.by_name[one.value.table].columns[one.value.column]
         return number * declared.step
     return number

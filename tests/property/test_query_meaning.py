@@ -118,16 +118,16 @@ def condition(one: Condition) -> str:
 
 def key(one: Key) -> str:
     if one.grain is None:
-        return column(one.column)
-    return f"date_trunc('{one.grain}', {column(one.column)})"
+        return column(one.value)
+    return f"date_trunc('{one.grain}', {column(one.value)})"
 
 
 def aggregate(one: Aggregate) -> str | None:
     """Return an aggregate; None for a quantile, which has several definitions."""
-    if one.column is None:
+    if one.value is None:
         return "count(*)"
     form = _FUNCTIONS.get((one.function, one.population))
-    return None if form is None else form.format(column(one.column))
+    return None if form is None else form.format(column(one.value))
 
 
 def canonical(query: Query) -> str:

@@ -228,7 +228,7 @@ class Writer:
         return f"{self.aliases[reference.table]}.{name}"
 
     def key(self, key: Key) -> str:
-        column = self.column(key.column)
+        column = self.column(key.value)
         if key.grain is None:
             return column
         ways = [f"{self.word('DATE_TRUNC')}('{self.word(key.grain)}', {column})"]
@@ -242,9 +242,9 @@ class Writer:
         return self.dice.choice(ways)
 
     def aggregate(self, one: Aggregate) -> str:
-        if one.column is None:
+        if one.value is None:
             return self.word("COUNT") + "(*)"
-        column = self.column(one.column)
+        column = self.column(one.value)
         if one.function == "count":
             return f"{self.word('COUNT')}({column})"
         if one.function == "count-distinct":

@@ -22,8 +22,9 @@ from modicum.escrow.arguments import mistake, unknown_column, whole
 from modicum.escrow.programs import Cell, Table
 from modicum.query import tables as declared
 from modicum.query.aggregates import column_of
+from modicum.query.expressions.typing import facts_of
 from modicum.query.groups import values_of
-from modicum.query.model import Aggregate, Grain, Key, Query
+from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
 from modicum.query.tables import Tables
 from modicum.release.parts import EVERYTHING, Part
 
@@ -236,7 +237,11 @@ def _values(key: Key, tables: Tables, part: Part) -> tuple[Cell, ...]:
         return public
     if key.grain is not None:
         return _PERIODS[key.grain]
-    column = column_of(key.column, tables)
+    column = (
+        column_of(key.value, tables)
+        if isinstance(key.value, ColumnRef)
+        else declared.Column(key.name, facts_of(key.value, tables).type)
+    )
     return tuple(numbered(column, place) for place in range(_MADE_UP))
 
 
@@ -245,10 +250,10 @@ def _number(one: Aggregate, tables: Tables, people: int, dice: RandomSource) -> 
     if one.function in ("count", "count-distinct"):
         return people
     low, high = 0.0, float(USUAL_MAX)
-    if one.column is not None:
-        column = column_of(one.column, tables)
-        if column.low is not None and column.high is not None:
-            low, high = float(column.low), float(column.high)
+    if one.value is not None:
+        facts = facts_of(one.value, tables)
+        if not facts.endless:
+            low, high = float(facts.low * facts.step), float(facts.high * facts.step)
     typical = low + dice.random() * (high - low)
     spread = dice.random() * (high - low) / 2
     match one.function:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from modicum.core.errors import Mark
-from modicum.query.tables import Value
+from modicum.query.tables import ColumnType, Value
 
-Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
-Grain: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
-Function: TypeAlias = Literal[
+Comparison: TypeAlias = typing.Literal["=", "<>", "<", "<=", ">", ">="]
+Grain: TypeAlias = typing.Literal["day", "week", "month", "quarter", "year"]
+Function: TypeAlias = typing.Literal[
     "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
 ]
 
@@ -25,11 +26,25 @@ class ColumnRef(Struct, frozen=True):
     column: str
 
 
-# --- conditions on one row, in SQL's logic of three values ----------------------------
+# --- expressions: functions of one row, in SQL's logic of three values ----------------
+
+
+class Literal(Struct, frozen=True):
+    """A value that is the same in every row; None for NULL."""
+
+    value: Value | None
+    type: ColumnType
+
+
+class Call(Struct, frozen=True, cache_hash=True):
+    """A function of other expressions; see `modicum.query.expressions.table`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
 
 
 class Compare(Struct, frozen=True):
-    """A column compared with a value; unknown where the column is NULL."""
+    """A column, as it is stored, compared with a value; unknown where it is NULL."""
 
     column: ColumnRef
     operator: Comparison
@@ -37,37 +52,42 @@ class Compare(Struct, frozen=True):
 
 
 class IsIn(Struct, frozen=True):
-    """Whether a column has one of some values; unknown where it is NULL."""
+    """Whether a column, as it is stored, has one of some values."""
 
     column: ColumnRef
     values: tuple[Value, ...]
 
 
 class IsNull(Struct, frozen=True):
-    """Whether a column is NULL."""
+    """Whether an expression is NULL."""
 
-    column: ColumnRef
+    value: Expression
 
 
 class Not(Struct, frozen=True):
     """The opposite; unknown stays unknown."""
 
-    inner: Condition
+    inner: Expression
 
 
 class AllOf(Struct, frozen=True):
     """Whether all hold; at least two."""
 
-    parts: tuple[Condition, ...]
+    parts: tuple[Expression, ...]
 
 
 class AnyOf(Struct, frozen=True):
     """Whether any holds; at least two."""
 
-    parts: tuple[Condition, ...]
+    parts: tuple[Expression, ...]
 
 
-Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
+#: What may stand where a column may.
+Expression: TypeAlias = (
+    ColumnRef | Literal | Call | Compare | IsIn | IsNull | Not | AllOf | AnyOf
+)
+#: An expression of type boolean.
+Condition: TypeAlias = Expression
 
 
 # --- the query ------------------------------------------------------------------------
@@ -75,17 +95,17 @@ Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A grouping key of an answer: a column, or the period of a time.
+    """A grouping key of an answer: a value of each row, or the period of a time.
 
     Attributes:
         name: Its name in the answer.
-        column: The column.
-        grain: For a date or timestamp, the period whose first day is the key.
+        value: The column or expression.
+        grain: For a column with a time, the period whose first day is the key.
         mark: Its position in the text.
     """
 
     name: str
-    column: ColumnRef
+    value: Expression
     grain: Grain | None = None
     mark: Mark | None = field(default=None, compare=False)
 
@@ -97,7 +117,7 @@ class Aggregate:
     Attributes:
         name: Its name in the answer.
         function: Which one.
-        column: Of which column; None for `COUNT(*)`.
+        value: Of which column or expression; None for `COUNT(*)`.
         share: For `quantile`, below which share of the values it lies; in 0 to 1.
         population: For `variance` and `stddev`, whether the rows are everybody, so that
             is divided by their number, rather than a sample, and by one less.
@@ -106,7 +126,7 @@ class Aggregate:
 
     name: str
     function: Function
-    column: ColumnRef | None = None
+    value: Expression | None = None
     share: Fraction | None = None
     population: bool = False
     mark: Mark | None = field(default=None, compare=False)

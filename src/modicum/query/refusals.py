@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.query.expressions.table import BY_WORD
 
 #: Longer words are cut in messages.
 _SHOWN_MAX: Final = 40
@@ -83,10 +84,11 @@ _INNER: Final = Reason(
     "rows without a partner would be filled with NULL", "write JOIN … USING (id)"
 )
 _PATTERN: Final = Reason(
-    "conditions compare a column with values", "list the values: column IN ('a', 'b')"
+    "patterns have % and _ only, which all engines read alike",
+    "write column LIKE 'a%', or list the values: column IN ('a', 'b')",
 )
-_ARITHMETIC: Final = Reason(
-    "each aggregate and each condition uses one column",
+_COMPUTED: Final = Reason(
+    "engines compute it differently, or a row could make it fail",
     "compute it in the data, declare that column, and name it",
 )
 _LEAST: Final = Reason(
@@ -111,7 +113,7 @@ _JOINED: Final = Reason(
 )
 _NULL_TEST: Final = Reason("", "write IS NULL or IS NOT NULL")
 _SUBQUERY: Final = Reason(
-    "conditions compare a column with values", "list the values: column IN (1, 2)"
+    "a condition looks at one row", "list the values: column IN (1, 2)"
 )
 _EVERYTHING: Final = Reason("", "leave it out, or name each key of GROUP BY")
 
@@ -129,13 +131,13 @@ WORDS: Final[Mapping[str, Reason]] = {
     ),
     **dict.fromkeys(("CROSS", "NATURAL", "LATERAL"), _JOINED),
     **dict.fromkeys(
-        ("LIKE", "ILIKE", "GLOB", "SIMILAR TO", "RLIKE", "REGEXP", "~", "~~", "!~"),
+        (
+            "GLOB", "SIMILAR TO", "RLIKE", "REGEXP", "~", "~~", "!~", "ESCAPE",
+            "REGEXP_MATCHES", "REGEXP_LIKE",
+        ),
         _PATTERN,
     ),
-    **dict.fromkeys(
-        ("+", "-", "*", "/", "//", "%", "||", "^", "**", "&", "|", "<<", ">>", "CASE"),
-        _ARITHMETIC,
-    ),
+    **dict.fromkeys(("^", "**", "&", "|", "<<", ">>"), _COMPUTED),
     **dict.fromkeys(("MIN", "ARG_MIN", "FIRST"), _LEAST),
     **dict.fromkeys(("MAX", "ARG_MAX", "LAST"), _GREATEST),
     **dict.fromkeys(("?", "$", ":", "@", "#"), _PARAMETER),
@@ -148,7 +150,7 @@ WORDS: Final[Mapping[str, Reason]] = {
     "ALL": _EVERYTHING,
     "DISTINCT": Reason("groups use all their keys", "leave it out"),
     "PIVOT": Reason("", "group by the column"),
-    "UNNEST": _ARITHMETIC,
+    "UNNEST": _COMPUTED,
     "XOR": Reason("", "write it with AND, OR and NOT"),
     "IN": Reason("", "list the values in brackets: column IN (1, 2)"),
     "GROUPING SETS": Reason("", "write one query for each set of keys"),
@@ -171,53 +173,35 @@ WORDS: Final[Mapping[str, Reason]] = {
     ),
     "PERCENTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
     "APPROX_COUNT_DISTINCT": Reason("", "write COUNT(DISTINCT column)"),
-    "<=>": Reason("", "write = and IS NULL"),
+    "<=>": Reason("", "write IS NOT DISTINCT FROM"),
     "[": Reason("", "write a series of comparisons"),
     ";": Reason("one text is one query", "write one query for each"),
 }
 
 # --- functions ------------------------------------------------------------------------
 
-#: Functions that extract a part of a time, and the most similar period.
-_OF_TIME: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("YEAR", "YEARWEEK"), "year"),
-    "QUARTER": "quarter",
-    **dict.fromkeys(
-        (
-            "MONTH", "MONTHNAME", "EXTRACT", "DATE_PART", "DATEPART", "STRFTIME",
-            "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "LAST_DAY",
-        ),
-        "month",
-    ),
-    **dict.fromkeys(("WEEK", "WEEKOFYEAR"), "week"),
-    **dict.fromkeys(
-        (
-            "DAY", "DAYOFWEEK", "DAYOFMONTH", "DAYOFYEAR", "DAYNAME", "WEEKDAY",
-            "ISODOW", "HOUR", "MINUTE",
-        ),
-        "day",
-    ),
-}  # fmt: skip
-_OF_CAPITALS: Final = Reason(
-    "texts are compared and released unchanged",
-    "list the spellings in a condition: column IN ('Main', 'main'); or convert the"
-    " data",
-)
-_ROUNDED: Final = Reason(
-    "round the answer, at no cost",
-    "leave it out; values of a column are rounded to its `step`",
+#: The message about ROUND around an aggregate.
+ROUNDED: Final = Reason("round the answer, at no cost", "leave it out")
+#: The message about a cast that is not read.
+CASTS: Final = Reason(
+    "times become dates and timestamps, integers become numbers and texts, and booleans"
+    " become integers",
+    "round a number: ROUND(…), FLOOR(…) or CEIL(…)",
 )
 _OF_ROWS: Final = Reason("rows are never released", "add an aggregate: COUNT(*)")
+_PARTS: Final = Reason(
+    "times are grouped by their period, or by a part of it",
+    "write DATE_TRUNC('month', column), or EXTRACT(MONTH FROM column)",
+)
 _OTHERS: Final = Reason(
-    "supported functions: COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE,"
-    " DATE_TRUNC",
+    "the reference of query files lists the functions that are read",
     "compute it in the data, declare that column, and name it",
 )
-#: Supported functions, for suggestions.
+#: Supported aggregates, for suggestions.
 _READ: Final = (
-    "COUNT", "SUM", "AVG", "VARIANCE", "VAR_SAMP", "VAR_POP", "STDDEV", "STDDEV_SAMP",
-    "STDDEV_POP", "MEDIAN", "QUANTILE", "APPROX_QUANTILE", "PERCENTILE_CONT",
-    "DATE_TRUNC", "DATE", "CAST",
+    "COUNT", "COUNT_IF", "SUM", "AVG", "VARIANCE", "VAR_SAMP", "VAR_POP", "STDDEV",
+    "STDDEV_SAMP", "STDDEV_POP", "MEDIAN", "QUANTILE", "APPROX_QUANTILE",
+    "PERCENTILE_CONT", "DATE_TRUNC", "DATE", "CAST",
 )  # fmt: skip
 _MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("MEAN", "AVERAGE"), "AVG(column)"),
@@ -232,25 +216,26 @@ _MEANT: Final[Mapping[str, str]] = {
         ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE"),
         "QUANTILE(column, 0.5)",
     ),
-    **dict.fromkeys(("TRY_CAST", "CONVERT"), "CAST(column AS DATE)"),
-    **dict.fromkeys(("COUNT_IF", "COUNTIF"), "COUNT(*), and the condition in WHERE"),
-    **dict.fromkeys(("SUM_IF", "SUMIF"), "SUM(column), and the condition in WHERE"),
+    "CONVERT": "CAST(column AS DATE)",
+    **dict.fromkeys(
+        ("SUM_IF", "SUMIF"), "SUM(CASE WHEN condition THEN column ELSE 0 END)"
+    ),
+    **dict.fromkeys(("NVL", "IFF"), "COALESCE(column, 0), or IF(condition, 1, 0)"),
     **dict.fromkeys(("DATETRUNC", "TRUNC"), "DATE_TRUNC('month', column)"),
     **dict.fromkeys(("TO_DATE", "STR_TO_DATE", "MAKE_DATE"), "DATE '2026-11-30'"),
 }
 _FUNCTIONS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
-        ("LOWER", "UPPER", "LCASE", "UCASE", "INITCAP", "TRIM", "LTRIM", "RTRIM"),
-        _OF_CAPITALS,
-    ),
-    "ROUND": _ROUNDED,
-    **dict.fromkeys(
         (
-            "CONCAT", "SUBSTR", "SUBSTRING", "LEFT", "RIGHT", "REPLACE", "LENGTH",
-            "COALESCE", "IFNULL", "NVL", "NULLIF", "IF", "IFF", "ABS", "FLOOR", "CEIL",
-            "CEILING", "MOD", "SQRT", "LOG", "LN", "POWER", "DATEDIFF", "DATE_DIFF",
+            "INITCAP", "LTRIM", "RTRIM", "SQRT", "LOG", "LN", "EXP", "POWER", "POW",
+            "REGEXP_REPLACE", "SPLIT_PART",
         ),
-        _ARITHMETIC,
+        _COMPUTED,
+    ),
+    **dict.fromkeys(
+        ("YEARWEEK", "MONTHNAME", "DAYNAME", "STRFTIME", "TO_CHAR", "DATE_FORMAT",
+         "FORMAT_DATE", "LAST_DAY", "EPOCH"),
+        _PARTS,
     ),
     **dict.fromkeys(("ARRAY_AGG", "LIST", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
                     _OF_ROWS),
@@ -260,22 +245,7 @@ _FUNCTIONS: Final[Mapping[str, Reason]] = {
 
 def of_function(name: str) -> tuple[Reason, str]:
     """Return why a function is not read, and which one is perhaps meant."""
-    if is_of_time(name):
-        return _period(_OF_TIME[name]), ""
     known = _FUNCTIONS.get(name, WORDS.get(name))
     if known is not None:
         return known, ""
-    return _OTHERS, nearest(name, _READ)
-
-
-def is_of_time(name: str) -> bool:
-    """Return whether a function extracts a part of a time."""
-    return name in _OF_TIME
-
-
-def _period(grain: str) -> Reason:
-    return Reason(
-        "times are grouped by their period: day, week, month, quarter or year",
-        f"write DATE_TRUNC('{grain}', column); for hours, or one month of all years,"
-        " declare a column",
-    )
+    return _OTHERS, nearest(name, (*_READ, *BY_WORD))

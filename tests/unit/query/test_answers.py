@@ -57,14 +57,14 @@ def lowered(
 
 
 def shown(one: Statistic) -> str:
-    return f"{one.kind} of {one.column.column}" if one.column is not None else one.kind
+    return f"{one.kind} of {one.value.column}" if one.value is not None else one.kind
 
 
 def exact(
     one: Statistic, rows: list[tuple[int, int]], group: Group
 ) -> dict[Group, int]:
     """Return a statistic of rows, each with an amount in steps and an age."""
-    column = one.column.column if one.column is not None else ""
+    column = one.value.column if one.value is not None else ""
     values = [row[column == "age"] for row in rows]
     if one.kind == "rows":
         return {group: len(values)}

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from modicum.core.document import Kind, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
-from modicum.query.model import Aggregate, ColumnRef, Grain, Key
-from modicum.query.parser.functions import is_aggregate, read_aggregate, read_period
-from modicum.query.parser.scope import ResolvedColumn, Scope, spend_name
+from modicum.query.expressions.typing import only_column
+from modicum.query.model import Aggregate, ColumnRef, Key
+from modicum.query.parser.aggregates import read_aggregate
+from modicum.query.parser.expressions import is_aggregate, read_whole
+from modicum.query.parser.names import label_of
+from modicum.query.parser.periods import read_period
+from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import ROUNDED, Reason, refused
 from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
@@ -26,35 +31,6 @@ COMPUTED: Final = Reason(
     " nothing more",
 )
 _AVERAGE: Final = Reason("a sum divided by a count is an average", "write AVG(column)")
-_SIGNS: Final = frozenset({"+", "-", "*", "/", "//", "%", "^", "**"})
-_AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "STDDEV"})
-
-
-def of_aggregates(sql: SqlText, place: int) -> Reason | None:
-    """Return the message about an arithmetic operator beside aggregates.
-
-    Returns:
-        The remedy; None if it is no such operator, or is not beside an aggregate.
-    """
-    if sql.word(place) not in _SIGNS:
-        return None
-    before, behind = _called_before(sql, place), sql.word(place + 1)
-    if before == "SUM" and sql.word(place) == "/" and behind == "COUNT":
-        return _AVERAGE
-    called = sql.word(place + 2) == "("
-    beside = before in _AGGREGATES or (called and behind in _AGGREGATES)
-    return COMPUTED if beside else None
-
-
-def _called_before(sql: SqlText, place: int) -> str:
-    """Return the function whose closing bracket is before a token."""
-    depth = 0
-    for one in range(place - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(sql.word(one), 0)
-        if depth <= 0:
-            return sql.word(one - 1) if sql.word(one) == "(" else ""
-    return ""
-
 
 #: An answer has no more columns than this.
 _OUTPUTS_MAX: Final = 100
@@ -116,24 +92,14 @@ def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
     if is_aggregate(node):
         aggregate = read_aggregate(node, scope)
         name = _name(alias, aggregate.name, aggregate.mark, scope)
-        return Aggregate(
-            name,
-            aggregate.function,
-            aggregate.column,
-            aggregate.share,
-            aggregate.population,
-            aggregate.mark,
-        )
+        return replace(aggregate, name=name)
     if type(node) is exp.Star or type(node.this) is exp.Star:
         reason = Reason("rows are never released", "name keys and aggregates")
         raise scope.sql.unread(node, reason)
     _refuse_computed(node, scope)
-    found, grain = read_key(node, scope)
-    _refuse_key(found, grain, tables)
-    usual = f"{found.column.name}_{grain}" if grain else found.column.name
-    return Key(
-        _name(alias, usual, found.mark, scope), found.reference, grain, found.mark
-    )
+    key = read_key(node, scope)
+    _refuse_key(key, scope, tables)
+    return replace(key, name=_name(alias, key.name, key.mark, scope))
 
 
 def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
@@ -144,8 +110,11 @@ def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
         return
     if type(node) is exp.Paren:
         raise scope.sql.unread(node, Reason("", "leave the brackets out"))
-    is_rounded = type(node) is exp.Round  # Which is known by its name.
-    raise scope.sql.unread(node, None if is_rounded else COMPUTED)
+    if type(node) is exp.Round:
+        raise scope.sql.unread(node, ROUNDED)
+    mean = type(node) is exp.Div and type(node.this) is exp.Sum
+    counted = mean and type(node.expression) is exp.Count
+    raise scope.sql.unread(node, _AVERAGE if counted else COMPUTED)
 
 
 def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -> str:
@@ -176,45 +145,49 @@ def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
 # --- keys -----------------------------------------------------------------------------
 
 
-def read_key(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain | None]:
-    """Return the column of a key, and the period if it is one of a time.
+def read_key(node: exp.Expr, scope: Scope) -> Key:
+    """Return a key, with its default name.
 
     Raises:
-        InputError: If it is no key that is read.
+        InputError: If it is no expression that is read.
     """
-    from sqlglot import exp
-
+    mark = scope.sql.mark_of(node)
     period = read_period(node, scope)
     if period is not None:
-        return period
-    if type(node) is exp.Column:
-        return scope.column(node), None
-    raise scope.sql.unread(node)
+        found, grain = period
+        return Key(f"{found.column.name}_{grain}", found.reference, grain, found.mark)
+    value = read_whole(node, scope)
+    return Key(label_of(value), value, None, mark)
 
 
-def _refuse_key(found: ResolvedColumn, grain: Grain | None, tables: Tables) -> None:
-    column = found.column
-    if grain is not None:
+def _refuse_key(key: Key, scope: Scope, tables: Tables) -> None:
+    if key.grain is not None:
         return
-    if column.name in tables.ids or column.name in _row_ids(found.reference, tables):
+    column = only_column(key.value)
+    if column is not None and (
+        column.column in tables.ids or column.column in _row_ids(column, tables)
+    ):
         raise refused(
             Code.NOT_BOUNDED,
-            f"groups cannot be formed by `{column.name}`, which identifies a"
+            f"groups cannot be formed by `{column.column}`, which identifies a"
             " person or a row",
-            found.mark,
+            key.mark,
             reason=Reason("each group would reveal one of them"),
         )
+    plain = isinstance(key.value, ColumnRef)
     remedies = {
         "timestamp": "choose a period: DATE_TRUNC('day', column)",
-        "number": "declare it as an integer, or group by another column",
+        "number": "declare it as an integer, or group by another column"
+        if plain
+        else "round it to integers: FLOOR(…)",
     }
-    if column.type in remedies:
+    kind = scope.facts(key.value).type
+    if kind in remedies:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"groups cannot be formed by `{column.name}`, which is of type"
-            f" {column.type}",
-            found.mark,
-            reason=Reason("almost every row would be a group", remedies[column.type]),
+            f"groups cannot be formed by `{key.name}`, which is of type {kind}",
+            key.mark,
+            reason=Reason("almost every row would be a group", remedies[kind]),
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
-from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
-from modicum.query.parser.conditions import read_condition
+from modicum.query.model import Aggregate, ColumnRef, Expression, Grain, Key, Query
+from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import read_tables_of
 from modicum.query.parser.outputs import Outputs, read_key, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
@@ -19,6 +19,10 @@ from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+#: A key: its value, and its period if it is one of a column with a time.
+_Group: TypeAlias = tuple[Expression, Grain | None]
 
 
 def match_groups(
@@ -40,7 +44,7 @@ def match_groups(
     """
     from sqlglot import exp
 
-    grouped: set[tuple[ColumnRef, Grain | None]] = set()
+    grouped: set[_Group] = set()
     aliases = {
         node.alias.lower(): output
         for node, output in zip(selected, outputs.every, strict=True)
@@ -52,11 +56,11 @@ def match_groups(
             raise scope.sql.unread(group)
         for node in group.args["expressions"]:
             grouped.add(_grouped(node, aliases, outputs, scope))
-    selected_keys = {(key.column, key.grain): key for key in outputs.keys}
+    selected_keys = {(key.value, key.grain): key for key in outputs.keys}
     if len(selected_keys) < len(outputs.keys):
         raise _key_problem(outputs.keys[-1], "is a key that is selected twice")
-    for column_and_grain, key in selected_keys.items():
-        if column_and_grain not in grouped:
+    for group_key, key in selected_keys.items():
+        if group_key not in grouped:
             raise _key_problem(
                 key, "is neither in an aggregate nor in GROUP BY", "add it to GROUP BY"
             )
@@ -73,8 +77,8 @@ def _grouped(
     aliases: dict[str, Key | Aggregate],
     outputs: Outputs,
     scope: Scope,
-) -> tuple[ColumnRef, Grain | None]:
-    """Return the key that one item of GROUP BY means: a position, a name, a column."""
+) -> _Group:
+    """Return the key that one item of GROUP BY means: a position, a name, a value."""
     from sqlglot import exp
 
     output: Key | Aggregate | None = None
@@ -85,24 +89,27 @@ def _grouped(
         if output is not None:
             _refuse_ambiguous(node, output, scope)
     if output is None:
-        found, grain = read_key(node, scope)
-        if not any(
-            (found.reference, grain) == (k.column, k.grain) for k in outputs.keys
-        ):
+        key = read_key(node, scope)
+        if not any((key.value, key.grain) == (k.value, k.grain) for k in outputs.keys):
             raise refused(
                 Code.NOT_IN_SUBSET,
-                f"`{found.column.name}` is a key of GROUP BY and not selected",
-                found.mark,
+                f"`{_shown(key)}` is a key of GROUP BY and not selected",
+                key.mark,
                 reason=Reason(
                     "groups without their key are meaningless",
                     "select it as well",
                 ),
             )
-        return found.reference, grain
+        return key.value, key.grain
     if isinstance(output, Aggregate):
         reason = Reason("an aggregate cannot be a key")
         raise scope.sql.unread(node, reason)
-    return output.column, output.grain
+    return output.value, output.grain
+
+
+def _shown(key: Key) -> str:
+    """Return the column of a key, or its name if it is computed."""
+    return key.value.column if isinstance(key.value, ColumnRef) else key.name
 
 
 def _at_position(node: exp.Expr, outputs: Outputs, scope: Scope) -> Key | Aggregate:
@@ -127,7 +134,7 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
         if name.lower() == lower
     ]
     is_column = isinstance(output, Key) and output.grain is None
-    if columns and not (is_column and columns == [output.column]):
+    if columns and not (is_column and columns == [output.value]):
         raise refused(
             Code.UNKNOWN_NAME,
             f"`{node.name[:60]}` is both a column and the name of another output",
@@ -165,7 +172,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     with found.guard():
         if where is not None:
             only(sql, where, ("this",))
-            condition = read_condition(where.this, scope)
+            condition = read_whole(where.this, scope, condition=True)
     selected = select.args["expressions"]
     with found.guard():
         outputs = read_outputs(selected, scope, tables)

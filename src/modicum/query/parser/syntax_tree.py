@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
 from modicum.query.parser.lexer import Lines, cut, quiet
-from modicum.query.parser.outputs import of_aggregates
 from modicum.query.parser.sql_text import CLAUSES, SYNTAX, SqlText, refuse_odd_quotes
 from modicum.query.refusals import INNER_QUERY, Reason, refused
 
@@ -32,7 +31,6 @@ _VALUES: Final = frozenset({"NUMBER", "STRING", "IDENTIFIER", "VAR", "DCOLON"})
 #: Words that are no names unless quoted, whatever sqlglot makes of them.
 _NO_NAMES: Final = frozenset(
     [
-        "CASE",
         "LIMIT",
         "OFFSET",
         "OVER",
@@ -65,6 +63,8 @@ _NO_NAMES: Final = frozenset(
     ]
 )
 _SIGNS: Final = frozenset({"NOT", "DASH"})
+#: Words that are functions before a bracket.
+_CALLED: Final = frozenset({"LEFT", "RIGHT", "REPLACE"})
 _ORDINARY: Final = frozenset("\n\r\t")
 
 
@@ -129,7 +129,7 @@ def _refuse_tokens(sql: SqlText) -> None:
         raise sql.unread_at(1)
     names = _names()
     types = _types()
-    depths, within, signs, row, joins = [0], [0], 0, 0, 0
+    depths, within, signs, row, joins, cases = [0], [0], 0, 0, 0, 0
     for place, token in enumerate(sql.tokens):
         kind = token.token_type.name
         _refuse_kind(sql, place, names)
@@ -141,12 +141,14 @@ def _refuse_tokens(sql: SqlText) -> None:
         elif kind == "R_PAREN" and len(depths) > 1:
             depths.pop()
             within.pop()
+        elif kind in {"CASE", "END"}:
+            cases = max(cases + (1 if kind == "CASE" else -1), 0)
         row = row + 1 if kind in names and kind not in SYNTAX else 0
         if kind == "JOIN":
             joins += 1
         elif kind in {"ON", "USING"}:
             joins = max(joins - 1, 0)
-        if depths[-1] + signs > DEPTH_MAX or row > _NAMES_MAX:
+        if depths[-1] + signs + cases > DEPTH_MAX or row > _NAMES_MAX:
             raise _too_deep(sql, place, row)
         if joins > _JOINS_MAX or within[-1] > _TYPES_MAX:
             message = "the query has joins without conditions, or types within types"
@@ -196,9 +198,10 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
         raise no_sql(sql, token)
     if again and sql.word(place - 1) == "(":
         raise sql.unread_at(place, INNER_QUERY)
-    if (kind in SYNTAX and not again and not several) or within or kind in names:
-        return
-    raise sql.unread_at(place, of_aggregates(sql, place))
+    called = kind in _CALLED and sql.word(place + 1) == "("
+    known = (kind in SYNTAX and not again and not several) or kind in names
+    if not (known or within or called):
+        raise sql.unread_at(place)
 
 
 # --- the tree -------------------------------------------------------------------------
