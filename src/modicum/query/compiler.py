@@ -153,6 +153,14 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
     Raises:
         InputError: If it is so.
     """
+    for key in request.query.keys:
+        if number_of_values(key, request.tables, request.part) == 0:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"key `{key.name}` is NULL in every row",
+                key.mark or request.mark,
+                help="give it other values, or leave it out",
+            )
     if groups == UNBOUNDED and request.discovery is None:
         keys = request.query.keys
         unknown = [

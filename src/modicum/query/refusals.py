@@ -157,7 +157,9 @@ WORDS: Final[Mapping[str, Reason]] = {
     "ROLLUP": Reason("", "write one query for each set of keys"),
     "CUBE": Reason("", "write one query for each set of keys"),
     "FILTER": Reason("conditions are in WHERE", "use another query for it"),
-    "INTERVAL": Reason("", "write the date itself"),
+    "INTERVAL": Reason(
+        "", "write the date itself, or count days: DATE_DIFF('day', begin, end)"
+    ),
     "DATE_TRUNC": Reason(
         "", "write DATE_TRUNC('day', column): day, week, month, quarter or year"
     ),
@@ -171,6 +173,7 @@ WORDS: Final[Mapping[str, Reason]] = {
         ("ASC", "DESC", "NULLS"),
         Reason("quantiles are ordered by their values", "leave it out"),
     ),
+    "MODE": Reason("", "count each value: SELECT column, COUNT(*) … GROUP BY column"),
     "PERCENTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
     "APPROX_COUNT_DISTINCT": Reason("", "write COUNT(DISTINCT column)"),
     "<=>": Reason("", "write IS NOT DISTINCT FROM"),

@@ -20,40 +20,58 @@ ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.
 WRITTEN = [
     (
+        "SELECT MONTHNAME(event_time) AS m, COUNT(*) FROM views GROUP BY m",
+        "EXTRACT(MONTH FROM column)",
+        "event_time",
         "SELECT EXTRACT(MONTH FROM event_time) AS m, COUNT(*) FROM views GROUP BY m",
+    ),
+    (
+        "SELECT LAST_DAY(event_time) AS m, COUNT(*) FROM views GROUP BY m",
         "DATE_TRUNC('month', column)",
         "event_time",
         "SELECT DATE_TRUNC('month', event_time) AS m, COUNT(*) FROM views GROUP BY m",
     ),
     (
-        "SELECT YEAR(event_time) AS y, COUNT(*) FROM views GROUP BY y",
-        "DATE_TRUNC('year', column)",
-        "event_time",
-        "SELECT DATE_TRUNC('year', event_time) AS y, COUNT(*) FROM views GROUP BY y",
-    ),
-    (
-        "SELECT DAY(event_date) AS d, COUNT(*) FROM views GROUP BY d",
-        "DATE_TRUNC('day', column)",
-        "event_date",
-        "SELECT DATE_TRUNC('day', event_date) AS d, COUNT(*) FROM views GROUP BY d",
-    ),
-    (
-        ALL + "YEAR(event_time) = 2026",
-        "column >= '2026-11-01' AND column < '2026-12-01'",
-        "event_time",
-        ALL + "event_time >= '2026-11-01' AND event_time < '2026-12-01'",
-    ),
-    (
-        ALL + "EXTRACT(MONTH FROM event_date) IN (11)",
-        "column >= '2026-11-01' AND column < '2026-12-01'",
-        "event_date",
-        ALL + "event_date >= '2026-11-01' AND event_date < '2026-12-01'",
-    ),
-    (
-        ALL + "LOWER(page) = 'main'",
-        "column IN ('Main', 'main')",
+        ALL + "page SIMILAR TO 'a.*'",
+        "column LIKE 'a%'",
         "page",
-        ALL + "page IN ('Main', 'main')",
+        ALL + "page LIKE 'a%'",
+    ),
+    (
+        ALL + "amount / age > 3",
+        "x / NULLIF(y, 0)",
+        "",
+        ALL + "amount / NULLIF(age, 0) > 3",
+    ),
+    (
+        "SELECT SUM(age > 17) AS n FROM views",
+        "COUNT(CASE WHEN … THEN 1 END)",
+        "",
+        "SELECT COUNT(CASE WHEN age > 17 THEN 1 END) AS n FROM views",
+    ),
+    (
+        "SELECT CAST(amount AS INTEGER) AS a, COUNT(*) FROM views GROUP BY a",
+        "ROUND(…)",
+        "",
+        "SELECT ROUND(amount) AS a, COUNT(*) FROM views GROUP BY a",
+    ),
+    (
+        "SELECT amount * 2 AS a, COUNT(*) FROM views GROUP BY a",
+        "FLOOR(…)",
+        "",
+        "SELECT FLOOR(amount * 2) AS a, COUNT(*) FROM views GROUP BY a",
+    ),
+    (
+        ALL + "DATE_DIFF('hour', event_date, event_time) > 3",
+        "DATE_DIFF('day', begin, end)",
+        "",
+        ALL + "DATE_DIFF('day', event_date, event_time) > 3",
+    ),
+    (
+        ALL + "event_date > DATE '2026-11-01' + INTERVAL 1 DAY",
+        "DATE_DIFF('day', begin, end)",
+        "",
+        ALL + "DATE_DIFF('day', DATE '2026-11-01', event_date) > 1",
     ),
     (
         "SELECT SUM(amount) / COUNT(*) AS mean FROM views",
@@ -159,7 +177,8 @@ def test_what_is_to_be_written_is_read(
     sql: str, words: str, column: str, remedied: str
 ) -> None:
     assert words in problem_of(sql).help
-    assert words.replace("column", column) in remedied
+    if column:
+        assert words.replace("column", column) in remedied
     parse_query(remedied, RESERVED)
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from modicum.query.expressions.facts import (
+    A,
     NARROW_MAX,
     WHOLE_MAX,
     WHOLE_MIN,
@@ -17,6 +18,7 @@ from modicum.query.expressions.facts import (
     common_step,
     too_large,
 )
+from modicum.query.tables import ColumnType
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -74,7 +76,7 @@ def value_of(function: Function, arguments: tuple[Plain, ...]) -> Plain:
     return value
 
 
-def needs(name: str, kinds: tuple[str, ...], *parts: Facts) -> None:
+def needs(name: str, kinds: tuple[ColumnType, ...], *parts: Facts) -> None:
     """Refuse arguments of other types than some.
 
     Raises:
@@ -82,18 +84,19 @@ def needs(name: str, kinds: tuple[str, ...], *parts: Facts) -> None:
     """
     for one in parts:
         if one.type not in kinds:
-            message = f"{name} takes {' or '.join(kinds)}, and this is {one.type}"
-            raise Misfit(message)
+            taken = " or ".join(A[kind] for kind in kinds)
+            raise Misfit(f"{name} takes {taken}, and this is {A[one.type]}")
 
 
-def constant(name: str, part: Facts, kind: str) -> Any:
+def constant(name: str, part: Facts, kind: ColumnType) -> Any:
     """Return the value of an argument that must be written in the query.
 
     Raises:
         Misfit: If it is no constant, or of another type.
     """
     if not part.constant or part.value is None or part.type != kind:
-        raise Misfit(f"this argument of {name} is not a constant {kind}")
+        message = f"{name} takes {A[kind]} that is written in the query"
+        raise Misfit(message, "", "write the value itself")
     return part.value
 
 

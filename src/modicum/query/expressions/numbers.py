@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from modicum.query.expressions.facts import (
+    A,
     NUMERIC,
     Facts,
     Misfit,
@@ -331,7 +332,7 @@ def _extremes(parts: tuple[Facts, ...]) -> tuple[Facts, list[tuple[int, int]]]:
     """Return the facts of one of some numbers, and the limits of those never NULL."""
     found = joined(*parts)
     if not found.numeric:
-        raise Misfit(f"LEAST and GREATEST take numbers, and this is {found.type}")
+        raise Misfit(f"LEAST and GREATEST take numbers, and this is {A[found.type]}")
     sure = [one for one in parts if one.constant and one.value is not None]
     return found, [at_step(one, found.step) for one in sure]
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, get_args
 from modicum.query.expressions.facts import TIMES, Facts, number
 from modicum.query.expressions.function import Function, Term, call, needs, pair, whole
 from modicum.query.model import Grain
+from modicum.query.tables import ColumnType
 
 _DATE: Final = Facts("date")
 #: The number of days between the first and the last.
@@ -60,7 +61,7 @@ EXTRACTED: Final[dict[str, str]] = {
 
 
 def _typed_part(name: str, part: _Part) -> Callable[..., Facts]:
-    kinds = ("timestamp",) if part.clock else TIMES
+    kinds: tuple[ColumnType, ...] = ("timestamp",) if part.clock else TIMES
 
     def typed(one: Facts) -> Facts:
         needs(name.upper(), kinds, one)

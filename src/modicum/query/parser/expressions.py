@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import TIMES, Misfit, is_null
+from modicum.query.expressions.facts import TIMES, A, Misfit, is_null
 from modicum.query.expressions.table import BY_NODE, BY_WORD, FUNCTIONS
 from modicum.query.expressions.times import EXTRACTED, period_name
 from modicum.query.expressions.typing import facts_of, size_of
@@ -112,6 +112,10 @@ def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expr
         InputError: If it is none that is read, does not fit the columns, or is too
             large.
     """
+    from sqlglot import exp
+
+    if type(node) is exp.Column and not condition:
+        return scope.column(node).reference
     _refuse_deep(node, scope)
     read = read_condition if condition else read_expression
     expression = read(node, scope)
@@ -158,6 +162,8 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
         return read_condition(node, scope)
     if is_aggregate(node):
         raise scope.sql.unread(node, _OF_GROUPS)
+    if kind == "Star":
+        raise scope.sql.unread(node, Reason("", "name a column"))
     return _called(node, scope)
 
 
@@ -180,7 +186,7 @@ def read_condition(node: exp.Expr, scope: Scope) -> Expression:
     if facts.type != "boolean":
         raise refused(
             Code.DOES_NOT_FIT,
-            f"this is {facts.type}, and not a condition",
+            f"this is {A[facts.type]}, and not a condition",
             scope.sql.mark_of(node),
             reason=Reason("", "compare it with a value"),
         )
@@ -212,6 +218,9 @@ def fitted(
 
 
 def _column(node: exp.Expr, scope: Scope) -> Expression:
+    quoted = not node.args.get("table") and node.this.args.get("quoted")
+    if quoted and not scope.knows(node.this):
+        raise name_for_value(node, scope.sql)
     return scope.column(node).reference
 
 
@@ -551,10 +560,10 @@ def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
             raise scope.sql.unread(one, _OF_GROUPS)
     if node.find(exp.Column) is None:
         raise scope.sql.unread(node, _NO_COLUMN)
-    sides = [one for one in (node.this, node.args.get("expression"))
-             if type(one) is exp.Column]  # fmt: skip
+    names = ("this", "expression", "low", "high", "expressions")
+    sides = [one for one in _arguments(node, names) if type(one) is exp.Column]
     for one in sides:
-        if not one.args.get("table") and not scope.knows(one.this) and len(sides) > 1:
+        if not one.args.get("table") and not scope.knows(one.this):
             raise name_for_value(one, scope.sql)
     if len(sides) < 2 or type(node) is not exp.EQ:
         return

@@ -167,7 +167,8 @@ def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
     grain = grain_of(key, plan.tables)
     if grain is None:
         kind = names.facts(key.value).type
-        yield _one_of(value, (sql.literal(one, kind) for one in values))
+        listed = [sql.literal(one, kind) for one in values]
+        yield _one_of(value, listed) if listed else exp.false()
         return
     assert plan.part.periods is not None  # Its values would not be public.
     for_spans = []

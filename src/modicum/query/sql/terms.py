@@ -54,7 +54,7 @@ def term(what: Expression, names: Names) -> Term:
         case Call(function=name, arguments=arguments):
             return _called(name, [term(one, names) for one in arguments])
         case _:
-            return Term(condition(what, names), _BOOLEAN)
+            return Term(exp.paren(condition(what, names), copy=False), _BOOLEAN)
 
 
 def condition(what: Expression, names: Names) -> exp.Expression:
@@ -71,7 +71,7 @@ def condition(what: Expression, names: Names) -> exp.Expression:
             inner = (
                 names.column(value)
                 if isinstance(value, ColumnRef)
-                else exp.paren(term(value, names).sql, copy=False)
+                else term(value, names).sql
             )
             return exp.Is(this=inner, expression=exp.null())
         case Not(inner=inner):

@@ -1,0 +1,285 @@
+"""Expressions that are drawn, by construct, and written as SQL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from modicum.core.rationals import number_text
+from modicum.query.expressions.facts import Misfit
+from modicum.query.expressions.typing import facts_of
+from modicum.query.model import (
+    AllOf,
+    AnyOf,
+    Call,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsIn,
+    IsNull,
+    Literal,
+    Not,
+)
+from modicum.query.tables import Column, ColumnType, Tables
+
+#: The functions that are drawn, by the construct of the reference they are of.
+CONSTRUCTS: dict[str, tuple[str, ...]] = {
+    "case": ("case",),
+    "times": (
+        "year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow",
+        "hour", "minute", "second", "first_of_day", "first_of_week", "first_of_month",
+        "first_of_quarter", "first_of_year", "days_between", "timestamp",
+    ),
+    "comparisons": ("=", "<>", "<", "<=", ">", ">=", "between", "in"),
+    "arithmetic": (
+        "plus", "minus", "negative", "times", "divided", "ratio", "quotient", "modulo",
+        "abs", "sign", "round", "floor", "ceil", "least", "greatest",
+    ),
+    "bands": ("width_bucket", "floor", "case"),
+    "missing": ("coalesce", "nullif", "same"),
+    "texts": (
+        "like", "ilike", "upper", "lower", "trim", "substring", "left", "right",
+        "concat", "joined", "length", "starts_with", "ends_with", "contains",
+        "replace", "text",
+    ),
+    "booleans": ("same", "case", "=", "<>"),
+}  # fmt: skip
+_PARTS = ("year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow")
+_CLOCK = ("hour", "minute", "second")
+_TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文", "😀", "ß",
+          "İ", "it's", "%", "_", "!", "a!_b", "back\\slash", "a\nb", "K"]  # fmt: skip
+_PATTERNS = ["%", "", "ma%", "%a%", "_a__", "%!%", "M_in", "%é", "_", "a!_b", "\\%",
+             "%\\%", "%\n%", "😀", "__", "%k%"]  # fmt: skip
+_NUMERIC: tuple[ColumnType, ...] = ("integer", "number")
+
+
+class Expressions:
+    """Draws expressions over some columns.
+
+    Args:
+        dice: What is drawn with.
+        columns: The columns.
+        tables: Their declarations.
+        favored: Functions that are taken wherever one fits; all, if none.
+    """
+
+    def __init__(
+        self,
+        dice: random.Random,
+        columns: Mapping[ColumnRef, Column],
+        tables: Tables,
+        favored: Sequence[str] = (),
+    ) -> None:
+        self.dice, self.columns, self.tables = dice, columns, tables
+        self.favored = favored
+
+    def of_construct(self, construct: str) -> Expression:
+        """An expression with a function of some construct on top."""
+        while True:
+            name = self.dice.choice(CONSTRUCTS[construct])
+            made = self.made(name, self.dice.choice([1, 1, 2]))
+            if made is not None and any(True for _ in columns_of(made)):
+                return made
+
+    def of_type(self, kind: ColumnType, depth: int = 2) -> Expression:
+        """An expression of some type."""
+        dice = self.dice
+        if depth <= 0 or dice.random() < 0.25:
+            return self.leaf(kind)
+        names = _BY_TYPE[kind]
+        for _ in range(20):
+            made = self.made(dice.choice(names), depth - 1, kind)
+            if made is not None and facts_of(made, self.tables).type == kind:
+                return made
+        return self.leaf(kind)
+
+    def leaf(self, kind: ColumnType) -> Expression:
+        fitting = [one for one, column in self.columns.items() if column.type == kind]
+        if fitting and self.dice.random() < 0.75:
+            return self.dice.choice(fitting)
+        if kind == "boolean":
+            return self.condition(0)
+        return self.constant(kind)
+
+    def constant(self, kind: ColumnType) -> Literal:
+        dice = self.dice
+        day = f"{dice.choice([1, 1900, 2024, 2025, 9999]):04}-{dice.randint(1, 12):02}-28"
+        values: dict[ColumnType, Any] = {
+            "text": dice.choice(_TEXTS),
+            "integer": dice.choice([0, 1, -1, 2, 7, 10, -40, 100, 2**40]),
+            "number": Fraction(dice.choice([1, -5, 25, 333]), dice.choice([2, 4, 100, 1000])),
+            "boolean": dice.random() < 0.5,
+            "date": day,
+            "timestamp": f"{day}T{dice.randint(0, 23):02}:00:07",
+        }
+        value = values[kind]
+        if kind == "number" and value.denominator == 1:
+            value += Fraction(1, 4)
+        return Literal(value, kind)
+
+    # --- by name ----------------------------------------------------------------------
+
+    def made(
+        self, name: str, depth: int, kind: ColumnType | None = None
+    ) -> Expression | None:
+        """A call of a function; None if what was drawn does not fit it."""
+        arguments = self.arguments(name, depth, kind)
+        call = Call(name, tuple(arguments))
+        try:
+            facts_of(call, self.tables)
+        except Misfit:
+            return None
+        return call
+
+    def arguments(
+        self, name: str, depth: int, kind: ColumnType | None
+    ) -> list[Expression]:
+        dice = self.dice
+        some = kind or dice.choice(["text", "integer", "number", "boolean", "date"])
+        draw: Callable[[ColumnType], Expression] = lambda one: self.of_type(one, depth)  # noqa: E731
+        number = lambda: draw(dice.choice(_NUMERIC))  # noqa: E731
+        time = lambda: draw(dice.choice(["date", "timestamp"]))  # noqa: E731
+        if name == "case":
+            count = dice.randint(1, 3)
+            pairs = [(self.condition(depth), self.branch(some, depth)) for _ in range(count)]
+            other = Literal(None, some) if dice.random() < 0.3 else self.branch(some, depth)
+            return [*(one for pair in pairs for one in pair), other]
+        if name in ("coalesce", "least", "greatest", "in", "between"):
+            kinds = _NUMERIC if name in ("least", "greatest") else (some,)
+            count = 3 if name == "between" else dice.randint(2, 4)
+            return [self.branch(dice.choice(kinds), depth) for _ in range(count)]
+        if name in ("nullif", "same", "=", "<>", "<", "<=", ">", ">="):
+            both = [self.branch(some, depth), self.branch(some, depth)]
+            return both
+        if name in _PARTS or name.startswith("first_of") or name == "timestamp":
+            return [time()]
+        if name in _CLOCK:
+            return [draw("timestamp")]
+        if name == "days_between":
+            return [time(), time()]
+        if name in ("plus", "minus", "times"):
+            return [number(), number()]
+        if name in ("divided", "modulo"):
+            return [number(), self.constant(dice.choice(_NUMERIC))]
+        if name == "ratio":
+            below = number()
+            zero = Literal(0, "integer")
+            return [number(), Call("nullif", (below, zero))]
+        if name == "quotient":
+            return [draw("integer"), Literal(dice.choice([1, 3, 10]), "integer")]
+        if name == "round":
+            digits = Literal(dice.choice([-2, -1, 0, 1, 2]), "integer")
+            return [number(), digits] if dice.random() < 0.6 else [number()]
+        if name == "width_bucket":
+            low = Fraction(dice.choice([-10, 0, 1]), dice.choice([1, 2]))
+            high = low + Fraction(dice.choice([1, 30, 100]), dice.choice([1, 3]))
+            if (high * 10**6).denominator != 1:
+                high = low + 10
+            count = Literal(dice.choice([1, 3, 10]), "integer")
+            return [number(), _constant(low), _constant(high), count]
+        if name in _NUMBERS_ONE:
+            return [number()]
+        return self.of_texts(name, depth)
+
+    def of_texts(self, name: str, depth: int) -> list[Expression]:
+        dice = self.dice
+        text = self.of_type("text", depth)
+        count = Literal(dice.choice([0, 1, 2, 5, 100]), "integer")
+        if name in ("like", "ilike"):
+            return [text, Literal(dice.choice(_PATTERNS), "text")]
+        if name in ("starts_with", "ends_with", "contains"):
+            return [text, Literal(dice.choice(_TEXTS), "text")]
+        if name == "substring":
+            start = Literal(dice.choice([1, 2, 4]), "integer")
+            return [text, start, count] if dice.random() < 0.7 else [text, start]
+        if name in ("left", "right"):
+            return [text, count]
+        if name == "replace":
+            old = dice.choice([one for one in _TEXTS if one])
+            return [text, Literal(old, "text"), Literal(dice.choice(_TEXTS), "text")]
+        if name == "joined":
+            return [text, self.of_type("text", depth)]
+        if name == "concat":
+            return [self.branch("text", depth) for _ in range(dice.randint(1, 3))]
+        if name == "text":
+            return [self.of_type(dice.choice(["integer", "text"]), depth)]
+        return [text]
+
+    def branch(self, kind: ColumnType, depth: int) -> Expression:
+        """One of several values of a type, perhaps NULL, or an integer for a number."""
+        if self.dice.random() < 0.1:
+            return Literal(None, kind)
+        if kind == "number" and self.dice.random() < 0.3:
+            kind = "integer"
+        return self.of_type(kind, depth)
+
+    def condition(self, depth: int) -> Expression:
+        dice, choice = self.dice, self.dice.random()
+        if depth > 0 and choice < 0.2:
+            parts = tuple(self.condition(depth - 1) for _ in range(2))
+            made: list[Expression] = [AllOf(parts), AnyOf(parts), Not(parts[0])]
+            return dice.choice(made)
+        if depth > 0 and choice < 0.6:
+            for _ in range(20):
+                found = self.made(dice.choice(_BY_TYPE["boolean"]), depth - 1)
+                if found and facts_of(found, self.tables).type == "boolean":
+                    return found
+        if depth > 0 and choice < 0.7:
+            return IsNull(self.of_type(dice.choice(["text", "integer", "date"]), depth))
+        reference, column = dice.choice(list(self.columns.items()))
+        value = self.constant(column.type).value
+        assert value is not None
+        if choice < 0.85:
+            return IsIn(reference, (value, value))
+        signs = ("=", "<>") if column.type == "boolean" else ("<", ">=", "=", "<>")
+        return Compare(reference, dice.choice(signs), value)
+
+
+_NUMBERS_ONE = ("negative", "abs", "sign", "floor", "ceil")
+_BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
+    "text": (
+        "case", "coalesce", "nullif", "upper", "lower", "trim", "substring", "left",
+        "right", "concat", "joined", "replace", "text",
+    ),
+    "integer": (
+        "case", "coalesce", "nullif", "plus", "minus", "times", "negative", "abs",
+        "floor", "ceil", "round", "sign", "quotient", "modulo", "least", "greatest",
+        "width_bucket", "length", "days_between", *_PARTS, *_CLOCK,
+    ),
+    "number": (
+        "case", "coalesce", "nullif", "plus", "minus", "times", "divided", "ratio",
+        "negative", "abs", "round", "modulo", "least", "greatest",
+    ),
+    "boolean": (
+        "=", "<>", "<", "<=", ">", ">=", "between", "in", "same", "like", "ilike",
+        "starts_with", "ends_with", "contains", "case", "coalesce",
+    ),
+    "date": ("case", "coalesce", "first_of_day", "first_of_week", "first_of_month",
+             "first_of_quarter", "first_of_year"),
+    "timestamp": ("case", "coalesce", "timestamp"),
+}  # fmt: skip
+
+
+def _constant(value: Fraction) -> Literal:
+    if value.denominator == 1:
+        return Literal(int(value), "integer")
+    return Literal(value, "number")
+
+
+def columns_of(what: Any) -> Sequence[ColumnRef]:
+    """The columns that an expression names."""
+    match what:
+        case ColumnRef():
+            return [what]
+        case Compare(column=column) | IsIn(column=column):
+            return [column]
+        case IsNull(value=inner) | Not(inner=inner):
+            return columns_of(inner)
+        case AllOf(parts=parts) | AnyOf(parts=parts) | Call(arguments=parts):
+            return [one for part in parts for one in columns_of(part)]
+        case _:
+            return []
+
+
