@@ -126,6 +126,8 @@ class Expressions:
     ) -> Expression | None:
         """A call of a function; None if what was drawn does not fit it."""
         arguments = self.arguments(name, depth, kind)
+        if _is_read_otherwise(name, arguments):
+            return None
         call = Call(name, tuple(arguments))
         try:
             facts_of(call, self.tables)
@@ -260,6 +262,24 @@ _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
              "first_of_quarter", "first_of_year"),
     "timestamp": ("case", "coalesce", "timestamp"),
 }  # fmt: skip
+
+
+def _is_read_otherwise(name: str, arguments: Sequence[Expression]) -> bool:
+    """Whether SQL that is read never becomes such a call: a simpler thing is read."""
+    constant = [isinstance(one, Literal) for one in arguments]
+    values = arguments[1::2] + arguments[-1:] if name == "case" else arguments
+    if all(isinstance(one, Literal) and one.value is None for one in values):
+        return True  # It is of no type.
+    first = isinstance(arguments[0], ColumnRef) or constant[0]
+    if name == "negative":
+        return constant[0]
+    if name in ("in", "between"):
+        unread = all(constant[1:]) and first
+    else:
+        both = [isinstance(one, ColumnRef) or isinstance(one, Literal) for one in arguments]
+        unread = name in ("=", "<>", "<", "<=", ">", ">=") and all(both) and any(constant)
+    compared = name in ("=", "<>", "<", "<=", ">", ">=", "in", "between", "same")
+    return unread or (compared and not any(map(columns_of, arguments)))
 
 
 def _constant(value: Fraction) -> Literal:

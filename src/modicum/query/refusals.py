@@ -189,7 +189,6 @@ ROUNDED: Final = Reason("round the answer, at no cost", "leave it out")
 CASTS: Final = Reason(
     "times become dates and timestamps, integers become numbers and texts, and booleans"
     " become integers",
-    "round a number: ROUND(…), FLOOR(…) or CEIL(…)",
 )
 _OF_ROWS: Final = Reason("rows are never released", "add an aggregate: COUNT(*)")
 _PARTS: Final = Reason(

@@ -88,8 +88,8 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
 def _count_if(node: exp.Expr, scope: Scope) -> Aggregate:
     """Return COUNT_IF(condition): the number of rows for which it is true."""
     only(scope.sql, node, ("this",))
-    mark = _named(node, scope.sql, ("COUNT_IF", "COUNTIF"))
     condition = read_whole(node.this, scope, condition=True)
+    mark = _named(node, scope.sql, ("COUNT_IF", "COUNTIF"))
     chosen = condition, Literal(True, "boolean"), Literal(None, "boolean")  # noqa: FBT003
     return replace(_of("count", Call("case", chosen), mark), name="count_if")
 
@@ -97,24 +97,24 @@ def _count_if(node: exp.Expr, scope: Scope) -> Aggregate:
 def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
     moment = _MOMENTS[type(node).__name__]
     only(scope.sql, node, ("this",))
-    mark = _named(node, scope.sql, moment.names)
     value = _numbers(needed(node, "this", scope.sql), scope)
+    mark = _named(node, scope.sql, moment.names)
     found = _of(moment.function, value, mark)
     return replace(found, population=moment.population)
 
 
 def _median(node: exp.Expr, scope: Scope) -> Aggregate:
     only(scope.sql, node, ("this",))
-    mark = _named(node, scope.sql, ("MEDIAN",))
     value = _numbers(needed(node, "this", scope.sql), scope)
+    mark = _named(node, scope.sql, ("MEDIAN",))
     return _of_share(value, Fraction(1, 2), mark, "median")
 
 
 def _quantile(node: exp.Expr, scope: Scope) -> Aggregate:
     only(scope.sql, node, ("this", "quantile"))
-    mark = _named(node, scope.sql, ("QUANTILE", "APPROX_QUANTILE"))
     value = _numbers(needed(node, "this", scope.sql), scope)
     share = _share(needed(node, "quantile", scope.sql), scope.sql)
+    mark = _named(node, scope.sql, ("QUANTILE", "APPROX_QUANTILE"))
     return _of_share(value, share, mark)
 
 
@@ -126,12 +126,12 @@ def _within_group(node: exp.Expr, scope: Scope) -> Aggregate:
     only(sql, node, ("this", "expression"))
     if type(called) is not exp.PercentileCont or called.args.get("expression"):
         raise sql.unread(called)
-    mark = _named(called, sql, ("PERCENTILE_CONT",))
     only(sql, called, ("this",))
     only(sql, order, ("expressions",))
     orders = order.args["expressions"]
     only(sql, orders[0], ("this", "desc", "nulls_first"))  # Their keywords are left.
     share = _share(needed(called, "this", sql), sql)
+    mark = _named(called, sql, ("PERCENTILE_CONT",))
     begin = sql.keyword("ORDER BY", after=sql.first(called) or 0)
     value = _numbers(needed(orders[0], "this", sql), scope)
     words = [sql.word(place) for place in range(begin - 3, begin + 1)]

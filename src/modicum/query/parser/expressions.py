@@ -487,7 +487,9 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
     )
     if same:
         return value
-    raise sql.unread(node, CASTS)
+    rounded = to in _WHOLE and kind == "number"
+    remedy = "round it: ROUND(…), FLOOR(…) or CEIL(…)" if rounded else ""
+    raise sql.unread(node, CASTS._replace(remedy=remedy))
 
 
 _WHOLE: Final = ("INTEGER", "INT", "BIGINT")
@@ -543,8 +545,8 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
             _refuse_unordered(found)
         return Compare(found.reference, operator, value)
     _refuse_odd(node, scope)
-    both = [read_expression(side, scope) for side in (left, right)]
-    return _call_alike(operator, both, node, scope)
+    both = [read_expression(side, scope) for side in (node.this, node.expression)]
+    return _call_alike(_COMPARISONS[type(node).__name__], both, node, scope)
 
 
 def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
@@ -568,7 +570,8 @@ def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
     if len(sides) < 2 or type(node) is not exp.EQ:
         return
     left, right = sides
-    if left.name == right.name and len(scope.tables) > 1:
+    tables = {one.args["table"].name for one in sides if one.args.get("table")}
+    if left.name == right.name and len(tables) > 1:
         remedy = f"write JOIN … USING ({left.name[:60]}) after FROM, and leave it out"
         reason = Reason("joins are not conditions", remedy)
         raise scope.sql.unread(node, reason)

@@ -70,8 +70,9 @@ def is_value(node: exp.Expr) -> bool:
     while type(node) is exp.Neg:
         node = node.this
     if type(node) is exp.Cast or type(node) is exp.Date:
-        inner = node.this
-        return type(inner) is exp.Literal and inner.is_string
+        inner, to = node.this, node.args.get("to")
+        of_time = to is None or getattr(to.this, "name", "") in _TIMES
+        return of_time and type(inner) is exp.Literal and inner.is_string
     return type(node) in (exp.Literal, exp.Boolean, exp.Null)
 
 
@@ -197,6 +198,14 @@ def _typed(node: exp.Expr, column: Column, sql: SqlText) -> Value:
     raise _Wrong(message)
 
 
+#: The types of times, as sqlglot calls them.
+_TIMES: Final[Mapping[str, str]] = {
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPNTZ": "timestamp",
+}
+
+
 def spend_type(node: exp.Expr, sql: SqlText) -> str:
     """Return the type of a cast to DATE or TIMESTAMP, and note that it was understood.
 
@@ -206,9 +215,7 @@ def spend_type(node: exp.Expr, sql: SqlText) -> str:
     only(sql, node, ("this", "to", "_type"))
     name = str(getattr(node.args["to"].this, "name", ""))
     first, last = sql.first(node.this), sql.last(node.this)
-    kind = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPNTZ": "timestamp"}.get(
-        name
-    )
+    kind = _TIMES.get(name)
     only(sql, node.args["to"], ("this", "nested"))
     if kind is None or first is None or last is None:
         raise sql.unread(node, Reason("values and times are cast to dates only"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from modicum.core.errors import Code, InputError, Mark
 from modicum.query.parser.lexer import VALUES, Lines
-from modicum.query.refusals import WORDS, Reason, not_read, of_function, refused
+from modicum.query.refusals import CASTS, WORDS, Reason, not_read, of_function, refused
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -64,8 +64,6 @@ SYNTAX: Final = frozenset(
 )
 #: The first words of clauses, which sqlglot reads as names if the second is missing.
 CLAUSES: Final = ("GROUP", "ORDER")
-#: What may stand between the last name or value of an expression and its end.
-_CLOSING: Final = frozenset({"R_PAREN", "END", "NULL", "TRUE", "FALSE", "ELSE"})
 _BRACKETS: Final = ("", "(", ")", ",")
 
 
@@ -210,12 +208,12 @@ class SqlText:
             InputError: If it is not written as CAST(… AS type) or …::type.
         """
         behind = (self.last(node.this) or 0) + 1
-        while behind in self._spent or self.kind(behind) in _CLOSING:
-            behind += 1
+        while behind in self._spent or self.kind(behind) in SYNTAX - {"ALIAS"}:
+            behind += 1  # It ends with words whose positions are unknown.
         if self.kind(behind) == "ALIAS":
             self.spend_call(node, ("CAST", "TRY_CAST"))
         elif self.kind(behind) != "DCOLON":
-            raise self.unread(node)
+            raise self.unread(node, CASTS)
         self.spend(behind, behind + 1)
         return self.word(behind + 1)
 
