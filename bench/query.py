@@ -115,11 +115,11 @@ def make(folder: Path, rows: int) -> Path:
     return path
 
 
-def write_files(folder: Path) -> None:
+def write_files(folder: Path, pages: int = PAGES) -> None:
     """Write the policy, what the table is, and the query."""
     (folder / "policy.yaml").write_text(POLICY)
-    pages = ", ".join(map(str, range(PAGES)))
-    (folder / "tables.yaml").write_text(TABLES.replace("PAGES", pages))
+    values = ", ".join(map(str, range(pages)))
+    (folder / "tables.yaml").write_text(TABLES.replace("PAGES", values))
     (folder / "query.yaml").write_text(QUERY)
 
 
@@ -171,13 +171,13 @@ def private(
     """Return what asks the query with its bounds, and maybe with noise."""
     from modicum.api.local.queries.execution import noisy_of
     from modicum.engines.factory import SystemSecrets
-    from modicum.engines.noise import OpenDpSampler
+    from modicum.engines.noise import NoiseSampler
     from modicum.ops.files.queries import load_query
     from modicum.query.results import answers_of
 
     query = load_query(folder / "query.yaml", folder / "policy.yaml")
     opened = open_engine(folder, engine, path, memory)
-    lots, sampler = SystemSecrets(), OpenDpSampler()
+    lots, sampler = SystemSecrets(), NoiseSampler()
 
     def run(kind: str) -> object:
         if kind == "bounded":

@@ -124,6 +124,7 @@ SUITES: Final = {
             "unit/engines/test_engine_silence.py",
             "unit/engines/test_hostile_rows.py",
             "unit/engines/test_csv_values.py",
+            "unit/engines/test_spark_catalog.py",
             "unit/integrations/test_workers.py",
             "unit/api/test_query_under_use.py",
         ),

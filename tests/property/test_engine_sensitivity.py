@@ -6,7 +6,6 @@ whole numbers are the oracle's, so that what a change moves is what is priced.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from budget import examples, seed
 from msgspec import structs
 from oracle.bounded_queries import Plan, Table, Vector, answers, apart
 from oracle.query_cases import MANY, Case, with_ids, worst_pairs
+from samples.exact_oracle import row_hash
 from samples.spark import spark_or_skip
 
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
@@ -169,12 +169,7 @@ class Asked:
 def in_order(count: int) -> Sequence[str]:
     """Return ids in the order in which caps take their rows."""
     names = [f"r{number}" for number in range(count)]
-
-    def digest(name: str) -> str:
-        text = f"{SECRETS.order_key}:{len(name)}:{name}"
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    return sorted(names, key=digest)
+    return sorted(names, key=lambda name: row_hash(SECRETS.order_key, [name]))
 
 
 def worlds(case: Case) -> Iterator[tuple[str, Table]]:

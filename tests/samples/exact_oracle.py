@@ -262,17 +262,37 @@ class _Oracle:
         return rows
 
     def rank(self, row: Joined) -> Any:
-        """What rows are in the order of: all that is computed of them."""
-        plan, pieces = self.plan, []
+        """Where a row is in the order: by a hash, by its id, by its contents."""
+        plan, pieces = self.plan, dict[Any, Any]()
         for cap in plan.caps:
-            pieces += self.instance(cap.unit, row)
-        pieces += [self.key_of(key, row) for key in plan.query.keys]
-        pieces += [
-            self.value(one, row) for one in self.statistics if one.value is not None
+            unit = plan.units[cap.unit]
+            self.add_identity(pieces, self.reference(unit.id), row)
+            if unit.period is not None and unit.column is not None:
+                clock = self.reference(unit.column)
+                pieces[clock, "day"] = _day(row[clock.table][clock.column])
+        own = plan.tables.by_name[self.main].row_id
+        for name in own:
+            self.add_identity(pieces, ColumnRef(self.main, name), row)
+        for key in plan.query.keys:
+            pieces[key.value, key.grain] = self.key_of(key, row)
+        for one in self.statistics:
+            if one.value is None:
+                continue
+            if one.kind not in {"rows", "distinct"}:
+                pieces[one.value, one.low, one.high] = self.value(one, row)
+            elif isinstance(one.value, ColumnRef):
+                self.add_identity(pieces, one.value, row)
+            else:
+                pieces[one.value, None] = self.value(one, row)
+        ids = [
+            _identity(row[self.main][name], self.column(ColumnRef(self.main, name)))
+            for name in own
         ]
+        contents = list(pieces.values())
         return (
-            *self.order(self.main, row[self.main]),
-            [_sortable(one) for one in pieces],
+            row_hash(self.key, ids or contents),
+            [_sortable(value) for value in ids],
+            [_sortable(value) for value in contents],
         )
 
     @property
@@ -298,6 +318,21 @@ class _Oracle:
             return _identity(value, column)
         return steps_of(value, column, one.low, one.high)
 
+    def reference(self, name: str) -> ColumnRef:
+        for table in (self.main, *self.plan.query.tables):
+            if name in self.plan.tables.by_name[table].columns:
+                return ColumnRef(table, name)
+        raise KeyError(name)
+
+    def add_identity(
+        self, pieces: dict[Any, Any], reference: ColumnRef, row: Joined
+    ) -> None:
+        column = self.column(reference)
+        number = column.type == "number"
+        called = (reference, -(2**53), 2**53) if number else (reference, None)
+        value = row[reference.table][reference.column]
+        pieces[called] = _identity(value, column)
+
     # --- 5: statistics ----------------------------------------------------------------
 
     def statistic(
@@ -320,6 +355,42 @@ class _Oracle:
             place = ((step - one.low) // one.bin,)
             bins[place] = bins.get(place, 0) + 1
         return bins
+
+
+_WORDS = 2**64
+
+
+def row_hash(key: str, values: Sequence[Any]) -> int:
+    """The 64 bits that rows are ordered by."""
+    first, second = int(key, 16) % _WORDS, (int(key, 16) >> 64) % _WORDS
+    state = first
+    for value in values:
+        state = _mixed(state, _word(value))
+    return _mixed(state, second)
+
+
+def _mixed(state: int, word: int) -> int:
+    state = (state ^ word) * 0x9E3779B97F4A7C15 % _WORDS
+    state = (state ^ (state >> 32)) * 0xBF58476D1CE4E5B9 % _WORDS
+    state = (state ^ (state >> 29)) * 0x94D049BB133111EB % _WORDS
+    return state ^ (state >> 32)
+
+
+def _word(value: Any) -> int:
+    if value is None:
+        return 0x6D6F646963756D21
+    if isinstance(value, str):
+        data = value.encode()
+        state = len(data)
+        for place in range(0, len(data), 8):
+            state = _mixed(state, int.from_bytes(data[place : place + 8], "little"))
+        return state
+    if isinstance(value, datetime):
+        begin = datetime.fromisoformat("1970-01-01")
+        return (value - begin) // timedelta(microseconds=1) % _WORDS
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).days % _WORDS
+    return int(value) % _WORDS
 
 
 def _identity(value: Any, column: Column) -> Any:

@@ -263,6 +263,12 @@ def test_data_of_several_tables_is_told_to_say_of_which() -> None:
     placed = _sources(["views=x.csv", "people=a=b.csv"], tables)
     assert placed == {"views": "x.csv", "people": "a=b.csv"}
     assert _sources(["x.csv"], ["views"]) == {"views": "x.csv"}
+    hive = "s3://box/day=1/x.parquet"
+    assert _sources([hive], ["views"]) == {"views": hive}
+    for login in (f"mysql://a:{CANARY}@b/c?d=e", f"a:{CANARY}@b"):
+        with pytest.raises(typer.BadParameter, match="give the table of") as caught:
+            _sources([login], tables)
+        assert CANARY not in str(caught.value)
     with pytest.raises(typer.BadParameter, match="does not read the table `vews`"):
         _sources(["vews=x.csv"], ["views"])
 
@@ -411,6 +417,9 @@ def test_a_query_is_run_once() -> None:
         (["--data", "views=views.csv", "-o", "no/out.csv"], Exit.USAGE, "no such"),
         (["--data", "views=lacking.csv"], Exit.INVALID, "amount"),
         (["--data", "views=typed.parquet"], Exit.INVALID, "another type"),
+        (["--data", f"mysql://a:{CANARY}@b/c?d=e"], Exit.INVALID, "`mysql:` is no"),
+        (["--data", f"views=mysql://a:{CANARY}@b/c"], Exit.INVALID, "`mysql:` is no"),
+        (["--data", "table:main.sales.views"], Exit.INVALID, "or use Spark"),
     ],
 )
 def test_what_can_be_refused_spends_nothing(

@@ -180,6 +180,36 @@ def lowest(
         return best
 
 
+def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
+    """Return whole numbers around exp(-exponent) * 2**bits, at most 3 apart.
+
+    Args:
+        exponent: At least 0.
+        bits: The number of binary digits after the point.
+
+    Returns:
+        A number not above it, at least 0, and one above it.
+
+    Source:
+        Let u be half a unit in the last of `digits` digits. The quotient, its
+        exponential and the product with 2**bits are rounded once each, which moves
+        exp(-x) by less than (x + 2) * exp(-x) * u * 1.01 <= 2.02 * u, and the product
+        by less than 2**bits * 10**(2 - digits) < 1.
+
+    Examples:
+        >>> exp_bounds(Fraction(1), 10)  # exp(-1) * 2**10 is 376.7...
+        (375, 378)
+        >>> exp_bounds(Fraction(10) ** 400, 10)
+        (0, 1)
+    """
+    if exponent >= bits:
+        return 0, 1  # exp(-bits) < 2**-bits
+    digits = bits * 31 // 100 + 5
+    with decimal.localcontext(_context(digits)):
+        near = int((-to_decimal(exponent)).exp() * 2**bits)
+    return max(near - 1, 0), near + 2
+
+
 def normal_tail(x: Decimal) -> Decimal:
     """Return P(Z > x) of a standard normal, to 40 digits.
 

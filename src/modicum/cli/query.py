@@ -144,8 +144,9 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="The source of a table: a Parquet or CSV file, a folder or pattern of"
-        " Parquet files, or FILE.duckdb::TABLE; repeatable. PLACE alone, if the query"
-        " reads one table.",
+        " Parquet files, or FILE.duckdb::TABLE; with Spark also"
+        " table:CATALOG.SCHEMA.TABLE or a URL of Parquet files; repeatable. PLACE"
+        " alone, if the query reads one table.",
         metavar="TABLE=PLACE",
     ),
 ]
@@ -281,7 +282,10 @@ def run(
         str, typer.Option("--engine", help=f"The engine: {ENGINE_NAMES}.")
     ] = "duckdb",
     spark_master: Annotated[
-        str, typer.Option("--spark-master", help="The Spark master URL.")
+        str,
+        typer.Option(
+            "--spark-master", help="The Spark master URL, or sc://… of Spark Connect."
+        ),
     ] = "local[*]",
     out: Annotated[
         Path | None,
@@ -357,14 +361,18 @@ def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
 
 def _placed(given: str, tables: Sequence[str]) -> tuple[str, str]:
     """Return which table is where; a place alone is that of the only table."""
+    from modicum.engines.places import is_url, shown
+
     table, equals, place = given.partition("=")
-    if not equals and given and len(tables) == 1:
+    alone = is_url(given) or not equals  # A URL may contain the sign.
+    if alone and given and len(tables) == 1:
         return tables[0], given
-    if not equals and given:
+    if alone and given:
         each = " ".join(f"--data {one}=PLACE" for one in tables)
-        raise _not_data(f"give the table of `{given}`: {each}")
+        raise _not_data(f"give the table of {shown(given)}: {each}")
     if not (table and place):
-        raise _not_data(f"write TABLE=PLACE, such as {tables[0]}=FILE, not `{given}`")
+        instead = f"write TABLE=PLACE, such as {tables[0]}=FILE"
+        raise _not_data(f"{instead}, not {shown(given)}")
     return table, place
 
 

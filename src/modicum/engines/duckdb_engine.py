@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,17 +15,33 @@ from sqlglot import exp
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.redaction import scrubbed
-from modicum.engines.file_types import must_be_here
+from modicum.engines.caps.rows import Caps, Sketch, kept_rows
+from modicum.engines.file_types import must_be_here, unreadable
 from modicum.engines.protocol import failed
-from modicum.engines.sources import ArrowRows, CsvFile, DuckdbTable, ParquetFiles
+from modicum.engines.sources import (
+    ArrowRows,
+    CatalogTable,
+    CsvFile,
+    DuckdbTable,
+    ParquetFiles,
+)
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.sql.columns import Form
+from modicum.query.sql.statements import Statements
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
 _NAME: Final = "duckdb"
+#: The relation of the rows that caps keep.
+_KEPT: Final = "kept_rows"
+#: Rows of a batch.
+_BATCH: Final = 122_880
+#: Not more rows are held in memory while caps count them; more are read again.
+_HELD: Final = 1 << 24
+#: Then crowded rows are held in parts of about so many; the rows are read for each.
+_PART: Final = 1 << 24
 #: Forbidden features; no statement can enable them again.
 _CLOSED: Final = {
     "autoinstall_known_extensions": "false",
@@ -85,8 +101,6 @@ class DuckdbEngine(SqlEngine):
 
     name = _NAME
     dialect = "duckdb"
-    apart = True
-    keeps_steps = True
 
     def __init__(
         self,
@@ -143,16 +157,75 @@ class DuckdbEngine(SqlEngine):
         return tuple(row[1] for row in rows)
 
     def _keep(self, name: str, statement: str) -> None:
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {statement}")
+        self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {statement}")
+
+    def _view(self, name: str, statement: str) -> None:
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {statement}")
+
+    def _forget(self, name: str, *, kept: bool) -> None:
+        self._connection.execute(f"DROP {'TABLE' if kept else 'VIEW'} {name}")
+        self._connection.unregister(_KEPT)
+
+    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+        counted = self._select(f"SELECT COUNT(*) FROM {self._relations[made.main]}")  # noqa: S608
+        import pyarrow as pa
+
+        ((most,),) = counted
+        assert isinstance(most, int)
+        sketch = Sketch(caps, most)
+        held: list[pa.RecordBatch] | None = [] if most <= _HELD else None
+        columns = "*" if held is not None else ", ".join(map(_quoted, caps.columns))
+        for batch in self._scan(f"SELECT {columns} FROM {rows}"):  # noqa: S608
+            sketch.add(batch)
+            if held is not None:
+                held.append(batch)
+        crowded = sketch.close()
+        schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
+        if held is not None:
+            kept = pa.Table.from_batches(kept_rows(held, caps, sketch), schema)
+            return lambda: self._show(kept)
+        # The instances of several ids overlap: no part would have all rows of each.
+        parts = 1 if len(caps.ids) > 1 else max(-(-crowded // _PART), 1)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._cursor() as cursor:
+                for part in range(parts):
+                    mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
+                    read = cursor.sql(f"FROM {rows} WHERE {mine}")
+                    yield from kept_rows(read.to_arrow_reader(_BATCH), caps, sketch)
+
+        return lambda: self._show(pa.RecordBatchReader.from_batches(schema, batches()))
+
+    def _show(self, rows: pa.Table | pa.RecordBatchReader) -> str:
+        self._connection.register(_KEPT, rows)
+        return _KEPT
+
+    def _scan(self, statement: str) -> Iterator[pa.RecordBatch]:
+        yield from self._connection.sql(statement).to_arrow_reader(_BATCH)
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return another connection to the same relations."""
+        cursor = self._connection.cursor()
+        self._register(cursor)
+        return cursor
+
+    def _register(self, connection: duckdb.DuckDBPyConnection) -> None:
+        for table, source in self._sources.items():
+            if isinstance(source, ArrowRows):
+                connection.register(self._relations[table], source.rows)
 
     def _open(self) -> None:
         """Make the sources readable, and then nothing else."""
+        self._register(self._connection)
         allowed: list[str] = []
         for number, (table, source) in enumerate(self._sources.items()):
             name = self._relations[table]
             if isinstance(source, ArrowRows):
-                self._connection.register(name, source.rows)
-                continue
+                continue  # Each cursor registers it.
+            if isinstance(source, CatalogTable):
+                reason = "DuckDB has none of Spark's catalogs"
+                remedy = "write FILE.duckdb::SCHEMA.TABLE, or use Spark"
+                raise unreadable(table, reason, remedy)
             if isinstance(source, ParquetFiles):
                 must_be_here(source.paths, table)
             if isinstance(source, DuckdbTable):
@@ -190,9 +263,9 @@ class DuckdbEngine(SqlEngine):
         """
         path = _text(source.path)
         self._connection.execute(f"ATTACH {path} AS {file} (READ_ONLY)")
-        table = exp.table_(source.table, db="main", catalog=file, quoted=True)
+        table = exp.table_(source.table, db=source.schema, catalog=file, quoted=True)
         named = (
-            "WHERE database_name = ? AND schema_name = 'main'"
+            "WHERE database_name = ? AND lower(schema_name) = lower(?)"
             " AND lower(table_name) = lower(?)"
         )
         if self._number_of(f"duckdb_tables() {named}", source, file) != 1:
@@ -221,7 +294,7 @@ class DuckdbEngine(SqlEngine):
     def _number_of(self, what: str, source: DuckdbTable, file: str) -> int:
         found = self._connection.execute(
             f"SELECT count(*) FROM {what}",  # noqa: S608 - our own words
-            [file, source.table],
+            [file, source.schema, source.table],
         ).fetchone()
         assert found is not None  # A count is one row.
         return int(found[0])
@@ -310,11 +383,15 @@ def _not_a_table(source: DuckdbTable, reason: str, remedy: str) -> InputError:
     return InputError(
         Problem(
             Code.DATA_NOT_AS_DECLARED,
-            f"`{source.table[:100]}` is not a table of rows in the schema `main`:"
-            f" {reason}",
+            f"`{source.table[:100]}` is not a table of rows in the schema"
+            f" `{source.schema[:100]}`: {reason}",
             help=remedy,
         )
     )
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
 
 
 def _text(value: str) -> str:

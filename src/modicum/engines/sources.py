@@ -12,6 +12,7 @@ from modicum.engines.file_types import (
     must_be_parquet,
     unreadable,
 )
+from modicum.engines.places import is_url, must_be_storage, not_there, parts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,10 +58,23 @@ class DuckdbTable:
     Attributes:
         path: The file.
         table: Its name.
+        schema: Its schema.
     """
 
     path: str
     table: str
+    schema: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A table or view of a catalog of Spark.
+
+    Attributes:
+        parts: The parts of its name, the catalog first; at least a schema and a name.
+    """
+
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +88,14 @@ class ArrowRows:
     rows: pa.Table
 
 
-Source: TypeAlias = ParquetFiles | CsvFile | DuckdbTable | ArrowRows
+Source: TypeAlias = ParquetFiles | CsvFile | DuckdbTable | CatalogTable | ArrowRows
+#: Before the name of a table of a catalog.
+_CATALOG: Final = "table:"
 
 
 def source_of(where: object, table: str) -> Source:
     """Return where the rows of a table lie."""
-    if isinstance(where, ParquetFiles | CsvFile | DuckdbTable | ArrowRows):
+    if isinstance(where, Source):
         return where
     if isinstance(where, str | Path):
         return _of_path(str(where), table)
@@ -92,21 +108,41 @@ def source_of(where: object, table: str) -> Source:
 
 
 def _of_path(path: str, table: str) -> Source:
+    if is_url(path):
+        return ParquetFiles(_parquet(path, table))
+    if path.startswith(_CATALOG):
+        return _of_catalog(path.removeprefix(_CATALOG), table)
     place, _, inside = path.partition("::")
     if inside or Path(place).suffix.lower() in {".duckdb", ".ddb"}:
-        file = _file(place, table)
-        must_be_duckdb(file, table)
-        if not (inside or table):
-            reason = "the table of the DuckDB file is not named"
-            raise unreadable(table, reason, "write FILE.duckdb::TABLE")
-        return DuckdbTable(file, inside or table)
+        return _of_duckdb(_file(place, table), inside, table)
     if Path(place).suffix.lower() == ".csv":
         return CsvFile(_file(place, table), header_of(place, table))
     return ParquetFiles(_parquet(path, table))
 
 
+def _of_catalog(name: str, table: str) -> CatalogTable:
+    parts = parts_of(name, table)
+    if len(parts) == 1:
+        reason = "a table of a catalog is named with its schema"
+        raise unreadable(table, reason, f"write {_CATALOG}CATALOG.SCHEMA.TABLE")
+    return CatalogTable(parts)
+
+
+def _of_duckdb(file: str, inside: str, table: str) -> DuckdbTable:
+    must_be_duckdb(file, table)
+    if not (inside or table):
+        reason = "the table of the DuckDB file is not named"
+        raise unreadable(table, reason, "write FILE.duckdb::TABLE")
+    parts = parts_of(inside, table) if inside else (table,)
+    if len(parts) > 2:
+        reason = f"a DuckDB file has schemas with tables, not `{inside[:100]}`"
+        raise unreadable(table, reason, "write FILE.duckdb::SCHEMA.TABLE")
+    return DuckdbTable(file, parts[-1], *parts[:-1])
+
+
 def _parquet(path: str, table: str) -> tuple[str, ...]:
-    if "://" in path:
+    if is_url(path):
+        must_be_storage(path, table)
         return (path,)
     place = Path(path)
     if place.is_dir():
@@ -126,7 +162,7 @@ def _parquet(path: str, table: str) -> tuple[str, ...]:
 
 def _no_parquet(place: Path, path: str, table: str) -> InputError:
     if not place.is_dir():
-        return _not_there(path, table, "Parquet file")
+        return not_there(path, table, "Parquet file")
     reason = "the folder has no file whose name ends in `.parquet`"
     if any(place.glob("*.csv")):
         return unreadable(
@@ -135,18 +171,11 @@ def _no_parquet(place: Path, path: str, table: str) -> InputError:
     return unreadable(table, reason)
 
 
-def _not_there(path: str, table: str, what: str = "file") -> InputError:
-    reason = f"no such {what}: `{path[:200]}`"
-    if path.startswith("~"):
-        return unreadable(table, reason, "write the path without ~")
-    return unreadable(table, reason)
-
-
 def _file(path: str, table: str) -> str:
     place = Path(path).absolute()
     if not place.is_file():
-        raise _not_there(path, table)
-    if not _PATTERNS.isdisjoint(str(place)) or "://" in path:
+        raise not_there(path, table)
+    if not _PATTERNS.isdisjoint(str(place)):
         raise unreadable(table, "engines read its path as a pattern")
     return str(place)
 

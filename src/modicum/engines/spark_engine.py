@@ -5,18 +5,40 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.redaction import scrubbed
+from modicum.engines.caps import arrays
+from modicum.engines.caps import rows as of_caps
+from modicum.engines.caps.rows import Caps, kept_of_all
 from modicum.engines.protocol import failed
-from modicum.engines.sources import CsvFile, DuckdbTable, ParquetFiles, Source
-from modicum.engines.spark_session import SparkOptions, own_session, running, started
+from modicum.engines.sources import (
+    CatalogTable,
+    CsvFile,
+    DuckdbTable,
+    ParquetFiles,
+    Source,
+)
+from modicum.engines.spark_catalog import frame_of
+from modicum.engines.spark_session import (
+    SparkOptions,
+    is_connect_url,
+    is_remote,
+    own_session,
+    release,
+    running,
+    started,
+)
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.sql.columns import Form
+from modicum.query.sql.statements import Statements
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["SparkEngine", "SparkOptions"]
 
 _NAME: Final = "spark"
+#: The relation of the rows that caps keep.
+_KEPT: Final = "kept_rows"
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _FORMS: Final[dict[str, Form]] = {
     "string": "text",
@@ -81,6 +105,7 @@ class SparkEngine(SqlEngine):
         with suppress(Exception):  # It may be gone already.
             for relation in self._relations.values():
                 self._session.catalog.dropTempView(relation)
+            release(self._session)
         if self._started is not None:
             with suppress(Exception):
                 self._started.stop()
@@ -99,11 +124,38 @@ class SparkEngine(SqlEngine):
         return tuple(kind for _, kind in self._session.sql(statement).dtypes)
 
     def _keep(self, name: str, statement: str) -> None:
-        rows = self._session.sql(statement).localCheckpoint()
-        rows.createOrReplaceTempView(name)
+        rows = self._session.sql(statement)
+        # A checkpoint of Spark Connect is one of the active session, not of this one.
+        kept = rows.persist() if is_remote(self._session) else rows.localCheckpoint()
+        kept.createOrReplaceTempView(name)
+
+    def _view(self, name: str, statement: str) -> None:
+        self._session.sql(statement).createOrReplaceTempView(name)
+
+    def _forget(self, name: str, *, kept: bool) -> None:
+        for one in (name, _KEPT):
+            self._session.catalog.dropTempView(one)
+
+    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+        """Return a function that returns a relation of the rows that caps keep.
+
+        The rows of one id come to one worker, for the caps of each id in turn.
+        """
+        from pyspark.cloudpickle import register_pickle_by_value
+
+        for module in (of_caps, arrays):  # Workers need not have modicum.
+            register_pickle_by_value(module)
+        frame = self._session.table(rows)
+        for of_id, limits in groupby(caps.limits, key=itemgetter(1)):
+            work = partial(kept_of_all, caps.of(list(limits)))
+            frame = frame.repartition(of_id).mapInArrow(work, frame.schema)
+        frame.createOrReplaceTempView(_KEPT)
+        return lambda: _KEPT
 
     def _start(self, options: SparkOptions, folder: Path) -> SparkSession:
-        base = options.session or running()
+        base = options.session
+        if base is None and not is_connect_url(options.master):
+            base = running()
         if base is None:
             base = self._started = started(options, folder)
         return own_session(base, options)
@@ -142,6 +194,8 @@ class SparkEngine(SqlEngine):
                     help="export it to Parquet, or use DuckDB",
                 )
             )
+        if isinstance(source, CatalogTable):
+            return frame_of(self._session, source, table)
         return self._session.createDataFrame(source.rows)
 
 

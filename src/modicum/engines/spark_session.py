@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from modicum.core.errors import UsageError
+from modicum.core.extras import not_installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +24,8 @@ _LOGGERS: Final = (
     "py4j",
     "py4j.clientserver",
     "py4j.java_gateway",
+    "pyspark.sql.connect.logging",
+    "pyspark.sql.connect.client.logging",
 )
 #: Of a session that is started here.
 _STARTED: Final = {
@@ -33,6 +40,8 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+#: A session of its own sees the same catalogs if it has these settings.
+_CATALOGS: Final = ("spark.sql.catalog.", "spark.sql.defaultCatalog")
 #: Of the statements that are run here, in every session.
 _RUN: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -45,6 +54,7 @@ _RUN: Final = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.sql.redaction.string.regex": "(?s).+",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
 }
 _QUIET: Final = """\
 status = off
@@ -60,7 +70,7 @@ class SparkOptions:
     """Which Spark to use, and how.
 
     Attributes:
-        master: All cores of this machine, or a cluster's URL.
+        master: All cores of this machine, a cluster's URL, or that of Spark Connect.
         session: A session that is there already; it stays, and its log is silenced.
         settings: More settings for statements, such as `spark.sql.shuffle.partitions`;
             those that results depend on stay as they are.
@@ -76,9 +86,17 @@ class SparkOptions:
 def running() -> SparkSession | None:
     """Return a session of this process, if there is one already."""
     from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote as in_connect_mode
 
     active = SparkSession.getActiveSession()
-    return active if active is not None else SparkSession._instantiatedSession  # noqa: SLF001
+    if active is not None:
+        return active
+    if in_connect_mode():
+        from pyspark.sql.connect.session import SparkSession as Connected
+
+        # Of another thread. Both kinds of session have all that is used here.
+        return cast("SparkSession | None", Connected._get_default_session())  # noqa: SLF001
+    return SparkSession._instantiatedSession  # noqa: SLF001
 
 
 def started(options: SparkOptions, folder: Path) -> SparkSession:
@@ -86,12 +104,15 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     silence()
+    if is_connect_url(options.master):
+        if find_spec("grpc") is None:
+            raise UsageError(not_installed("Spark Connect", "pyspark[connect]"))
+        return SparkSession.builder.remote(options.master).create()
     quiet = folder / "log4j2.properties"
     quiet.write_text(_QUIET, encoding="utf-8")
     settings = dict(_STARTED)
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={quiet}"
     settings["spark.sql.warehouse.dir"] = str(folder / "warehouse")
-    settings["spark.pyspark.python"] = sys.executable
     if options.master.startswith("local"):
         settings |= _LOCAL | {"spark.local.dir": str(folder / "local")}
     if options.memory is not None:
@@ -99,17 +120,54 @@ def started(options: SparkOptions, folder: Path) -> SparkSession:
     builder = SparkSession.builder.master(options.master).appName("modicum")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if options.master.startswith(
+        "local"
+    ):  # Workers need the libraries of this process.
+        session.sparkContext.pythonExec = sys.executable
+    return session
 
 
 def own_session(base: SparkSession, options: SparkOptions) -> SparkSession:
     """Return a session with separate tables and settings, on the same Spark."""
     silence()
-    base.sparkContext.setLogLevel("OFF")
-    session = base.newSession()
-    for key, value in {**options.settings, **_RUN}.items():
-        session.conf.set(key, value)
+    if not is_remote(base):  # Clients of Spark Connect cannot set its server's log.
+        base.sparkContext.setLogLevel("OFF")
+    session = _separate(base)
+    catalogs = {
+        key: value
+        for key, value in base.conf.getAll.items()
+        if key.startswith(_CATALOGS)
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # About settings that change their names.
+        for key, value in {**catalogs, **options.settings, **_RUN}.items():
+            session.conf.set(key, value)
     return session
+
+
+def _separate(base: Any) -> SparkSession:
+    """Return a new session; before pyspark 4.3, Spark Connect has only clones."""
+    new = base.newSession if hasattr(base, "newSession") else base.cloneSession
+    session: SparkSession = new()
+    return session
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect: it has no Java beside it."""
+    return getattr(session, "sparkContext", None) is None
+
+
+def release(session: SparkSession) -> None:
+    """Let the server of Spark Connect forget a session that was made here."""
+    if is_remote(session):
+        session.client.release_session()
+        session.client.close()
+
+
+def is_connect_url(master: str) -> bool:
+    """Return whether a URL is that of a server of Spark Connect."""
+    return master.startswith("sc://")
 
 
 def silence() -> None:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.redaction import scrubbed
+from modicum.engines.caps.rows import Caps
 from modicum.engines.file_state import must_be_unchanged, state_of
 from modicum.engines.protocol import failed
 from modicum.engines.sources import Source, source_of
 from modicum.query.sql.columns import Form, as_declared, misfits
 from modicum.query.sql.statements import Statements, read_answers, statements
-from modicum.query.statistics import Exact, ExactPlan, KeyValue, Secrets
+from modicum.query.statistics import Exact, ExactPlan, Secrets
 from modicum.query.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: The relation of the rows that a query reads.
+_READ: Final = "read_rows"
 
 
 class SqlEngine(ABC):
@@ -27,10 +32,6 @@ class SqlEngine(ABC):
     name: ClassVar[str]
     #: Its SQL dialect in sqlglot.
     dialect: ClassVar[str]
-    #: Whether caps look first which instances have too many rows.
-    apart: ClassVar[bool] = False
-    #: Whether it can materialize a step of a statement.
-    keeps_steps: ClassVar[bool] = False
 
     def __init__(self, sources: Mapping[str, object]) -> None:
         self._sources: dict[str, Source] = {
@@ -60,6 +61,26 @@ class SqlEngine(ABC):
         """Keep the rows of a statement as a relation."""
 
     @abstractmethod
+    def _view(self, name: str, statement: str) -> None:
+        """Make the rows of a statement a relation; reading it computes them."""
+
+    @abstractmethod
+    def _forget(self, name: str, *, kept: bool) -> None:
+        """Drop what `_keep` made, or `_view`, and the rows of its caps."""
+
+    @abstractmethod
+    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+        """Return a function that returns a relation of the rows that caps keep.
+
+        The relation can be read once.
+
+        Args:
+            rows: The relation of the rows before any cap.
+            made: The statements.
+            caps: The caps.
+        """
+
+    @abstractmethod
     def interrupt(self) -> None:
         """Interrupt the call of another thread; it fails there."""
 
@@ -87,10 +108,12 @@ class SqlEngine(ABC):
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
         """Return the exact statistics of a plan."""
         self.check(plan)
-        made = statements(plan, secrets, apart=self.apart)
+        made = statements(plan, secrets)
         failure = failed(self.name, "to compute a query")
-        found = scrubbed(lambda: self._run(plan, made), failure)
-        must_be_unchanged(self._state)
+        try:
+            found = scrubbed(lambda: self._run(plan, made, secrets), failure)
+        finally:  # What failed may have done so since a file changed.
+            must_be_unchanged(self._state)
         return found
 
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -150,7 +173,9 @@ class SqlEngine(ABC):
         """Close it."""
         self.close()
 
-    def _run(self, plan: ExactPlan, made: Statements) -> dict[str, Exact]:
+    def _run(
+        self, plan: ExactPlan, made: Statements, secrets: Secrets
+    ) -> dict[str, Exact]:
         relations = {
             called: as_declared(
                 plan.tables.by_name[table],
@@ -161,17 +186,26 @@ class SqlEngine(ABC):
             for table, called in made.relations.items()
         }
         # Texts take long to read as values.
-        written = {
-            called
-            for table, called in made.relations.items()
-            if "written" in self._forms[table].values()
-        }
-        kept = written if self.keeps_steps else None
-        found: dict[str, dict[tuple[KeyValue, ...], int]] = {}
-        for one in made.statements:
-            rows = self._select(one.over(relations, self.dialect, kept=kept))
-            read_answers(one, rows, found)
-        return dict(found)
+        written = any(
+            "written" in self._forms[table].values() for table in made.relations
+        )
+        several = bool(made.limits) or len(made.statements) > 1
+        kept = several and (made.slow or written)
+        make = self._keep if kept else self._view
+        make(_READ, made.read(relations, self.dialect))
+        try:
+            kept_rows = None
+            if made.limits:
+                caps = Caps(made.limits, made.row_id, secrets.order_key)
+                kept_rows = self._cut(_READ, made, caps)
+            found: dict[str, Exact] = {}
+            for one in made.statements:
+                relation = kept_rows() if kept_rows else _READ
+                rows = self._select(one.over(relation, self.dialect))
+                found.update(read_answers(one, rows))
+        finally:
+            self._forget(_READ, kept=kept)
+        return found
 
     def _columns(self, table: str) -> Mapping[str, Form]:
         if table not in self._forms:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modicum.api.ports.reservation import InUse, Reserved
     from modicum.engines.factory import SystemSecrets
-    from modicum.engines.noise import OpenDpSampler
+    from modicum.engines.noise import NoiseSampler
     from modicum.engines.protocol import Engine
 
 
@@ -60,11 +60,11 @@ class Adapters:
         options = EngineOptions(master=spark_master, spills=spills)
         return open_engine(name, sources, options)
 
-    def sampler(self) -> OpenDpSampler:
+    def sampler(self) -> NoiseSampler:
         """Return the source of noise."""
-        from modicum.engines.noise import OpenDpSampler
+        from modicum.engines.noise import NoiseSampler
 
-        return OpenDpSampler()
+        return NoiseSampler()
 
     def lots(self) -> SystemSecrets:
         """Return the source of secrets."""

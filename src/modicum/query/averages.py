@@ -20,8 +20,10 @@ DIGITS: Final = 12
 # Number of binary digits of square roots below one step.
 _ROOT_BITS: Final = 64
 
+_ONE: Final = Fraction(1)
 
-class Range(Struct, frozen=True):
+
+class Range(Struct, frozen=True, gc=False):
     """A released number, and the range of the true one.
 
     Attributes:
@@ -60,14 +62,19 @@ class Range(Struct, frozen=True):
         )
 
 
-def noisy(number: int, width: int) -> Range:
+def noisy(number: int, width: int, step: Fraction = _ONE) -> Range:
     """Return a noisy number with its range.
 
     Args:
         number: The number.
         width: How far noise strays.
+        step: How many units one of them is, above 0.
     """
-    return Range(Fraction(number), Fraction(number - width), Fraction(number + width))
+    up, down = step.as_integer_ratio()
+    ends = (number * up, (number - width) * up, (number + width) * up)
+    if down == 1:
+        return Range(*map(Fraction, ends))
+    return Range(*(Fraction(one, down) for one in ends))
 
 
 def average(rows: Range, total: Range, low: int, high: int) -> Range | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from modicum.query.averages import Range, average, deviation, noisy, variance
 from modicum.query.compiler import CompiledQuery, Line
@@ -20,6 +21,9 @@ from modicum.query.expressions.typing import facts_of
 from modicum.query.model import Aggregate
 from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
+
+#: Counts of many groups are often equal; so many of their ranges are kept.
+_RANGES_MAX: Final = 65_536
 
 #: The noisy counts of each level of a tree, from the level of two nodes on.
 Tree = Sequence[Sequence[int]]
@@ -199,7 +203,12 @@ def reader_of(aggregate: Aggregate, compiled: CompiledQuery, error: Fraction) ->
     (line,) = lines.values()
     name, step = line.statistic.name, step_of(aggregate, compiled)
     strays = width(compiled.request.noise, line.scale, error)
-    return lambda found, group: noisy(found[name][group], strays).times(step)
+
+    @lru_cache(maxsize=_RANGES_MAX)
+    def told(number: int) -> Range:
+        return noisy(number, strays, step)
+
+    return lambda found, group: told(found[name][group])
 
 
 def _average_reader(

@@ -122,7 +122,7 @@ def float_at(value: Fraction | None, *, towards: float | None = None) -> float |
     return math.nextafter(near, towards) if beyond else near
 
 
-class Estimate(Struct, frozen=True):
+class Estimate(Struct, frozen=True, gc=False):
     """An answer about one group, in the units of the column.
 
     All three are None where there may be no row to compute it from.
@@ -138,7 +138,7 @@ class Estimate(Struct, frozen=True):
     high: Fraction | None
 
 
-class Row(Struct, frozen=True):
+class Row(Struct, frozen=True, gc=False):
     """The answers about one group.
 
     Attributes:
@@ -273,14 +273,12 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
     """
     query = compiled.request.query
     readers = [reader_of(one, compiled, 1 - confidence) for one in query.aggregates]
-    rows = (
-        Row(group, tuple(_estimate(reader(noisy, group)) for reader in readers))
-        for group in _groups(compiled, noisy)
-    )
+    groups = _groups(compiled, noisy)
+    columns = [[_estimate(reader(noisy, one)) for one in groups] for reader in readers]
     return Answers(
         tuple(key.name for key in query.keys),
         tuple(one.name for one in query.aggregates),
-        tuple(rows),
+        tuple(map(Row, groups, zip(*columns, strict=True))),
         confidence,
         notes_of(compiled, confidence),
     )

@@ -8,9 +8,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import pytest
 from budget import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracle import accounting as oracle
 from oracle.accounting import MP
@@ -24,6 +25,7 @@ from modicum.accounting.conversions.moments import (
     zcdp_epsilon,
 )
 from modicum.accounting.decimals import (
+    exp_bounds,
     limit_units,
     loss_units,
     lowest,
@@ -77,6 +79,23 @@ def test_losses_round_up_and_limits_round_down() -> None:
 def test_what_is_too_large_is_infinite_as_a_loss_and_finite_as_a_limit() -> None:
     assert up(Decimal("1e30")) == INFINITE
     assert down(Decimal("1e30")) == INFINITE - 1
+
+
+@settings(max_examples=examples(300), deadline=None)
+@example(Fraction(0), 8)
+@example(Fraction(32), 32)
+@example(Fraction(10) ** 400, 32)
+@given(
+    st.one_of(st.fractions(0, 400), st.fractions(0, Fraction(1, 10**20))),
+    st.integers(1, 300),
+)
+def test_exponentials_are_between_their_bounds(exponent: Fraction, bits: int) -> None:
+    least, most = exp_bounds(exponent, bits)
+    precise_enough = mpmath.MPContext()
+    precise_enough.prec = bits + 700
+    exact = precise_enough.mpf(exponent.numerator) / exponent.denominator
+    truth = precise_enough.exp(-exact) * 2**bits
+    assert 0 <= least <= truth < most <= least + 3
 
 
 @pytest.mark.parametrize("least", ["-0.999", "0", "0.25", "7.5"])

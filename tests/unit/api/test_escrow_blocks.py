@@ -31,7 +31,7 @@ from modicum.core.errors import (
 )
 from modicum.core.rationals import LOSS_UNIT
 from modicum.engines.factory import SystemSecrets
-from modicum.engines.noise import OpenDpSampler
+from modicum.engines.noise import NoiseSampler
 from modicum.escrow.blocks import SENSITIVITY, ByBlocks
 from modicum.escrow.programs import STEPS, Program, Range
 from modicum.integrations.loader import Adapters
@@ -109,7 +109,7 @@ class Noted:
     asked: list[tuple[str, Fraction, list[int]]] = field(default_factory=list)
 
     def check(self, noise: str, scale: Fraction, sensitivity: Fraction) -> None:
-        OpenDpSampler().check(noise, scale, sensitivity)
+        NoiseSampler().check(noise, scale, sensitivity)
 
     def add(self, noise: str, scale: Fraction, values: Sequence[int]) -> list[int]:
         self.asked.append((noise, scale, list(values)))
@@ -210,7 +210,7 @@ def test_noise_is_as_wide_as_the_ledger_says(world: World, noise: Any) -> None:
     (one,) = examined(world.workspace("olga"), "t").queries
     score = one.score
     assert score is not None
-    sampler = OpenDpSampler()
+    sampler = NoiseSampler()
     scores: list[float | None] = [0.5] * 4
     strays = [abs(float(run._mean(score, scores, sampler)) - 0.5) for _ in range(4000)]
     assert score.moved == Fraction(1, 4)
@@ -654,7 +654,7 @@ def test_what_is_refused_before_it_begins_costs_nothing(
     def no(*_: object) -> None:
         raise refusal
 
-    monkeypatch.setattr(OpenDpSampler, "check", no)
+    monkeypatch.setattr(NoiseSampler, "check", no)
     with pytest.raises(InputError):
         world.office("amir").run("t2")
     assert kinds(world).count("release-reserved") == 1

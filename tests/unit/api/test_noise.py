@@ -18,11 +18,11 @@ import modicum as mo
 from modicum.api.local import Workspace
 from modicum.api.local.reservation_use import Use, _float_above
 from modicum.core.errors import Code, ConflictError, InputError
-from modicum.engines.noise import OpenDpSampler
+from modicum.engines.noise import NoiseSampler
 from modicum.integrations.loader import Adapters
 
 
-class Noting(OpenDpSampler):
+class Noting(NoiseSampler):
     """Checks as OpenDP's sampler does, adds 1000, and notes what it is asked."""
 
     def __init__(self) -> None:

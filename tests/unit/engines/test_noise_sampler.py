@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from modicum.core.errors import Code, InputError, InvariantError, UnavailableError
 from modicum.engines import noise as module
-from modicum.engines.noise import SCALE_MAX, OpenDpSampler, priced
+from modicum.engines.noise import BATCHED_MIN, SCALE_MAX, NoiseSampler, priced
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.sensitivity import root
 
-SAMPLER = OpenDpSampler()
+SAMPLER = NoiseSampler()
 LOSSES = st.fractions(Fraction(1, 10**6), 100)
 #: A scale has 20 digits, so it may cost so much less than allowed.
 LESS = Fraction(1, 2**17)
@@ -171,11 +171,41 @@ def test_each_number_has_a_draw_of_its_own(noise: str) -> None:
     assert set(result) != set(SAMPLER.add(noise, Fraction(2**40), [0] * 1000))
 
 
-def test_long_answers_are_drawn_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AT_A_TIME", 7)
-    result = SAMPLER.add("laplace", Fraction(1, 2**30), list(range(100)))
-    assert result == list(range(100))
-    assert SAMPLER.add("laplace", Fraction(1), []) == []
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_many_draws_are_made_in_batches_and_few_by_opendp(
+    noise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no(*_: object) -> None:
+        raise AssertionError
+
+    few, many = [7] * (BATCHED_MIN - 1), [10**30] * BATCHED_MIN
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "NoiseBatches", no)
+        assert len(SAMPLER.add(noise, Fraction(1), few)) == len(few)
+        assert SAMPLER.add(noise, Fraction(1), []) == []
+    monkeypatch.setattr(module, "opendp_draws", no)
+    found = SAMPLER.add(noise, Fraction(2**40), many)
+    assert len(set(found)) >= BATCHED_MIN - 1
+    assert all(type(one) is int and abs(one - 10**30) < 2**62 for one in found)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_batches_refuse_the_same_scales(noise: str) -> None:
+    values = [1] * BATCHED_MIN
+    for scale in (
+        Fraction(0),
+        Fraction(1, 3),
+        Fraction(2**50 + 1),
+        Fraction(10) ** 400,
+    ):
+        refused: list[str] = []
+        for number in (1, BATCHED_MIN):
+            with pytest.raises(InputError) as caught:
+                SAMPLER.add(noise, scale, values[:number])
+            refused.append(caught.value.render())
+        assert refused[0] == refused[1]
+    with pytest.raises(InvariantError):
+        SAMPLER.add("uniform", Fraction(8), values)
 
 
 # --- when the library fails -----------------------------------------------------------

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from numba import njit
 
-from modicum.planner.allocation.loops.jit import code_digest
+from modicum.core.jit import code_digest
 
 INNER = """
-from modicum.planner.allocation.loops.jit import compiled
+from modicum.core.jit import compiled
 
 @compiled
 def inner(number):
@@ -23,7 +23,7 @@ def inner(number):
 """
 
 OUTER = """
-from modicum.planner.allocation.loops.jit import compiled
+from modicum.core.jit import compiled
 from inner_loop import inner
 
 @compiled

@@ -125,3 +125,4 @@ def test_few_digits_never_make_a_range_narrower(
 @pytest.mark.parametrize("step", [Fraction(1, 100), Fraction(5)])
 def test_units(step: Fraction) -> None:
     assert noisy(10, 2).times(step) == Range(10 * step, 8 * step, 12 * step)
+    assert noisy(10, 2, step) == noisy(10, 2).times(step)

@@ -166,99 +166,13 @@ def test_hashes_tell_lists_of_texts_apart() -> None:
 
 def test_answers_are_whole_numbers() -> None:
     made = Statement(sqlglot.exp.select("1"), ("text",), ("s",))
-    found: dict[str, dict[tuple[str | int | bool | None, ...], int]] = {}
-    read_answers(made, [("a", 1, 7), (None, 2, 0), ("b", 0, 9)], found)
+    found = read_answers(made, [("a", 1, 7), (None, 2, 0), ("b", 0, 9)])
     assert found == {"s": {("a",): 7, (None,): 0}}
     with pytest.raises(InvariantError):
-        read_answers(made, [("a", 1, 7.5)], found)
+        read_answers(made, [("a", 1, 7.5)])
 
 
 def test_a_condition_on_an_integer_with_a_fraction_is_our_mistake() -> None:
     where = Compare(ColumnRef("views", "view"), "<", Fraction(1, 2))
     with pytest.raises(InvariantError):
         statements(with_query(structs.replace(PLAN.query, where=where)), SECRETS)
-
-
-# --- caps: what is hashed, and what is kept -------------------------------------------
-
-CALENDAR = {
-    "user": Unit("user", "user"),
-    "day": Unit("day", "user", "day", "day", within=("user",)),
-    "week": Unit("week", "user", "week", "day", within=("user",)),
-    "month": Unit("month", "user", "month", "day", within=("user",)),
-    "year": Unit("year", "user", "year", "day", within=("user",)),
-    "seen": Unit("seen", "user", "year", "seen", within=("user",)),
-    "page": Unit("page", "page"),
-}
-
-
-def capped(*units: str, sampled: bool = False) -> Statement:
-    """Return the statement of a plan with caps of some units, in this order."""
-    seen = Column("seen", "date")
-    table = replace(watched.VIEWS, columns={**watched.VIEWS.columns, "seen": seen})
-    plan = structs.replace(
-        watched.plan(table),
-        units=CALENDAR,
-        caps=tuple(Cap(unit, 3) for unit in units),
-    )
-    if not sampled:
-        plan = structs.replace(plan, sample=None)
-    (made,) = statements(plan, SECRETS, apart=True).statements
-    return made
-
-
-@pytest.mark.parametrize(
-    ("units", "blocks"),
-    [
-        (("day",), [2]),
-        (("day", "month"), [2]),
-        (("day", "week", "month"), [1]),
-        (("month", "week"), [1]),
-        (("day", "month", "year"), [2]),
-        (("day", "year", "user"), [1]),
-        (("user", "day"), [1]),
-        (("seen", "day"), [1]),
-        (("day", "seen"), [1]),
-        (("page", "day", "month"), [1, 2]),
-        (("day", "page", "month"), [2, 1, 2]),
-    ],
-)
-def test_rows_are_taken_apart_by_what_covers_all_instances(
-    units: tuple[str, ...], blocks: list[int]
-) -> None:
-    steps = capped(*units).steps
-    crowded = [step.rows for step in steps if step.name.startswith("crowded")]
-    assert [len(rows.selects) for rows in crowded] == blocks
-
-
-@pytest.mark.parametrize("units", [("day",), ("day", "month"), ("day", "page")])
-def test_only_rows_of_crowded_blocks_are_hashed(units: tuple[str, ...]) -> None:
-    for step in capped(*units).steps:
-        hashes = list(step.rows.find_all(sqlglot.exp.SHA2))
-        assert len(hashes) == step.name.startswith("cut_")
-        for one in hashes:
-            select = one.find_ancestor(sqlglot.exp.Select)
-            assert select is not None
-            joins = list(select.find_all(sqlglot.exp.Join))
-            assert [join.kind for join in joins] == ["SEMI"]
-
-
-def test_rows_are_kept_only_where_they_take_long() -> None:
-    def kept(made: Statement, *relations: str) -> set[str]:
-        over = {"table_0": sqlglot.exp.select("1")}
-        written = made.over(over, "duckdb", kept=relations)
-        (query,) = sqlglot.parse(written, dialect="duckdb")
-        assert query is not None
-        tables = query.args["with_"].expressions
-        assert all(one.args["materialized"] is not None for one in tables)
-        return {one.alias for one in tables if one.args["materialized"]}
-
-    assert kept(capped("day", "month")) == {"crowded_read"}
-    assert kept(capped("day"), "table_0") == {"crowded_read", "table_0"}
-    assert kept(capped("day", sampled=True)) == {"crowded_read", "read"}
-    assert kept(capped()) == set()
-    assert kept(capped("day", "page")) == {
-        "crowded_read",
-        "cut_read",
-        "crowded_cut_read",
-    }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from modicum.engines.file_types import unreadable
-from modicum.engines.sources import CsvFile, source_of
+from modicum.engines.sources import CsvFile, DuckdbTable, source_of
 from modicum.query.tables import WRITTEN, Column, ColumnType
 from modicum.query.tables_draft import USUAL_STEP, TableDraft, draft_table
 from modicum.release.vocabulary import Vocabulary
@@ -49,7 +49,8 @@ def drafted_from(place: str, table: str | None, vocabulary: Vocabulary) -> Table
     rows are read; nothing that they hold becomes part of the draft but types and steps.
     """
     source = source_of(place, table or "")
-    path, _, inside = place.partition("::")
+    path = place.partition("::")[0]
+    inside = source.table if isinstance(source, DuckdbTable) else None
     named = re.sub(r"\W+", "_", table or inside or Path(path).stem).strip("_")
     if isinstance(source, CsvFile):
         columns = list(_of_csv(source))

@@ -31,8 +31,9 @@ def known(names: Names) -> Iterator[exp.Expression]:
     for reference in ids:
         if reference is not None:
             yield sql.is_known(names.identity(reference))
-    for clock in clocks(names):
-        yield on_days(clock, (date.min.toordinal(), LAST_DAY), names)
+    if names.plan.part.periods is None:
+        for clock in clocks(names):
+            yield on_days(clock, (date.min.toordinal(), LAST_DAY), names)
 
 
 def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
@@ -41,10 +42,10 @@ def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
     return sql.on_days(names.column(clock), names.declared(clock).type, first, last)
 
 
-def unit_key(
+def unit_columns(
     unit_name: str, names: Names
-) -> list[tuple[exp.Expression, exp.Expression]]:
-    """Return the key of a unit's instances, each part also as text.
+) -> tuple[exp.Expression, exp.Expression | None]:
+    """Return the id of a unit's instances, and the time of a row if it has periods.
 
     Raises:
         InputError: If no table has its columns.
@@ -62,12 +63,25 @@ def unit_key(
                 None,
                 help=f"name its column `{name}`, in the data and in the tables file",
             )
-        if name == unit.id:
-            found.append((names.identity(reference), names.identity_text(reference)))
-        elif unit.period is not None:
-            start = sql.first_day(names.column(reference), unit.period)
-            found.append((start, exp.cast(start.copy(), "text")))
-    return found
+        found.append(reference)
+    time = None if unit.period is None else names.column(found[1])
+    return names.identity(found[0]), time
+
+
+def unit_texts(unit_name: str, names: Names) -> list[exp.Expression]:
+    """Return the key of a unit's instances as texts, for a hash.
+
+    Raises:
+        InputError: If no table has its columns.
+    """
+    found, time = unit_columns(unit_name, names)
+    unit = names.plan.units[unit_name]
+    reference = names.find(unit.id)
+    assert reference is not None  # It was found just now.
+    texts = [names.identity_text(reference, found)]
+    if time is not None and unit.period is not None:
+        texts.append(exp.cast(sql.first_day(time, unit.period), "text"))
+    return texts
 
 
 def in_sample(names: Names, seed: str) -> exp.Expression:
@@ -79,7 +93,7 @@ def in_sample(names: Names, seed: str) -> exp.Expression:
     """
     sample = names.plan.sample
     assert sample is not None  # The caller looked.
-    texts = [written for _, written in unit_key(sample.unit, names)]
+    texts = unit_texts(sample.unit, names)
     digits = sql.hashed(seed, texts, sql.SAMPLE_DIGITS)
     # Of equally many digits, texts are ordered as numbers are.
     threshold = sql.text(f"{sample.threshold:0{sql.SAMPLE_DIGITS}x}")
@@ -95,7 +109,7 @@ def in_block(names: Names, key: str) -> list[exp.Expression]:
     """
     block = names.plan.block
     assert block is not None  # The caller looked.
-    texts = [written for _, written in unit_key(block.unit, names)]
+    texts = unit_texts(block.unit, names)
     digits = sql.hashed(key, texts, sql.SAMPLE_DIGITS)
     found: list[exp.Expression] = []
     # Each stretch ends where the next one begins: no hash is in two, or in none.

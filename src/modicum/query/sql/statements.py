@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from sqlglot import exp
@@ -13,12 +13,14 @@ from modicum.core.errors import check
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
 from modicum.query.sql import expressions as sql
-from modicum.query.sql.caps import Pieces, Step, cuts_of, first_rows, spare_name
 from modicum.query.sql.conditions import conditions, in_some_box, key_value
+from modicum.query.sql.instances import unit_columns
 from modicum.query.sql.names import Names
+from modicum.query.sql.pieces import Pieces, first_rows, spare_name
 from modicum.query.sql.terms import term
-from modicum.query.statistics import ExactPlan, KeyValue, Secrets, Statistic
+from modicum.query.statistics import Cap, Exact, ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
+from modicum.release.periods import Period
 
 #: The name of the number of rows of a group in every statement.
 ROWS: Final = "n"
@@ -29,66 +31,87 @@ class Statement(Struct, frozen=True):
     """One SELECT: a row for each group, with its keys, its rows and its statistics.
 
     Attributes:
-        query: The tree. It reads relations `table_0`, `table_1`, … in the order of
-            the query's tables, with columns of their declared types.
+        query: The tree. It has no FROM: it reads the columns of `Statements.rows`.
         keys: The types of the keys, which come first, the bin of a histogram last
             among them; `date` for a period.
         statistics: The names of what follows the number of rows, in order.
-        steps: The subqueries of the tree, in the order in which they are computed.
     """
 
     query: exp.Select
     keys: tuple[ColumnType, ...]
     statistics: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
 
-    def over(
-        self,
-        relations: Mapping[str, exp.Select],
-        dialect: str,
-        *,
-        kept: Collection[str] | None = (),
-    ) -> str:
+    def over(self, relation: str, dialect: str) -> str:
         """Return the text of the statement for an engine.
 
         Args:
-            relations: By name, each relation.
+            relation: The relation of the rows.
             dialect: The engine's dialect in sqlglot.
-            kept: The relations that an engine should materialize, since reading them
-                again is slow; None if it cannot.
         """
-        query = self.query.copy()
-        named = [
-            Step(name, rows, name in (kept or ())) for name, rows in relations.items()
-        ]
-        for step in (*named, *self.steps):
-            keep = None if kept is None else step.kept
-            query = query.with_(step.name, as_=step.rows, materialized=keep, copy=False)
-        return query.sql(dialect=dialect, comments=False)
+        return self.query.from_(exp.to_table(relation)).sql(dialect, comments=False)
+
+
+class Limit(NamedTuple):
+    """One cap, over the columns of the rows that are read.
+
+    Attributes:
+        most: How many rows it keeps of each instance.
+        id: The column with the id; never NULL.
+        day: For a unit with periods, the column with the day of a row; never NULL.
+        period: Its period.
+    """
+
+    most: int
+    id: str
+    day: str | None
+    period: Period | None
 
 
 class Statements(Struct, frozen=True):
     """The statements of an engine for one plan.
 
     Attributes:
+        main: The table that has at least as many rows as are read.
         relations: By the name of a table, its name in the statements.
         columns: By the name of a table, its columns that are read.
-        statements: The statements; each computes some of the statistics.
+        rows: The rows that are read, before any cap. It reads relations `table_0`,
+            `table_1`, … in the order of the query's tables, with columns of their
+            declared types.
+        slow: Whether rows take long to compute: they are hashed or joined.
+        limits: The caps, in order.
+        row_id: The columns of the rows that identify them; empty if there are none.
+        statements: The statements; each computes some of the statistics of the rows
+            that caps keep.
     """
 
+    main: str
     relations: Mapping[str, str]
     columns: Mapping[str, tuple[str, ...]]
+    rows: exp.Select
+    slow: bool
+    limits: tuple[Limit, ...]
+    row_id: tuple[str, ...]
     statements: tuple[Statement, ...]
 
+    def read(self, relations: Mapping[str, exp.Select], dialect: str) -> str:
+        """Return the text of the rows that are read, for an engine.
 
-def statements(plan: ExactPlan, secrets: Secrets, *, apart: bool = False) -> Statements:
+        Args:
+            relations: By name, each relation.
+            dialect: The engine's dialect in sqlglot.
+        """
+        query = self.rows.copy()
+        for name, rows in relations.items():
+            query.with_(name, as_=rows, copy=False)
+        return query.sql(dialect=dialect, comments=False)
+
+
+def statements(plan: ExactPlan, secrets: Secrets) -> Statements:
     """Return the statements that compute a plan.
 
     Args:
         plan: The plan.
         secrets: The keys of random choices.
-        apart: Whether caps look first which instances have too many rows. It is the
-            same; DuckDB is several times faster so, and reads the data more often.
 
     Raises:
         InputError: If the tables lack what the plan needs.
@@ -96,24 +119,30 @@ def statements(plan: ExactPlan, secrets: Secrets, *, apart: bool = False) -> Sta
     given = secrets.order_key + secrets.sample_seed + secrets.block_key
     check(set(given) <= _HEX, "secrets are hex")
     names = Names(plan)
+    made = _Made(names, secrets)
     return Statements(
+        names.main.name,
         {table.name: names.relation(table.name) for table in names.tables},
         {table.name: tuple(names.needed(table)) for table in names.tables},
-        _CappedRows(names, secrets, apart=apart).statements(),
+        made.rows(),
+        bool(names.others) or plan.sample is not None or plan.block is not None,
+        made.limits,
+        made.row_id,
+        made.statements(),
     )
 
 
-class _CappedRows:
-    """The rows that caps keep, with what is needed of them."""
+class _Made:
+    """The rows that are read, with all that is needed of them."""
 
-    def __init__(self, names: Names, secrets: Secrets, *, apart: bool) -> None:
+    def __init__(self, names: Names, secrets: Secrets) -> None:
         self._names, self._plan, self._secrets = names, names.plan, secrets
-        self._apart = apart
         self._pieces = pieces = Pieces()
-        row_id = names.row_id(names.main) if self._plan.caps else []
-        for one in row_id:  # First: rows that share a hash are ordered by their ids.
-            pieces.called(names.identity(one))
-        self._cuts = cuts_of(names, pieces)
+        self.limits = tuple(self._limit(cap) for cap in self._plan.caps)
+        self.row_id = tuple(
+            pieces.called(names.identity(one)).name
+            for one in (names.row_id(names.main) if self.limits else ())
+        )
         self._keys = [
             pieces.called(key_value(key, names)) for key in self._plan.query.keys
         ]
@@ -121,7 +150,14 @@ class _CappedRows:
             None if one.value is None else pieces.called(self._value(one))
             for one in names.statistics
         ]
-        self._order = self._ordered(row_id) if self._plan.caps else exp.null()
+
+    def _limit(self, cap: Cap) -> Limit:
+        of_id, day = unit_columns(cap.unit, self._names)
+        unit = self._plan.units[cap.unit]
+        called = self._pieces.called
+        name = called(of_id).name
+        the_day = None if day is None else called(sql.first_day(day, "day")).name
+        return Limit(cap.rows, name, the_day, unit.period)
 
     # --- results ----------------------------------------------------------------------
 
@@ -172,11 +208,10 @@ class _CappedRows:
         columns += [
             exp.alias_(one, f"s{n}", quoted=True) for n, one in enumerate(numbers)
         ]
-        rows, steps = self._capped()
-        query = exp.select(*columns, copy=False).from_(rows, copy=False)
+        query = exp.select(*columns, copy=False)
         if keys:
             query.group_by(*(key.copy() for key in keys), copy=False)
-        return Statement(query, tuple(types), tuple(names), steps)
+        return Statement(query, tuple(types), tuple(names))
 
     def _value(self, one: Statistic) -> exp.Expression:
         """Return the input of a statistic in a row."""
@@ -195,46 +230,9 @@ class _CappedRows:
         value, declared = self._names.column(column), self._names.declared(column)
         return sql.in_steps(value, declared, one.low, one.high)
 
-    # --- caps -------------------------------------------------------------------------
+    # --- rows -------------------------------------------------------------------------
 
-    def _ordered(self, row_id: Sequence[ColumnRef]) -> exp.Expression:
-        """Return the keyed hash that orders rows: of their ids, or of their contents.
-
-        Without ids, rows that are equal in all that the query reads of them share a
-        place. It makes no difference which of them a cap keeps. A place in the file
-        would be no id: it changes with the rows of other people.
-        """
-        names, pieces = self._names, self._pieces
-        texts = [
-            names.identity_text(one, pieces.called(names.identity(one)))
-            for one in row_id
-        ] or [exp.cast(one, "text") for one in pieces.columns()]
-        return sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS)
-
-    def _capped(self) -> tuple[exp.Expression, tuple[Step, ...]]:
-        """Return the rows that are left when every cap has cut.
-
-        Rows are in the order of their hash and of all that is computed of them, their
-        ids first: those that are alike in it are alike in all that follows.
-        """
-        rows, columns = self._rows(), self._pieces.columns()
-        if not self._apart:
-            for cuts in self._cuts:
-                rows = cuts.of(rows, columns, self._order)
-            return rows.subquery("kept"), ()
-        steps = [Step("read", rows, kept=self._takes_long())]
-        for cuts in self._cuts:
-            steps += cuts.apart(steps[-1], columns, self._order)
-        steps[-1] = steps[-1]._replace(kept=False)  # It is read once.
-        return exp.to_table(steps[-1].name), tuple(steps)
-
-    def _takes_long(self) -> bool:
-        """Return whether rows are kept rather than computed again: each is hashed."""
-        plan = self._plan
-        drawn = plan.sample is not None or plan.block is not None
-        return (bool(self._names.others) or drawn) and bool(self._cuts)
-
-    def _rows(self) -> exp.Select:
+    def rows(self) -> exp.Select:
         """Return the rows that are read, with all pieces."""
         names = self._names
         query = exp.select(*self._pieces.selected(), copy=False)
@@ -295,27 +293,23 @@ def _number(one: Statistic, value: exp.Column | None) -> exp.Expression:
 
 
 def read_answers(
-    statement: Statement,
-    rows: Iterable[Sequence[object]],
-    found: MutableMapping[str, dict[tuple[KeyValue, ...], int]],
-) -> None:
-    """Add an engine's results to the statistics.
+    statement: Statement, rows: Iterable[Sequence[object]]
+) -> dict[str, Exact]:
+    """Return the statistics of an engine's results by name, of groups with rows.
 
     Args:
         statement: The statement.
         rows: Its results.
-        found: By the name of a statistic, its numbers by group; groups without rows are
-            left out.
     """
     width = len(statement.keys)
-    for name in statement.statistics:
-        found[name] = {}
+    found: list[dict[tuple[KeyValue, ...], int]] = [{} for _ in statement.statistics]
     for row in rows:
         if not row[width]:
             continue  # Without keys, there is a row of no rows.
         group = tuple(map(_key, row[:width], statement.keys))
-        for name, number in zip(statement.statistics, row[width + 1 :], strict=True):
-            found[name][group] = _whole(number)
+        for numbers, number in zip(found, row[width + 1 :], strict=True):
+            numbers[group] = _whole(number)
+    return dict(zip(statement.statistics, found, strict=True))
 
 
 def _key(value: object, kind: ColumnType) -> KeyValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from modicum.core.rationals import brief
-from modicum.engines.noise import SCALE_MAX, OpenDpSampler
+from modicum.engines.noise import SCALE_MAX, NoiseSampler
 from modicum.risk.arguments import argument, mistake
 
 
@@ -13,7 +13,7 @@ class OpenDpDraws:
     """Draws by OpenDP's discrete Laplace sampler; a `Draws` of `modicum.risk`."""
 
     def __init__(self) -> None:
-        self._sampler = OpenDpSampler()
+        self._sampler = NoiseSampler()
 
     def laplace(self, scale: Fraction) -> int:
         """Return a fresh draw of discrete Laplace noise."""

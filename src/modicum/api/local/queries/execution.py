@@ -140,19 +140,17 @@ class _Run:
     def _with_noise(
         self, line: Line, exact: Mapping[str, Exact], groups: Sequence[Group]
     ) -> dict[Group, int]:
-        found = exact[line.statistic.name]
-        cells = [cell for group in groups for cell in _cells(line.statistic, group)]
+        found, cells = exact[line.statistic.name], groups
         if line.statistic.kind == "histogram":
             found = nodes_of(line.statistic, found)
+            cells = [cell for group in groups for cell in _nodes(line.statistic, group)]
         values = [found.get(cell, 0) for cell in cells]
         noisy = self._sampler.add(self._lowered.request.noise, line.scale, values)
         return dict(zip(cells, noisy, strict=True))
 
 
-def _cells(statistic: Statistic, group: Group) -> Sequence[Group]:
-    """Return the cells of a group: one, or one for each node."""
-    if statistic.kind != "histogram":
-        return (group,)
+def _nodes(statistic: Statistic, group: Group) -> Sequence[Group]:
+    """Return the nodes of a group's tree."""
     return [
         (*group, level, node)
         for level in range(1, statistic.levels + 1)

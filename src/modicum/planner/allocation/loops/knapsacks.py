@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modicum.core.jit import compiled
 from modicum.planner.allocation import knapsack
-from modicum.planner.allocation.loops.jit import compiled
 from modicum.planner.allocation.loops.presence import (
     Moves,
     Present,

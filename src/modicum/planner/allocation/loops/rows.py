@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from modicum.planner.allocation.loops.jit import compiled
+from modicum.core.jit import compiled
 from modicum.planner.allocation.problem import Booleans, Integers
 
 

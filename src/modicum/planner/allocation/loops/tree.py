@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modicum.planner.allocation.loops.jit import compiled
+from modicum.core.jit import compiled
 from modicum.planner.allocation.problem import Booleans, Integers
 
 
