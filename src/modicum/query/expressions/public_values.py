@@ -112,7 +112,7 @@ class _Lister:
         if len(known) < len(sets) or prod(map(len, known)) > LISTED_MAX:
             return None
         function = FUNCTIONS[name]
-        return _and_null(value_of(function, one) for one in product(*known))
+        return frozenset(value_of(function, one) for one in product(*known))
 
     def _argument(self, name: str, argument: Expression) -> Values | None:
         """Return the values of an argument; of a time perhaps its days, if they do."""
