@@ -423,7 +423,9 @@ class _Maker:
             width,
         )
 
-    def expression(self, kinds: dict[ColumnRef, Column], kind: ColumnType) -> Expression:
+    def expression(
+        self, kinds: dict[ColumnRef, Column], kind: ColumnType
+    ) -> Expression:
         """An expression of some type that reads a column."""
         maker = Expressions(self.random, kinds, self.tables)
         while True:

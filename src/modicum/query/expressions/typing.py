@@ -59,8 +59,6 @@ def size_of(expression: Expression) -> int:
             return 1
 
 
-
-
 def only_column(expression: Expression) -> ColumnRef | None:
     """Return the column of which an expression has the value, unless it is NULL.
 

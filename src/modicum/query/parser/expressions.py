@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
@@ -17,7 +16,6 @@ from modicum.query.model import (
     AllOf,
     AnyOf,
     Call,
-    ColumnRef,
     Compare,
     Comparison,
     Expression,
@@ -37,6 +35,7 @@ from modicum.query.parser.periods import read_grain
 from modicum.query.parser.scope import ResolvedColumn, Scope
 from modicum.query.parser.sql_text import only
 from modicum.query.refusals import CASTS, INNER_QUERY, Reason, refused
+from modicum.query.tables import ColumnType
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -240,15 +239,16 @@ def _in_brackets(node: exp.Expr, scope: Scope) -> Expression:
     return read_expression(node.this, scope)
 
 
-def _alike(values: Sequence[Expression], node: exp.Expr, scope: Scope) -> list[Expression]:
+def _alike(
+    values: Sequence[Expression], node: exp.Expr, scope: Scope
+) -> list[Expression]:
     """Return values of one type: texts and NULL as the others, dates as timestamps."""
     facts = [scope.facts(one) for one in values]
     types = {one.type for one in facts if not is_null(one)}
+    kind: ColumnType = next((one.type for one in facts if not is_null(one)), "text")
     times = types & set(TIMES)
     if times and types <= {"text", *TIMES}:
         kind = "timestamp" if "timestamp" in times else "date"
-    else:
-        kind = next((one.type for one in facts if not is_null(one)), "text")
     found: list[Expression] = []
     for one, known in zip(values, facts, strict=True):
         if isinstance(one, Literal) and one.value is None:
@@ -323,7 +323,9 @@ def _chosen(
     node: exp.Expr,
     scope: Scope,
 ) -> Expression:
-    other = Literal(None, "text") if default is None else read_expression(default, scope)
+    other = (
+        Literal(None, "text") if default is None else read_expression(default, scope)
+    )
     *alike, last = _alike([*values, other], node, scope)
     pairs = (one for pair in zip(conditions, alike, strict=True) for one in pair)
     return fitted("case", (*pairs, last), node, scope)
@@ -357,7 +359,9 @@ def _arguments(node: exp.Expr, parts: Iterable[str]) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for part in parts:
         value = node.args.get(part)
-        found += value if isinstance(value, list) else [value] if value is not None else []
+        found += (
+            value if isinstance(value, list) else [value] if value is not None else []
+        )
     return found
 
 
@@ -475,9 +479,8 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
         name = period_name("day") if to == "DATE" else "timestamp"
         return fitted(name, [value], node, scope)
     if to in _WHOLE and kind == "boolean":
-        truth = [value, Literal(1, "integer"), Call("same", (value, Literal(None, "boolean"))),
-                 Literal(None, "integer"), Literal(0, "integer")]  # fmt: skip
-        return fitted("case", truth, node, scope)
+        one, none, zero = (Literal(number, "integer") for number in (1, None, 0))
+        return fitted("case", (value, one, IsNull(value), none, zero), node, scope)
     if to in _TEXTS and kind in ("integer", "text"):
         return fitted("text", [value], node, scope)
     same = (

@@ -17,7 +17,7 @@ from modicum.query.parser.expressions import is_aggregate, read_whole
 from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import read_period
 from modicum.query.parser.scope import Scope, spend_name
-from modicum.query.parser.sql_text import SqlText, only
+from modicum.query.parser.sql_text import only
 from modicum.query.refusals import ROUNDED, Reason, refused
 from modicum.query.tables import Tables
 
