@@ -17,6 +17,7 @@ Grain: TypeAlias = typing.Literal["day", "week", "month", "quarter", "year"]
 Function: TypeAlias = typing.Literal[
     "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
 ]
+WindowFunction: TypeAlias = typing.Literal["sum", "rank", "row_number", "lag", "lead"]
 
 
 class ColumnRef(Struct, frozen=True):
@@ -82,9 +83,49 @@ class AnyOf(Struct, frozen=True):
     parts: tuple[Expression, ...]
 
 
-#: What may stand where a column may.
+class Released(Struct, frozen=True):
+    """A key or an aggregate of the answer, by name: in what is computed of answers."""
+
+    name: str
+
+
+class Window(Struct, frozen=True):
+    """A function over the groups of the answer: in what is computed of answers.
+
+    Attributes:
+        function: Which one.
+        value: Of what; None for `rank` and `row_number`.
+        partition: Groups in which these are equal are looked at together.
+        order: In which order; a sum is then of all up to the group, and of its equals.
+    """
+
+    function: WindowFunction
+    value: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+
+
+class Order(Struct, frozen=True):
+    """One item of an order of groups."""
+
+    value: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+#: What may stand where a column may; of answers, `Released` and `Window` as well.
 Expression: TypeAlias = (
-    ColumnRef | Literal | Call | Compare | IsIn | IsNull | Not | AllOf | AnyOf
+    ColumnRef
+    | Literal
+    | Call
+    | Compare
+    | IsIn
+    | IsNull
+    | Not
+    | AllOf
+    | AnyOf
+    | Released
+    | Window
 )
 #: An expression of type boolean.
 Condition: TypeAlias = Expression
@@ -132,15 +173,29 @@ class Aggregate:
     mark: Mark | None = field(default=None, compare=False)
 
 
+class Output(Struct, frozen=True):
+    """A number of the answer, computed of keys and aggregates after the noise."""
+
+    name: str
+    value: Expression
+
+
 class Query(Struct, frozen=True):
     """A query: rows of one table, or of some that are joined on the privacy id.
+
+    What stands behind the aggregates is computed of noisy answers, at no cost.
 
     Attributes:
         tables: The tables that are read, in the order of the text; at least one.
         joined_on: The id column that every one of them has; None for one table.
         where: The condition on the rows; None for all.
         keys: The grouping keys; none for one answer over all rows.
-        aggregates: The aggregates, at least one.
+        aggregates: The aggregates that are measured, at least one.
+        computed: The numbers of the answer; empty if these are the aggregates.
+        having: Which groups of the answer are shown; None for all.
+        order: Their order.
+        limit: How many of them are shown, in this order; None for all.
+        offset: How many before them are left out.
     """
 
     tables: tuple[str, ...]
@@ -148,3 +203,15 @@ class Query(Struct, frozen=True):
     where: Condition | None
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
+    computed: tuple[Output, ...] = ()
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The numbers of the answer, in the order of the text."""
+        return self.computed or tuple(
+            Output(one.name, Released(one.name)) for one in self.aggregates
+        )

@@ -47,7 +47,8 @@ _LEVELS_MAX: Final = 64
 #: Larger expressions are refused, as they are written for an engine.
 _SIZE_MAX: Final = 20_000
 
-_COMPARISONS: Final[Mapping[str, Comparison]] = {
+#: By the class that sqlglot makes of it, each comparison.
+COMPARISONS: Final[Mapping[str, Comparison]] = {
     "EQ": "=",
     "NEQ": "<>",
     "LT": "<",
@@ -80,6 +81,7 @@ AGGREGATES: Final = frozenset(
         "Avg",
         "Count",
         "CountIf",
+        "Filter",
         "Median",
         "Quantile",
         "ApproxQuantile",
@@ -157,7 +159,7 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
     reader = _READERS.get(kind)
     if reader is not None:
         return reader(node, scope)
-    if kind in _CONDITIONS or kind in _COMPARISONS:
+    if kind in _CONDITIONS or kind in COMPARISONS:
         return read_condition(node, scope)
     if is_aggregate(node):
         raise scope.sql.unread(node, _OF_GROUPS)
@@ -173,7 +175,7 @@ def read_condition(node: exp.Expr, scope: Scope) -> Expression:
         InputError: If it is none that is read.
     """
     kind = type(node).__name__
-    if kind in _COMPARISONS:
+    if kind in COMPARISONS:
         return _compared(node, scope)
     reader = _CONDITIONS.get(kind)
     if reader is not None:
@@ -345,7 +347,7 @@ def _called(node: exp.Expr, scope: Scope) -> Expression:
     if not named:
         only(sql, node, (*function.parts, *function.ignored))
     parts = ("expressions",) if named else function.parts
-    arguments = [read_expression(one, scope) for one in _arguments(node, parts)]
+    arguments = [read_expression(one, scope) for one in arguments_of(node, parts)]
     if not arguments:
         raise sql.unread(node)
     if function.words:
@@ -355,7 +357,8 @@ def _called(node: exp.Expr, scope: Scope) -> Expression:
     return fitted(name, arguments, node, scope)
 
 
-def _arguments(node: exp.Expr, parts: Iterable[str]) -> list[exp.Expr]:
+def arguments_of(node: exp.Expr, parts: Iterable[str]) -> list[exp.Expr]:
+    """Return the arguments of a function, in the order of the parts of its class."""
     found: list[exp.Expr] = []
     for part in parts:
         value = node.args.get(part)
@@ -537,7 +540,7 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
     from sqlglot import exp
 
     only(scope.sql, node, ("this", "expression"))
-    operator = _COMPARISONS[type(node).__name__]
+    operator = COMPARISONS[type(node).__name__]
     left, right = node.this, node.expression
     if type(right) is exp.Column and type(left) is not exp.Column:
         left, right, operator = right, left, _FLIPPED[operator]
@@ -549,7 +552,7 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
         return Compare(found.reference, operator, value)
     _refuse_odd(node, scope)
     both = [read_expression(side, scope) for side in (node.this, node.expression)]
-    return _call_alike(_COMPARISONS[type(node).__name__], both, node, scope)
+    return _call_alike(COMPARISONS[type(node).__name__], both, node, scope)
 
 
 def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
@@ -566,7 +569,7 @@ def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
     if node.find(exp.Column) is None:
         raise scope.sql.unread(node, _NO_COLUMN)
     names = ("this", "expression", "low", "high", "expressions")
-    sides = [one for one in _arguments(node, names) if type(one) is exp.Column]
+    sides = [one for one in arguments_of(node, names) if type(one) is exp.Column]
     for one in sides:
         if not one.args.get("table") and not scope.knows(one.this):
             raise name_for_value(one, scope.sql)

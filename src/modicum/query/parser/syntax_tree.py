@@ -201,8 +201,18 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
         raise sql.unread_at(place, INNER_QUERY)
     called = kind in _CALLED and sql.word(place + 1) == "("
     known = (kind in SYNTAX and not again and not several) or kind in names
-    if not (known or within or called):
+    if not (known or within or called or _is_clause(sql, place)):
         raise sql.unread_at(place)
+
+
+def _is_clause(sql: SqlText, place: int) -> bool:
+    """Return whether a word begins a clause about answers, or one in brackets."""
+    kind = sql.kind(place)
+    if kind in ("LIMIT", "OFFSET"):
+        return sql.kind(place + 1) == "NUMBER"
+    if kind in ("OVER", "FILTER"):
+        return sql.word(place - 1) == ")" and sql.word(place + 1) == "("
+    return kind in ("HAVING", "ORDER_BY", "PARTITION_BY")
 
 
 # --- the tree -------------------------------------------------------------------------
