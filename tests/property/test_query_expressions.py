@@ -22,7 +22,7 @@ from samples.spark import spark_or_skip
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.engines.sql_engine import SqlEngine
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import ColumnRef, Expression, Key, Query
 from modicum.query.statistics import ExactPlan, Secrets, Statistic
 from modicum.query.tables import Column, Table, Tables
