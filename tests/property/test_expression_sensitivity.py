@@ -21,7 +21,7 @@ from samples.drawn_expressions import CONSTRUCTS, Expressions, columns_of
 from samples.written_expressions import Written
 
 from modicum.core.errors import InputError
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
 from modicum.query.model import ColumnRef, Expression, Key
 from modicum.release.parts import EVERYTHING

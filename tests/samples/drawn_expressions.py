@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Misfit
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -144,7 +144,7 @@ class Expressions:
     ) -> list[Expression]:
         dice = self.dice
         kinds: list[ColumnType] = ["text", "integer", "number", "boolean", "date"]
-        some: ColumnType = kind or dice.choice(kinds)
+        some = dice.choice(kinds) if kind is None else kind
         if name in _CHOOSING:
             return self.of_choices(name, some, depth)
         if name in _TIMED:
@@ -189,7 +189,7 @@ class Expressions:
             return [one, Literal(dice.choice([-2, -1, 0, 1, 2]), "integer")]
         if name == "width_bucket":
             low = Fraction(dice.choice([-10, 0, 1]), dice.choice([1, 2]))
-            high = low + dice.choice([1, 30, 100, Fraction(1, 8)])
+            high = low + dice.choice([Fraction(1), Fraction(100), Fraction(1, 8)])
             count = Literal(dice.choice([1, 3, 10]), "integer")
             return [one, _constant(low), _constant(high), count]
         return [one]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from oracle.row_expressions import Meaning, steps_of
 
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
 from modicum.query.model import ColumnRef, Key
 from modicum.query.statistics import ExactPlan, Statistic

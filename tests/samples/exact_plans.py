@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from msgspec import structs
 
 from modicum.query.contribution_bounds import in_order
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,

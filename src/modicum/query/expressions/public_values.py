@@ -9,11 +9,11 @@ from itertools import product
 from math import prod
 from typing import Final, TypeAlias
 
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import of_column
 from modicum.query.expressions.function import Plain, value_of
 from modicum.query.expressions.table import FUNCTIONS
 from modicum.query.expressions.times import DAYS_DECIDE
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import Call, ColumnRef, Expression, Literal
 from modicum.query.tables import Column, ColumnType, Tables, Value
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Span

@@ -17,7 +17,8 @@ from modicum.query.model import (
     Function,
     Literal,
 )
-from modicum.query.parser.expressions import fitted, read_whole
+from modicum.query.parser.arguments import fitted
+from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.literals import read_number
 from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import needed

@@ -32,7 +32,8 @@ from modicum.query.model import (
     WindowFunction,
 )
 from modicum.query.parser.aggregates import read_aggregate
-from modicum.query.parser.expressions import COMPARISONS, arguments_of, is_aggregate
+from modicum.query.parser.arguments import arguments_of, is_aggregate
+from modicum.query.parser.expressions import COMPARISONS
 from modicum.query.parser.keys import at_position, read_key
 from modicum.query.parser.literals import is_value, read_literal, time_value
 from modicum.query.parser.periods import needed

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from modicum.core.errors import Code
-from modicum.query.expressions.typing import only_column
+from modicum.query.expressions.analysis import only_column
 from modicum.query.model import ColumnRef, Key
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.names import label_of
