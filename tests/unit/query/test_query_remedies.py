@@ -74,12 +74,6 @@ WRITTEN = [
         ALL + "DATE_DIFF('day', DATE '2026-11-01', event_date) > 1",
     ),
     (
-        "SELECT SUM(amount) / COUNT(*) AS mean FROM views",
-        "AVG(column)",
-        "amount",
-        "SELECT AVG(amount) AS mean FROM views",
-    ),
-    (
         "SELECT MEAN(amount) AS mean FROM views",
         "AVG(column)",
         "amount",
@@ -127,25 +121,56 @@ WRITTEN = [
         "",
         'SELECT "select", COUNT(*) FROM views GROUP BY 1',
     ),
+    (
+        "SELECT page, COUNT(*) FROM views WHERE COUNT(*) > 3 GROUP BY page",
+        "GROUP BY key HAVING COUNT(*) > 10",
+        "",
+        "SELECT page, COUNT(*) FROM views GROUP BY page HAVING COUNT(*) > 10",
+    ),
+    (
+        "SELECT TOP 10 page, COUNT(*) FROM views GROUP BY page",
+        "GROUP BY key ORDER BY COUNT(*) DESC LIMIT 10",
+        "",
+        "SELECT page, COUNT(*) FROM views GROUP BY page"
+        " ORDER BY COUNT(*) DESC LIMIT 10",
+    ),
+    (
+        "SELECT SUM(amount) OVER () FROM views",
+        "SUM(COUNT(*)) OVER ()",
+        "",
+        "SELECT page, SUM(COUNT(*)) OVER () AS n FROM views GROUP BY page",
+    ),
+    (
+        "SELECT page FILTER (WHERE mobile), COUNT(*) FROM views GROUP BY page",
+        "COUNT(*) FILTER (WHERE condition)",
+        "",
+        "SELECT page, COUNT(*) FILTER (WHERE mobile) FROM views GROUP BY page",
+    ),
+    (
+        "SELECT COUNT(DISTINCT page, age) AS n FROM views",
+        "COUNT(DISTINCT CONCAT(x, '|', y))",
+        "",
+        "SELECT COUNT(DISTINCT CONCAT(page, '|', CAST(age AS TEXT))) AS n FROM views",
+    ),
+    (
+        "SELECT MODE(page) FROM views",
+        "SELECT column, COUNT(*) … GROUP BY column ORDER BY COUNT(*) DESC LIMIT 1",
+        "page",
+        "SELECT page, COUNT(*) FROM views GROUP BY page ORDER BY COUNT(*) DESC LIMIT 1",
+    ),
+    (
+        "SELECT COUNT(*) > 10 AS many FROM views",
+        "CASE WHEN … THEN 1 ELSE 0 END",
+        "",
+        "SELECT CASE WHEN COUNT(*) > 10 THEN 1 ELSE 0 END AS many FROM views",
+    ),
     ("SELECT COUNT(*) FROM order", '"order"', "", 'SELECT COUNT(*) FROM "order"'),
     ("SELECT COUNT(*) FROM Group", '"group"', "", 'SELECT COUNT(*) FROM "group"'),
     ("SELECT COUNT(*) FROM left", '"left"', "", 'SELECT COUNT(*) FROM "left"'),
 ]
 #: What is refused, what its caret is under, and what is left if that is left out.
 LEFT_OUT = [
-    ("SELECT ROUND(AVG(amount), 2) AS m FROM views", "ROUND",
-     "SELECT AVG(amount) AS m FROM views"),
-    ("SELECT (SUM(amount)) AS s FROM views", "SUM",
-     "SELECT SUM(amount) AS s FROM views"),
-    ("SELECT TOP 10 page, COUNT(*) FROM views GROUP BY page", "TOP",
-     "SELECT page, COUNT(*) FROM views GROUP BY page"),
-    ("SELECT page, COUNT(*) FROM views GROUP BY page LIMIT 10", "LIMIT",
-     "SELECT page, COUNT(*) FROM views GROUP BY page"),
-    ("SELECT page, COUNT(*) FROM views GROUP BY page ORDER BY 2 DESC", "ORDER BY",
-     "SELECT page, COUNT(*) FROM views GROUP BY page"),
     (ALL + "1 = 1", "=", "SELECT COUNT(*) FROM views"),
-    ("SELECT page, COUNT(*) FROM views WHERE COUNT(*) > 3 GROUP BY page", "COUNT",
-     "SELECT page, COUNT(*) FROM views GROUP BY page"),
     ("SELECT COUNT(*) FROM views v JOIN users u USING (user_id)"
      " WHERE v.user_id = u.user_id", "=",
      "SELECT COUNT(*) FROM views v JOIN users u USING (user_id)"),
@@ -177,7 +202,7 @@ def test_what_is_to_be_written_is_read(
     sql: str, words: str, column: str, remedied: str
 ) -> None:
     assert words in problem_of(sql).help
-    if column:
+    if column and "…" not in words:
         assert words.replace("column", column) in remedied
     parse_query(remedied, RESERVED)
 
@@ -212,8 +237,8 @@ def test_in_a_text_every_quote_may_stand(text: str) -> None:
 
 def test_a_name_that_is_no_word_of_sql_is_not_sent_to_quotes() -> None:
     assert "quotes" not in problem_of("SELECT COUNT(*) AS a page FROM views").help
-    limited = problem_of("SELECT page, COUNT(*) FROM views GROUP BY page LIMIT 3")
-    assert limited.help == "leave it out"
+    limited = problem_of("SELECT page, COUNT(*) FROM views GROUP BY page LIMIT ALL")
+    assert "LIMIT 10" in limited.help
 
 
 @pytest.mark.parametrize(

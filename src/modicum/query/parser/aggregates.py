@@ -24,7 +24,7 @@ from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import SEVERAL, Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -81,8 +81,8 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
         return _of("count", read_whole(counted, scope), mark)
     only(sql, counted, ("expressions",))
     columns = counted.args["expressions"]
-    if len(columns) != 1:
-        raise sql.unread(columns[1], Reason("COUNT(DISTINCT …) takes one column"))
+    if len(columns) != 1 or type(columns[0]) is exp.Tuple:
+        raise sql.unread(columns[-1], SEVERAL)
     return _of("count-distinct", read_whole(columns[0], scope), mark)
 
 

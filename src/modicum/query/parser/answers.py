@@ -39,7 +39,7 @@ from modicum.query.parser.literals import is_value, read_literal, time_value
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import WORDS, Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -63,10 +63,6 @@ _WINDOWS: Final = Reason(
     " aggregates and keys, without a frame",
     "write SUM(COUNT(*)) OVER (), or SUM(COUNT(*)) OVER (ORDER BY key); compute others"
     " from the answer, at no cost",
-)
-_OF_ROWS: Final = Reason(
-    "a window over rows reveals single rows; one over the groups of the answer is free",
-    "write it around an aggregate: SUM(COUNT(*)) OVER ()",
 )
 _CAST: Final = Reason(
     "numbers of an answer are exact", "round them: ROUND(…, 2), FLOOR(…) or CEIL(…)"
@@ -143,7 +139,7 @@ class AnswerReader:
         """
         found = self._of_type(node, "number")
         if self.type_of(found) == "null":
-            raise self._misfit(node, "a number", "NULL")
+            raise self._misfit(node, "number", "null")
         return found
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -297,17 +293,15 @@ class AnswerReader:
     def _of_type(self, node: exp.Expr, wanted: _Type, level: int = 0) -> Expression:
         found = self.read(node, level)
         if self.type_of(found) not in (wanted, "null"):
-            raise self._misfit(node, _A[wanted], _A[self.type_of(found)])
+            raise self._misfit(node, wanted, self.type_of(found))
         return found
 
-    def _misfit(self, node: exp.Expr, wanted: str, found: str) -> Exception:
-        boolean = found == _A["boolean"]
-        remedy = "write CASE WHEN … THEN 1 ELSE 0 END" if boolean else ""
+    def _misfit(self, node: exp.Expr, wanted: _Type, found: _Type) -> Exception:
         return refused(
             Code.DOES_NOT_FIT,
-            f"{wanted} is needed here, and this is {found}",
+            f"{_A[wanted]} is needed here, and this is {_A[found]}",
             self._sql.mark_of(node),
-            reason=Reason("", remedy),
+            reason=Reason("", _REMEDIES.get((wanted, found), "")),
         )
 
     def alike(self, nodes: Sequence[exp.Expr], level: int) -> list[Expression]:
@@ -328,7 +322,7 @@ class AnswerReader:
                     _without_time(str(one.value)), "date", node, self._sql
                 )
             if self.type_of(value) not in (wanted, "null"):
-                raise self._misfit(node, _A[wanted], _A[self.type_of(value)])
+                raise self._misfit(node, wanted, self.type_of(value))
             found.append(value)
         return found
 
@@ -490,7 +484,7 @@ class AnswerReader:
         place = sql.keyword("OVER", after=behind)
         if type(called).__name__ not in _WINDOWED:
             if not any(map(is_aggregate, called.iter_expressions())):
-                raise sql.unread_at(place, _OF_ROWS)
+                raise sql.unread_at(place, WORDS["OVER"])
             raise sql.unread(called, _WINDOWS)
         if node.args.get("spec") is not None or sql.word(place + 1) != "(":
             raise sql.unread_at(place, _WINDOWS)
@@ -498,7 +492,7 @@ class AnswerReader:
         only(sql, called, ("this",))
         value = called.args.get("this")
         if value is not None and not is_computed(value) and self._no_key(value):
-            raise sql.unread_at(place, _OF_ROWS)
+            raise sql.unread_at(place, WORDS["OVER"])
         inner = None if value is None else self.read(value)
         if function == "sum" and inner is not None:
             inner = self._of_type(value, "number")
@@ -553,6 +547,11 @@ _A: Final[Mapping[_Type, str]] = {
     "boolean": "a condition",
     "date": "a date",
     "null": "NULL",
+}
+_REMEDIES: Final[Mapping[tuple[_Type, _Type], str]] = {
+    ("number", "boolean"): "write CASE WHEN … THEN 1 ELSE 0 END",
+    ("number", "text"): "answers are numbers: give each text one, as in THEN 1 ELSE 0",
+    ("boolean", "number"): "compare it with a value: COUNT(*) > 10",
 }
 _TYPES: Final[Mapping[str, _Type]] = {
     "text": "text",

@@ -27,8 +27,9 @@ NO_COLUMN: Final = Reason(
     "leave it out: it has no effect on a row",
 )
 OF_GROUPS: Final = Reason(
-    "conditions apply to single rows",
-    "leave it out, and drop groups of the answer: that costs nothing",
+    "this looks at single rows, and aggregates are of groups",
+    "put conditions on aggregates into HAVING: … GROUP BY key HAVING COUNT(*) > 10 ;"
+    " sums of aggregates are windows: SUM(COUNT(*)) OVER ()",
 )
 #: The classes that sqlglot makes of the aggregates that are read.
 AGGREGATES: Final = frozenset(
@@ -175,7 +176,8 @@ def refuse_odd(node: exp.Expr, scope: Scope) -> None:
         if is_aggregate(one):
             raise scope.sql.unread(one, OF_GROUPS)
     if node.find(exp.Column) is None:
-        raise scope.sql.unread(node, NO_COLUMN)
+        drawn = node.find(exp.Rand)
+        raise scope.sql.unread(drawn or node, None if drawn else NO_COLUMN)
     names = ("this", "expression", "low", "high", "expressions")
     sides = [one for one in arguments_of(node, names) if type(one) is exp.Column]
     for one in sides:

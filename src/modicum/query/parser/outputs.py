@@ -17,13 +17,12 @@ from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.keys import read_key, refuse_key
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import ALL_COLUMNS, Reason, refused
 from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_ROWS: Final = Reason("rows are never released", "name keys and aggregates")
 #: An answer has no more columns than this.
 _OUTPUTS_MAX: Final = 100
 
@@ -138,7 +137,7 @@ def _selected(node: exp.Expr, scope: Scope, tables: Tables) -> Selected:
         output = read_aggregate(inner, scope)
     else:
         if type(inner) is exp.Star or type(inner.this) is exp.Star:
-            raise scope.sql.unread(inner, _ROWS)
+            raise scope.sql.unread(inner, ALL_COLUMNS)
         output = read_key(inner, scope)
         refuse_key(output, scope, tables)
     name = _name(alias, output.name, output.mark, scope)

@@ -232,11 +232,17 @@ def _number(select: exp.Expr, clause: str, sql: SqlText) -> int | None:
     node = select.args.get(clause.lower())
     if node is None:
         return None
-    only(sql, node, ("expression",))
-    number = node.args["expression"]
+    number, reason = (
+        node.args["expression"],
+        Reason("", f"write an integer: {clause} 10"),
+    )
+    if any(value for part, value in node.args.items() if part != "expression"):
+        raise sql.unread(number, reason)
+    if type(number).__name__ != "Literal":
+        raise sql.unread(number, reason)
     value = read_number(number, sql)
     if value.denominator != 1 or not 0 <= value <= _ROWS_MAX:
-        raise sql.unread(number, Reason("", f"write an integer: {clause} 10"))
+        raise sql.unread(number, reason)
     _spend_before(node, clause, sql)
     return value.numerator
 
