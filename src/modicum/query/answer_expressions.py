@@ -27,6 +27,7 @@ from modicum.query.model import (
     Literal,
     Not,
     Order,
+    Query,
     Released,
     Window,
 )
@@ -120,35 +121,44 @@ def column_of(
             return [sure(value)] * len(groups)
         case Window():
             return _over(expression, known, groups)
+        case _:
+            pass
     parts = [column_of(one, known, groups) for one in _inner(expression)]
     computed = _operation(expression)
     return [computed(*cells) for cells in zip(*parts, strict=True)]
 
 
-def arranged(
-    order: Sequence[Order],
-    keys: Sequence[str],
-    known: Mapping[str, Column],
-    groups: Sequence[int],
-) -> list[int]:
-    """Return groups in an order; those that are equal in it, by their keys.
+def shown_groups(
+    query: Query, known: Mapping[str, Column], number: int
+) -> tuple[list[int], list[int]]:
+    """Return the groups that HAVING keeps, and those of them that are shown, in order.
+
+    Groups that are equal in the order are ordered by their keys, so that all of it
+    follows from what is released.
 
     Args:
-        order: The order; empty for that of the keys.
-        keys: The names of the keys.
+        query: The query.
         known: The values of keys and aggregates by name, for all groups.
-        groups: The numbers of the groups.
+        number: How many groups there are.
     """
-    by_keys = (Order(Released(name)) for name in keys)
-    places = list(range(len(groups)))
-    for one in reversed((*order, *by_keys)):
-        places = _sorted(places, column_of(one.value, known, groups), one)
-    return [groups[place] for place in places]
+    kept = list(range(number))
+    if query.having is not None:
+        holds = column_of(query.having, known, kept)
+        kept = [group for group, one in zip(kept, holds, strict=True) if one.value]
+    if query.limit is None and not query.offset and not query.order:
+        return kept, kept
+    by_keys = (Order(Released(key.name)) for key in query.keys)
+    places = list(range(len(kept)))
+    for one in reversed((*query.order, *by_keys)):
+        places = _sorted(places, column_of(one.value, known, kept), one)
+    end = None if query.limit is None else query.offset + query.limit
+    return kept, [kept[place] for place in places[query.offset : end]]
 
 
 def _sorted(places: Iterable[int], cells: Column, order: Order) -> list[int]:
     """Return places by their cells; equal ones stay as they are."""
-    given, nulls = [], []
+    given: list[int] = []
+    nulls: list[int] = []
     for place in places:
         (nulls if cells[place].value is None else given).append(place)
 
@@ -179,7 +189,8 @@ def _operation(expression: Expression) -> _Operation:
             return lambda *parts: _joined(parts, decisive=False)
         case AnyOf():
             return lambda *parts: _joined(parts, decisive=True)
-    raise AssertionError(expression)  # The parser makes no other ones of answers.
+        case _:  # The parser makes no other ones of answers.
+            raise AssertionError(expression)
 
 
 def _ends(cell: Cell) -> _Pair | None:

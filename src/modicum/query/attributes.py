@@ -16,6 +16,8 @@ from modicum.query.model import (
     IsNull,
     Literal,
     Not,
+    Released,
+    Window,
 )
 from modicum.query.request import QueryRequest
 from modicum.release.vocabulary import Vocabulary
@@ -61,5 +63,5 @@ def columns_in(expression: Expression) -> Iterator[ColumnRef]:
         case AllOf(parts=parts) | AnyOf(parts=parts) | Call(arguments=parts):
             for part in parts:
                 yield from columns_in(part)
-        case Literal():
+        case Literal() | Released() | Window():  # The last two are never of rows.
             return

@@ -26,9 +26,9 @@ from modicum.query.answer_expressions import (
     UNKNOWN,
     Cell,
     Column,
-    arranged,
     column_of,
     released_in,
+    shown_groups,
     sure,
 )
 from modicum.query.averages import Range, few_digits
@@ -243,11 +243,14 @@ class Answers(Struct, frozen=True):
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
-    return [
-        cell
-        for one in estimates
-        for cell in (_short(one.value), f"{_short(one.low)} … {_short(one.high)}")
-    ]
+    return [cell for one in estimates for cell in (_short(one.value), ends_text(one))]
+
+
+def ends_text(one: Estimate) -> str:
+    """Return the interval of an answer, for people."""
+    if one.value is not None and (one.low is None or one.high is None):
+        return "unknown"
+    return f"{_short(one.low)} … {_short(one.high)}"
 
 
 def _short(value: Fraction | None) -> str:
@@ -283,12 +286,12 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
     """
     query, groups = compiled.request.query, _groups(compiled, noisy)
     found = _Released(compiled, noisy, groups, 1 - confidence)
-    shown = found.arranged()
-    columns = [found.estimates(one.value, shown) for one in query.outputs]
+    columns = [found.estimates(one.value) for one in query.outputs]
+    keys = (groups[one] for one in found.shown)
     return Answers(
         tuple(key.name for key in query.keys),
         tuple(one.name for one in query.outputs),
-        tuple(map(Row, (groups[one] for one in shown), zip(*columns, strict=True))),
+        tuple(map(Row, keys, zip(*columns, strict=True))),
         confidence,
         notes_of(compiled, confidence),
     )
@@ -322,37 +325,24 @@ class _Released:
             key.name: [sure(group[place]) for group in groups]
             for place, key in enumerate(self._query.keys)
         }
-        self._kept = self._having()
-
-    def _having(self) -> list[int]:
-        every = list(range(len(self._groups)))
-        having = self._query.having
-        if having is None:
-            return every
-        holds = column_of(having, self._known(having), every)
-        return [group for group, one in zip(every, holds, strict=True) if one.value]
-
-    def arranged(self) -> Sequence[int]:
-        """Return the groups that are shown, in their order."""
-        query = self._query
-        if query.limit is None and not query.offset and not query.order:
-            return self._kept
+        having, order = self._query.having, self._query.order
+        decisive = [
+            *(one.value for one in order),
+            *([] if having is None else [having]),
+        ]
         known: dict[str, Column] = dict(self._keys)
-        for one in query.order:
-            known.update(self._known(one.value))
-        keys = [key.name for key in query.keys]
-        found = arranged(query.order, keys, known, self._kept)
-        end = None if query.limit is None else query.offset + query.limit
-        return found[query.offset : end]
+        for one in decisive:
+            known.update(self._known(one))
+        self._kept, self.shown = shown_groups(self._query, known, len(groups))
 
-    def estimates(self, value: Expression, shown: Sequence[int]) -> list[Estimate]:
-        """Return the answers of some groups."""
+    def estimates(self, value: Expression) -> list[Estimate]:
+        """Return the answers of the groups that are shown."""
         if isinstance(value, Released) and value.name in self._aggregates:
             ranges = self._ranges_of(value.name, self._error)
-            return [_estimate(ranges[group]) for group in shown]
+            return [_estimate(ranges[group]) for group in self.shown]
         column = column_of(value, self._known(value), self._kept)
         cells = dict(zip(self._kept, column, strict=True))
-        return [_computed(cells[group]) for group in shown]
+        return [_computed(cells[group]) for group in self.shown]
 
     def _known(self, value: Expression) -> dict[str, Column]:
         """Return what an expression is computed of.
@@ -424,6 +414,17 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
         )
     if compiled.selection is not None:
         found.append("Groups with few contributors are left out.")
+    query = compiled.request.query
+    if any(not isinstance(one.value, Released) for one in query.outputs):
+        found.append(
+            "An interval of a computed number follows from those of its aggregates at a"
+            " higher confidence; it is unknown where they do not bound it."
+        )
+    if query.having is not None:
+        found.append(
+            "HAVING looked at noisy numbers: groups near its limits may be shown or"
+            " left out by chance."
+        )
     return tuple(found)
 
 

@@ -280,7 +280,8 @@ class AnswerReader:
                 return "boolean" if name in _TRUTHS else "number"
             case Window():
                 return "number"
-        return "boolean"
+            case _:
+                return "boolean"
 
     def _type_of_name(self, name: str) -> _Type:
         for _, key in self._keys:
@@ -312,7 +313,7 @@ class AnswerReader:
         self, values: Sequence[Expression], nodes: Sequence[exp.Expr]
     ) -> list[Expression]:
         types = [self.type_of(one) for one in values]
-        first = next((one for one in types if one != "null"), "null")
+        first: _Type = next((one for one in types if one != "null"), "null")
         wanted: _Type = "date" if "date" in types else first
         found: list[Expression] = []
         for one, node in zip(values, nodes, strict=True):
@@ -390,11 +391,11 @@ class AnswerReader:
         values = []
         for one in node.args["ifs"]:
             only(self._sql, one, ("this", "true"))
-            if compared is None:
+            if compared is None or operand is None:
                 conditions.append(self._of_type(one.this, "boolean", level))
             else:
                 both = [compared, self.read(one.this, level)]
-                same = self._of_one_type(both, [operand, one.this])
+                same = self._of_one_type(both, (operand, one.this))
                 conditions.append(Call("=", tuple(same)))
             values.append(one.args["true"])
         return self._chosen(conditions, values, node.args.get("default"), level)

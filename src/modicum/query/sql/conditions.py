@@ -172,8 +172,7 @@ def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
         yield _one_of(value, listed) if listed else exp.false()
         return
     assert plan.part.periods is not None  # Its values would not be public.
-    column = key.value
-    if isinstance(column, ColumnRef) and column.column in clocks(names):
+    if key.value in clocks(names):
         return  # The days of the part have no other periods.
     for_spans = []
     for low, high in plan.part.periods:
