@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from typing import Literal as OneOf
 
-from modicum.core.errors import Code
+from modicum.core.errors import Code, InputError
 from modicum.query.aggregates import free_name
 from modicum.query.answer_expressions import READ, parts_of
 from modicum.query.expressions.table import BY_NODE, FUNCTIONS
@@ -293,9 +293,12 @@ class AnswerReader:
 
     def _of_type(self, node: exp.Expr, wanted: _Type, level: int = 0) -> Expression:
         found = self.read(node, level)
-        if self.type_of(found) not in (wanted, "null"):
-            raise self._misfit(node, wanted, self.type_of(found))
+        self._must_be(found, wanted, node)
         return found
+
+    def _must_be(self, value: Expression, wanted: _Type, node: exp.Expr) -> None:
+        if self.type_of(value) not in (wanted, "null"):
+            raise self._misfit(node, wanted, self.type_of(value))
 
     def _misfit(self, node: exp.Expr, wanted: _Type, found: _Type) -> Exception:
         return refused(
@@ -322,8 +325,7 @@ class AnswerReader:
                 value = time_value(
                     _without_time(str(one.value)), "date", node, self._sql
                 )
-            if self.type_of(value) not in (wanted, "null"):
-                raise self._misfit(node, wanted, self.type_of(value))
+            self._must_be(value, wanted, node)
             found.append(value)
         return found
 
@@ -492,11 +494,9 @@ class AnswerReader:
         function, words = _WINDOWED[type(called).__name__]
         only(sql, called, ("this",))
         value = called.args.get("this")
-        if value is not None and not is_computed(value) and self._no_key(value):
-            raise sql.unread_at(place, WORDS["OVER"])
-        inner = None if value is None else self.read(value)
+        inner = None if value is None else self._windowed(value, place)
         if function == "sum" and inner is not None:
-            inner = self._of_type(value, "number")
+            self._must_be(inner, "number", value)
         sql.spend_call(called, words)
         sql.spend(place)
         partition = tuple(map(self.read, node.args.get("partition_by") or ()))
@@ -513,8 +513,14 @@ class AnswerReader:
             raise sql.unread_at(place, _WINDOWS)
         return Window(function, inner, partition, orders)
 
-    def _no_key(self, node: exp.Expr) -> bool:
-        return not any(node == written for written, _ in self._keys)
+    def _windowed(self, node: exp.Expr, place: int) -> Expression:
+        """Return what a window is of: of rows, the window is refused."""
+        try:
+            return self.read(node)
+        except InputError:
+            if is_computed(node):
+                raise
+            raise self._sql.unread_at(place, WORDS["OVER"]) from None
 
 
 def _is_name(node: Any) -> bool:
