@@ -116,7 +116,7 @@ def close(one: Fraction | None, other: Any) -> bool:
     return abs(float(one) - float(other)) <= _CLOSE * max(1, abs(float(other)))
 
 
-@pytest.mark.spec("QRY-20")
+@pytest.mark.spec("QRY-24")
 def test_answers_are_computed_as_sql_means_it(plain: duckdb.DuckDBPyConnection) -> None:
     dice = random.Random(int(seed()))
     known = lowered(parse_query(PLAIN.asked(), TABLES))
@@ -174,7 +174,7 @@ def truth_of(dice: random.Random, cell: Cell) -> Cell:
     return sure(cell.low + share * (cell.high - cell.low))
 
 
-@pytest.mark.spec("QRY-21")
+@pytest.mark.spec("QRY-25")
 def test_an_interval_holds_the_truth_whenever_those_of_all_aggregates_do() -> None:
     dice = random.Random(int(seed()) + 1)
     bounded = surely = 0
