@@ -81,8 +81,8 @@ def _refuse_twice(scope: Scope, new: Named, node: exp.Expr) -> None:
                 f"`{new.alias[:60]}` is read twice",
                 scope.sql.mark_of(node),
                 reason=Reason(
-                    "a table that is joined with itself pairs rows, and nothing bounds"
-                    " how many pairs one person changes",
+                    "a table that is joined with itself pairs rows, and the number of"
+                    " pairs that one person changes has no bound",
                     "read it once, and count what one row says; what is said of pairs"
                     " of rows of one id must be a column of the data",
                 )
