@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Deeper expressions are refused: each level takes several calls in Python.
 _LEVELS_MAX: Final = 64
 #: Larger expressions are refused, as they are written for an engine.
-_SIZE_MAX: Final = 20_000
+_SIZE_MAX: Final = 3_000
 
 NO_COLUMN: Final = Reason(
     "a condition says something about a row",
