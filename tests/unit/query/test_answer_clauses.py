@@ -110,7 +110,8 @@ def test_filters_have_names_of_their_own() -> None:
 def test_each_aggregate_is_measured_once() -> None:
     query = parsed(
         "SELECT page, SUM(amount) / COUNT(*) AS mean, COUNT(*) AS n,"
-        " 1.0 * COUNT(*) AS m FROM views GROUP BY page HAVING COUNT(*) > 3 AND AVG(age) > 3"
+        " 1.0 * COUNT(*) AS m FROM views GROUP BY page"
+        " HAVING COUNT(*) > 3 AND AVG(age) > 3"
         " ORDER BY SUM(amount), MEDIAN(age)"
     )
     names = [one.name for one in query.aggregates]
