@@ -198,7 +198,7 @@ def dummy_answers(
         people = int(_PEOPLE_MAX * dice.random() ** 3)  # Many groups are small.
         numbers = (_number(one, tables, people, dice) for one in query.aggregates)
         rows.append((*group, *numbers))
-    if query.computed or query.having or query.order or query.limit is not None:
+    if not query.is_plain:
         rows = _computed(query, rows)
     return Table(columns, tuple(rows))
 

@@ -215,3 +215,9 @@ class Query(Struct, frozen=True):
         return self.computed or tuple(
             Output(one.name, Released(one.name)) for one in self.aggregates
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its answer is the aggregates of all groups, and nothing else."""
+        cut = self.order or self.offset or self.limit is not None
+        return not (self.computed or self.having is not None or cut)

@@ -321,19 +321,26 @@ class _Released:
         self._query = compiled.request.query
         self._aggregates = {one.name: one for one in self._query.aggregates}
         self._ranges: dict[tuple[str, Fraction], list[Range | None]] = {}
-        self._keys = {
-            key.name: [sure(group[place]) for group in groups]
-            for place, key in enumerate(self._query.keys)
-        }
+        self._keys: dict[str, Column] = {}
+        self._kept = self.shown = list(range(len(groups)))
+        if not self._query.is_plain:
+            self._keys = {
+                key.name: [sure(group[place]) for group in groups]
+                for place, key in enumerate(self._query.keys)
+            }
+            self._kept, self.shown = shown_groups(
+                self._query, self._decisive(), len(groups)
+            )
+
+    def _decisive(self) -> dict[str, Column]:
+        """Return what decides which groups are shown, and in which order."""
         having, order = self._query.having, self._query.order
-        decisive = [
-            *(one.value for one in order),
-            *([] if having is None else [having]),
-        ]
-        known: dict[str, Column] = dict(self._keys)
-        for one in decisive:
-            known.update(self._known(one))
-        self._kept, self.shown = shown_groups(self._query, known, len(groups))
+        known = dict(self._keys)
+        for one in order:
+            known.update(self._known(one.value))
+        if having is not None:
+            known.update(self._known(having))
+        return known
 
     def estimates(self, value: Expression) -> list[Estimate]:
         """Return the answers of the groups that are shown."""
@@ -352,7 +359,7 @@ class _Released:
         """
         inside = released_in(value, self._aggregates)
         numbers = sum(len(self._groups) if whole else 1 for whole in inside.values())
-        known: dict[str, Column] = dict(self._keys)
+        known = dict(self._keys)
         for name in inside:
             values = self._ranges_of(name, self._error)
             ranges = self._ranges_of(name, self._error / max(numbers, 1))
