@@ -205,11 +205,9 @@ def dummy_answers(
 
 def _computed(query: Query, rows: list[tuple[Cell, ...]]) -> list[tuple[Cell, ...]]:
     """Return what is computed of keys and aggregates, for the groups that are shown."""
-    names = [one.name for one in (*query.keys, *query.aggregates)]
+    names = (*(key.name for key in query.keys), *(a.name for a in query.aggregates))
     known = {
-        name: [
-            sure(Fraction(cell) if isinstance(cell, float) else cell) for cell in cells
-        ]
+        name: [sure(Fraction(one) if isinstance(one, float) else one) for one in cells]
         for name, cells in zip(names, zip(*rows, strict=True), strict=True)
     }
     kept, shown = shown_groups(query, known, len(rows))

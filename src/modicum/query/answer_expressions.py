@@ -324,14 +324,11 @@ def _comparison(name: str) -> _Operation:
         value = meant(one.value, other.value)
         if one.sure and other.sure:
             return Cell(value, sure=True)
-        ranges = _ends(one), _ends(other)
-        if ranges[0] is None or ranges[1] is None:
+        first, second = _ends(one), _ends(other)
+        if first is None or second is None:
             return Cell(value)
-        (low, high), (least, most) = ranges
-        apart = high < least or most < low
-        outcomes = {
-            meant(left, right) for left, right in product(*filter(None, ranges))
-        }
+        apart = first[1] < second[0] or second[1] < first[0]
+        outcomes = {meant(left, right) for left, right in product(first, second)}
         ordered = name not in ("=", "<>") and len(outcomes) == 1
         return Cell(value, sure=(apart or ordered) and outcomes == {value})
 
