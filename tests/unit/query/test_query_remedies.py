@@ -6,6 +6,7 @@ Each case is SQL that is refused, the words of its help that are to be written, 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from samples.declared import TABLES, with_table
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ops.files.queries import load_query
-from modicum.query.parser import parse_query
+from modicum.query import refusals
+from modicum.query.parser import answers, arguments, parse_query
 
 ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.
@@ -343,3 +345,117 @@ def test_a_blank_line_keeps_lines_apart(tmp_path: Path) -> None:
     (tmp_path / "tables.yaml").write_text(asked.TABLES)
     (tmp_path / "q.yaml").write_text(text)
     load_query(tmp_path / "q.yaml", asked.compiled())
+
+
+#: SQL that remedies quote, by what is quoted: with names, it is read.
+QUOTED_SQL = {
+    "GROUP BY key ORDER BY COUNT(*) DESC LIMIT 10":
+        "SELECT age, COUNT(*) FROM views GROUP BY age ORDER BY COUNT(*) DESC LIMIT 10",
+    "GROUP BY key HAVING COUNT(*) > 10":
+        "SELECT page, COUNT(*) FROM views GROUP BY page HAVING COUNT(*) > 10",
+    "FROM table JOIN … USING (id) WHERE …":
+        "SELECT COUNT(*) FROM views JOIN users USING (user_id) WHERE page = 'main'",
+    "JOIN … USING (id)": "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
+    "SUM(COUNT(*)) OVER ()":
+        "SELECT page, SUM(COUNT(*)) OVER () AS n FROM views GROUP BY page",
+    "COUNT(*) FILTER (WHERE condition)":
+        "SELECT COUNT(*) FILTER (WHERE mobile) FROM views",
+    "column LIKE 'a%'": ALL + "page LIKE 'a%'",
+    "column IN ('a', 'b')": ALL + "page IN ('a', 'b')",
+    "column IN (1, 2)": ALL + "age IN (1, 2)",
+    "QUANTILE(column, 0.05)": "SELECT QUANTILE(age, 0.05) FROM views",
+    "QUANTILE(column, 0.95)": "SELECT QUANTILE(age, 0.95) FROM views",
+    "QUANTILE(column, 0.5)": "SELECT QUANTILE(age, 0.5) FROM views",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY column)":
+        "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM views",
+    "SELECT column, COUNT(*) … GROUP BY column":
+        "SELECT page, COUNT(*) FROM views GROUP BY page",
+    "SELECT column, COUNT(*) … GROUP BY column ORDER BY COUNT(*) DESC LIMIT 1":
+        "SELECT page, COUNT(*) FROM views GROUP BY page ORDER BY COUNT(*) DESC LIMIT 1",
+    "DATE_TRUNC('day', column)":
+        "SELECT DATE_TRUNC('day', event_time), COUNT(*) FROM views GROUP BY 1",
+    "DATE_TRUNC('month', column)":
+        "SELECT DATE_TRUNC('month', event_time), COUNT(*) FROM views GROUP BY 1",
+    "EXTRACT(MONTH FROM column)":
+        "SELECT EXTRACT(MONTH FROM event_time), COUNT(*) FROM views GROUP BY 1",
+    "DATE_DIFF('day', begin, end)":
+        ALL + "DATE_DIFF('day', event_date, event_time) > 3",
+    "COUNT(DISTINCT column)": "SELECT COUNT(DISTINCT page) FROM views",
+    "COUNT(DISTINCT CONCAT(x, '|', y))":
+        "SELECT COUNT(DISTINCT CONCAT(page, '|', country)) FROM views",
+    "CAST(x AS TEXT)": "SELECT COUNT(DISTINCT CAST(age AS TEXT)) FROM views",
+    "CAST(column AS DATE)":
+        "SELECT CAST(event_time AS DATE), COUNT(*) FROM views GROUP BY 1",
+    "COUNT(*)": "SELECT COUNT(*) FROM views",
+    "AVG(column)": "SELECT AVG(age) FROM views",
+    "STDDEV(column)": "SELECT STDDEV(age) FROM views",
+    "VARIANCE(column)": "SELECT VARIANCE(age) FROM views",
+    "SUM(column)": "SELECT SUM(age) FROM views",
+    "SUM(CASE WHEN condition THEN column ELSE 0 END)":
+        "SELECT SUM(CASE WHEN mobile THEN age ELSE 0 END) FROM views",
+    "COALESCE(column, 0), or IF(condition, 1, 0)":
+        "SELECT SUM(COALESCE(age, 0)), SUM(IF(mobile, 1, 0)) AS n FROM views",
+    "DATE '2026-11-30'": ALL + "event_date = DATE '2026-11-30'",
+    "IS NULL": ALL + "page IS NULL",
+    "IS NOT NULL": ALL + "page IS NOT NULL",
+    "IS NOT DISTINCT FROM": ALL + "page IS NOT DISTINCT FROM country",
+    "AND, OR and NOT": ALL + "mobile AND NOT (age > 3 OR page = 'main')",
+    "AVG(x * y) - AVG(x) * AVG(y)":
+        "SELECT AVG(age * amount) - AVG(age) * AVG(amount) FROM views",
+    "COUNT(x * y) / NULLIF(COUNT(x * y) - 1, 0)":
+        "SELECT (AVG(age * amount) - AVG(age) * AVG(amount)) * COUNT(age * amount)"
+        " / NULLIF(COUNT(age * amount) - 1, 0) FROM views",
+    "(STDDEV_POP(x) * STDDEV_POP(y))":
+        "SELECT (AVG(age * amount) - AVG(age) * AVG(amount))"
+        " / (STDDEV_POP(age) * STDDEV_POP(amount)) FROM views",
+    "AVG(y) - AVG(x) *":
+        "SELECT AVG(amount) - AVG(age) * (AVG(age * amount) - AVG(age) * AVG(amount))"
+        " / VAR_POP(age) FROM views",
+    "/ VAR_POP(x)":
+        "SELECT AVG(amount) - AVG(age) * (AVG(age * amount) - AVG(age) * AVG(amount))"
+        " / VAR_POP(age) FROM views",
+    "/ (VAR_POP(x) * VAR_POP(y))":
+        "SELECT (AVG(age * amount) - AVG(age) * AVG(amount))"
+        " * (AVG(age * amount) - AVG(age) * AVG(amount))"
+        " / (VAR_POP(age) * VAR_POP(amount)) FROM views",
+    "COUNT(x * y)": "SELECT COUNT(age * amount) FROM views",
+}  # fmt: skip
+
+
+def remedies() -> set[str]:
+    """Return all remedies that are known by word."""
+    known = (*refusals.WORDS.values(), *refusals._FUNCTIONS.values(), *REASONS)
+    return {one.remedy for one in known if one.remedy}
+
+
+REASONS = [
+    one
+    for module in (refusals, answers, arguments)
+    for one in vars(module).values()
+    if isinstance(one, refusals.Reason)
+]
+_SQL_WORD = re.compile(r"\b[A-Z_]{2,}\b")
+
+
+@pytest.mark.spec("QRY-1")
+def test_all_sql_that_a_remedy_quotes_is_known_here() -> None:
+    for remedy in remedies():
+        left = remedy
+        for quoted in sorted(QUOTED_SQL, key=len, reverse=True):
+            left = left.replace(quoted, "")
+        assert not set(_SQL_WORD.findall(left)) - _NAMES, remedy
+
+
+#: Words in capitals that are no quoted SQL: those of the message itself.
+_NAMES = {
+    "HAVING", "SELECT", "WHERE", "AND", "OR", "NOT", "ORDER", "BY", "LIMIT", "GROUP",
+    "TRUE", "FALSE", "ROUND", "FLOOR", "CEIL", "CAST",
+}  # fmt: skip
+
+
+@pytest.mark.spec("QRY-1")
+@pytest.mark.parametrize(("quoted", "sql"), QUOTED_SQL.items(), ids=[*QUOTED_SQL])
+def test_sql_that_a_remedy_quotes_is_read(quoted: str, sql: str) -> None:
+    assert any(quoted in remedy for remedy in remedies())
+    assert set(_SQL_WORD.findall(quoted)) <= set(_SQL_WORD.findall(sql))
+    parse_query(sql, TABLES)
