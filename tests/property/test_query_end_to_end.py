@@ -25,7 +25,7 @@ from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.query.compiler import CompiledQuery, compile_query
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.explanation import computed, derivation
-from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
+from modicum.query.model import AllOf, AnyOf, ColumnRef, Compare, Condition, IsIn, Not
 from modicum.query.request import Discovery, Noise, QueryRequest
 from modicum.query.results import answers_of
 from modicum.query.sql.statements import statements
@@ -274,7 +274,7 @@ def value_of(
         return None
     number = Fraction(exact[line.statistic.name].get(group, 0))
     if one.function == "sum":
-        assert one.column is not None
-        declared = TABLES.by_name[one.column.table].columns[one.column.column]
+        assert isinstance(one.value, ColumnRef)
+        declared = TABLES.by_name[one.value.table].columns[one.value.column]
         return number * declared.step
     return number

@@ -15,22 +15,11 @@ import pytest
 from budget import counted, examples, seed
 from samples.declared import TABLES
 from samples.drawn_queries import Drawer, drawn, spoiled
+from samples.written_expressions import Written
 
 from modicum.core.errors import ModicumError
 from modicum.core.rationals import number_text
-from modicum.query.model import (
-    Aggregate,
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Condition,
-    IsIn,
-    IsNull,
-    Key,
-    Not,
-    Query,
-)
+from modicum.query.model import Aggregate, ColumnRef, Expression, Key, Query
 from modicum.query.parser import parse_query
 from modicum.query.tables import Table, Value
 
@@ -100,34 +89,22 @@ def column(reference: ColumnRef) -> str:
     return f'"{reference.table}"."{reference.column}"'
 
 
-def condition(one: Condition) -> str:
-    match one:
-        case AllOf(parts):
-            return "(" + " AND ".join(map(condition, parts)) + ")"
-        case AnyOf(parts):
-            return "(" + " OR ".join(map(condition, parts)) + ")"
-        case Not(inner):
-            return f"(NOT {condition(inner)})"
-        case IsNull(reference):
-            return f"({column(reference)} IS NULL)"
-        case IsIn(reference, values):
-            return f"({column(reference)} IN ({', '.join(map(written, values))}))"
-        case Compare(reference, operator, value):
-            return f"({column(reference)} {operator} {written(value)})"
+def written_out(one: Expression) -> str:
+    return Written(column).text(one)
 
 
 def key(one: Key) -> str:
     if one.grain is None:
-        return column(one.column)
-    return f"date_trunc('{one.grain}', {column(one.column)})"
+        return written_out(one.value)
+    return f"date_trunc('{one.grain}', {written_out(one.value)})"
 
 
 def aggregate(one: Aggregate) -> str | None:
     """Return an aggregate; None for a quantile, which has several definitions."""
-    if one.column is None:
+    if one.value is None:
         return "count(*)"
     form = _FUNCTIONS.get((one.function, one.population))
-    return None if form is None else form.format(column(one.column))
+    return None if form is None else form.format(written_out(one.value))
 
 
 def canonical(query: Query) -> str:
@@ -137,7 +114,7 @@ def canonical(query: Query) -> str:
     for table in query.tables[1:]:
         mine = f'"{query.tables[0]}"."{query.joined_on}"'
         read += f' JOIN "{table}" ON {mine} = "{table}"."{query.joined_on}"'
-    where = condition(query.where) if query.where is not None else "TRUE"
+    where = written_out(query.where) if query.where is not None else "TRUE"
     group = " GROUP BY " + ", ".join(map(key, query.keys)) if query.keys else ""
     return f"SELECT {', '.join(result)} FROM {read} WHERE {where}{group}"
 
@@ -214,7 +191,7 @@ def turned(dice: random.Random, text: str) -> str:
 
 
 @pytest.mark.spec("QRY-1")
-@pytest.mark.parametrize(("change", "same"), [(turned, 60), (spoiled, 15)])
+@pytest.mark.parametrize(("change", "same"), [(turned, 60), (spoiled, 10)])
 def test_a_query_that_is_changed_and_read_means_the_same(
     engine: duckdb.DuckDBPyConnection,
     change: Callable[[random.Random, str], str],

@@ -20,6 +20,7 @@ from modicum.query.model import (
     Compare,
     Comparison,
     Condition,
+    Expression,
     Function,
     Grain,
     IsIn,
@@ -28,8 +29,10 @@ from modicum.query.model import (
     Not,
     Query,
 )
-from modicum.query.tables import Column, Value
+from modicum.query.tables import TYPES, Column, ColumnType, Value
 from samples.declared import TABLES
+from samples.drawn_expressions import Expressions, columns_of
+from samples.written_expressions import Written
 
 #: Which tables are read together, and what they are joined on.
 _READ: list[tuple[tuple[str, ...], str | None]] = [
@@ -79,7 +82,7 @@ class Drawer:
         return Query(tables, joined, condition, keys, aggregates)
 
     def keys(self, columns: list[tuple[ColumnRef, Column]]) -> list[Key]:
-        found: dict[tuple[ColumnRef, Grain | None], Key] = {}
+        found: dict[tuple[Expression, Grain | None], Key] = {}
         for place in range(self.dice.choice([0, 0, 1, 2, 3])):
             reference, column = self.dice.choice(columns)
             grain: Grain | None = None
@@ -90,11 +93,28 @@ class Drawer:
             if column.type == "number" or column.name.endswith("_id"):
                 continue
             key = Key(f"k{place}", reference, grain)
-            found.setdefault((reference, grain), key)
+            if self.dice.random() < 0.3:
+                kind: ColumnType = self.dice.choice(["text", "integer", "boolean"])
+                key = Key(f"k{place}", self.expression(columns, kind))
+                if any(one.column.endswith("_id") for one in columns_of(key.value)):
+                    continue
+            found.setdefault((key.value, key.grain), key)
         return list(found.values())
 
+    def expression(
+        self, columns: list[tuple[ColumnRef, Column]], kind: ColumnType
+    ) -> Expression:
+        """An expression of some type that reads a column, and is none."""
+        maker = Expressions(self.dice, dict(columns), TABLES)
+        while True:
+            made = maker.of_type(kind)
+            if columns_of(made) and not isinstance(made, ColumnRef):
+                return made
+
     def aggregate(self, columns: list[tuple[ColumnRef, Column]]) -> Aggregate:
-        reference = self.dice.choice(columns)[0]
+        reference: Expression = self.dice.choice(columns)[0]
+        if self.dice.random() < 0.3:
+            reference = self.expression(columns, self.dice.choice(TYPES))
         bounded = [one for one, column in columns if column.low is not None]
         kind = self.dice.choice(["rows", "count", "distinct", "moment", "quantile"])
         if kind == "rows":
@@ -103,7 +123,9 @@ class Drawer:
             return Aggregate("", "count", reference)
         if kind == "distinct":
             return Aggregate("", "count-distinct", reference)
-        number = self.dice.choice(bounded)
+        number: Expression = self.dice.choice(bounded)
+        if self.dice.random() < 0.3:
+            number = self.expression(columns, self.dice.choice(["integer", "number"]))
         if kind == "moment":
             function, population, _ = self.dice.choice(_MOMENTS)
             return Aggregate("", function, number, population=population)
@@ -122,6 +144,8 @@ class Drawer:
             return Not(self.condition(columns, depth - 1))
         reference, column = self.dice.choice(columns)
         choice = self.dice.random()
+        if choice > 0.8:
+            return self.expression(columns, "boolean")
         if choice < 0.15:
             return IsNull(reference)
         if choice < 0.35:
@@ -228,7 +252,7 @@ class Writer:
         return f"{self.aliases[reference.table]}.{name}"
 
     def key(self, key: Key) -> str:
-        column = self.column(key.column)
+        column = self.value_of(key.value)
         if key.grain is None:
             return column
         ways = [f"{self.word('DATE_TRUNC')}('{self.word(key.grain)}', {column})"]
@@ -236,15 +260,18 @@ class Writer:
             ways += [f"CAST({column} AS DATE)", f"{column}::date", f"DATE({column})"]
         return self.dice.choice(ways)
 
+    def value_of(self, value: Expression) -> str:
+        return Written(self.column, self.dice).text(value)
+
     def group(self, place: int) -> str:
         key = self.query.keys[place]
         ways = [str(place + 1), self.identifier(key.name), self.key(key)]
         return self.dice.choice(ways)
 
     def aggregate(self, one: Aggregate) -> str:
-        if one.column is None:
+        if one.value is None:
             return self.word("COUNT") + "(*)"
-        column = self.column(one.column)
+        column = self.value_of(one.value)
         if one.function == "count":
             return f"{self.word('COUNT')}({column})"
         if one.function == "count-distinct":
@@ -275,7 +302,7 @@ class Writer:
                 return 1, " OR ".join(self.condition(part, 2) for part in parts)
             case AllOf(parts):
                 return 2, " AND ".join(self.condition(part, 3) for part in parts)
-            case Not(IsNull(column)) if self.dice.random() < 0.5:
+            case Not(IsNull(ColumnRef() as column)) if self.dice.random() < 0.5:
                 return 4, f"{self.column(column)} IS NOT NULL"
             case Not(IsIn(column, values)) if self.dice.random() < 0.5:
                 return (
@@ -284,12 +311,14 @@ class Writer:
                 )
             case Not(inner):
                 return 3, f"{self.word('NOT')} {self.condition(inner, 3)}"
-            case IsNull(column):
+            case IsNull(ColumnRef() as column):
                 return 4, f"{self.column(column)} IS NULL"
             case IsIn(column, values):
                 return 4, f"{self.column(column)} IN ({self.listed(column, values)})"
             case Compare(column, operator, value):
                 return 4, self.compared(column, operator, value)
+            case _:
+                return 4, self.value_of(one)
 
     def listed(self, column: ColumnRef, values: tuple[Value, ...]) -> str:
         return ", ".join(self.value(column, value) for value in values)

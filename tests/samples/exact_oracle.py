@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from modicum.query.model import (
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Condition,
-    IsIn,
-    IsNull,
-    Key,
-    Not,
-)
+from oracle.row_expressions import Meaning, steps_of
+
+from modicum.query.expressions.analysis import facts_of
+from modicum.query.groups import values_of
+from modicum.query.model import ColumnRef, Key
 from modicum.query.statistics import ExactPlan, Statistic
 from modicum.query.tables import Column
+from samples.drawn_expressions import columns_of
 
 #: A row of each table that is joined, by the table's name.
 Joined: TypeAlias = dict[str, dict[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]
-_SIGNS = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def exact_answers(
@@ -50,6 +36,7 @@ class _Oracle:
         self, plan: ExactPlan, data: Mapping[str, Rows], order_key: str, seed: str
     ) -> None:
         self.plan, self.key, self.seed = plan, order_key, seed
+        self.meaning = Meaning(plan.tables)
         self.data = {
             name: [
                 {c: _clean(row[c], plan.tables.by_name[name].columns[c]) for c in row}
@@ -123,12 +110,12 @@ class _Oracle:
             c.name for c in declared.columns.values() if c.partition in attributes
         }
         names |= {declared.group} if plan.part.groups is not None else set()
-        used = [key.column for key in plan.query.keys]
-        used += [one.column for one in plan.statistics if one.column]
-        if plan.selection is not None and plan.selection.column is not None:
-            used.append(plan.selection.column)
-        used += _mentioned(plan.query.where) if plan.query.where else []
-        names |= {one.column for one in used if one.table == table}
+        used = [key.value for key in plan.query.keys] + [plan.query.where]
+        used += [one.value for one in self.statistics]
+        mentioned = [
+            one for what in used if what is not None for one in columns_of(what)
+        ]
+        names |= {one.column for one in mentioned if one.table == table}
         return [name for name in declared.columns if name in names]
 
     def may_be_in_part(self, table: str, row: dict[str, Any]) -> bool:
@@ -177,7 +164,7 @@ class _Oracle:
             self.is_whole(row)
             and self.in_part(row)
             and self.is_drawn(row)
-            and (where is None or self.holds(where, row) is True)
+            and (where is None or self.meaning.of(where, row) is True)
             and all(self.is_public(key, row) for key in plan.query.keys)
         )
 
@@ -229,49 +216,23 @@ class _Oracle:
                             return False
         return True
 
-    def holds(self, what: Condition, row: Joined) -> bool | None:
-        match what:
-            case Not(inner=inner):
-                found = self.holds(inner, row)
-                return None if found is None else not found
-            case AllOf(parts=parts):
-                each = [self.holds(part, row) for part in parts]
-                return False if False in each else None if None in each else True
-            case AnyOf(parts=parts):
-                each = [self.holds(part, row) for part in parts]
-                return True if True in each else None if None in each else False
-            case _:
-                return self.holds_of_one(what, row)
-
-    def holds_of_one(self, what: Compare | IsIn | IsNull, row: Joined) -> bool | None:
-        left = row[what.column.table][what.column.column]
-        if isinstance(what, IsNull):
-            return left is None
-        if left is None:
-            return None
-        if isinstance(what, IsIn):
-            return left in [self.literal(value, what.column) for value in what.values]
-        return bool(_SIGNS[what.operator](left, self.literal(what.value, what.column)))
-
     def column(self, reference: ColumnRef) -> Column:
         return self.plan.tables.by_name[reference.table].columns[reference.column]
 
-    def literal(self, value: Any, reference: ColumnRef) -> Any:
-        kind = self.column(reference).type
-        if kind == "date":
-            return date.fromisoformat(value)
-        if kind == "timestamp":
-            return datetime.fromisoformat(value)
-        return float(value) if kind == "number" else value
-
     def key_of(self, key: Key, row: Joined) -> Any:
-        value = row[key.column.table][key.column.column]
+        if not isinstance(key.value, ColumnRef):
+            return self.meaning.of(key.value, row)
+        value = row[key.value.table][key.value.column]
         if key.grain is None or value is None:
             return value  # A date is its own day.
         return _start(value, key.grain)
 
     def is_public(self, key: Key, row: Joined) -> bool:
-        value, column = self.key_of(key, row), self.column(key.column)
+        if not isinstance(key.value, ColumnRef):
+            # Which values are public is tested apart; every other row counts.
+            public = values_of(key, self.plan.tables, self.plan.part)
+            return public is None or _told(self.key_of(key, row)) in public
+        value, column = self.key_of(key, row), self.column(key.value)
         clock = column.name in self.plan.tables.clocks
         if key.grain is None and not (clock and column.type == "date"):
             return column.values is None or _told(value) in column.values
@@ -315,17 +276,16 @@ class _Oracle:
         for name in own:
             self.add_identity(pieces, ColumnRef(self.main, name), row)
         for key in plan.query.keys:
-            pieces[key.column, key.grain] = self.key_of(key, row)
-        for one in (*plan.statistics, *([plan.selection] if plan.selection else ())):
-            if one.column is None:
+            pieces[key.value, key.grain] = self.key_of(key, row)
+        for one in self.statistics:
+            if one.value is None:
                 continue
-            if one.kind in {"rows", "distinct"}:
-                self.add_identity(pieces, one.column, row)
+            if one.kind not in {"rows", "distinct"}:
+                pieces[one.value, one.low, one.high] = self.value(one, row)
+            elif isinstance(one.value, ColumnRef):
+                self.add_identity(pieces, one.value, row)
             else:
-                value = row[one.column.table][one.column.column]
-                if value is not None:
-                    value = _steps(value, self.column(one.column), one.low, one.high)
-                pieces[one.column, one.low, one.high] = value
+                pieces[one.value, None] = self.value(one, row)
         ids = [
             _identity(row[self.main][name], self.column(ColumnRef(self.main, name)))
             for name in own
@@ -336,6 +296,29 @@ class _Oracle:
             [_sortable(value) for value in ids],
             [_sortable(value) for value in contents],
         )
+
+    @property
+    def statistics(self) -> list[Statistic]:
+        last = self.plan.selection
+        return [*self.plan.statistics, *(() if last is None else (last,))]
+
+    def value(self, one: Statistic, row: Joined) -> Any:
+        """What a statistic goes by in a row: numbers in steps, bounded."""
+        bounded = one.kind not in {"rows", "distinct"}
+        if not isinstance(one.value, ColumnRef):
+            assert one.value is not None
+            value = self.meaning.of(one.value, row)
+            facts = facts_of(one.value, self.plan.tables)
+            if value is None or not facts.numeric:
+                return value
+            steps = Fraction(value) / facts.step
+            assert steps.denominator == 1
+            return min(max(int(steps), one.low), one.high) if bounded else int(steps)
+        column = self.column(one.value)
+        value = row[one.value.table][one.value.column]
+        if value is None or not bounded:
+            return _identity(value, column)
+        return steps_of(value, column, one.low, one.high)
 
     def reference(self, name: str) -> ColumnRef:
         for table in (self.main, *self.plan.query.tables):
@@ -357,16 +340,14 @@ class _Oracle:
     def statistic(
         self, one: Statistic, rows: list[Joined]
     ) -> dict[tuple[int, ...], int]:
-        if one.column is None:
+        if one.value is None:
             return {(): len(rows)}
-        column = self.column(one.column)
-        values = [row[one.column.table][one.column.column] for row in rows]
-        values = [value for value in values if value is not None]
+        values = [self.value(one, row) for row in rows]
+        steps = [value for value in values if value is not None]
         if one.kind == "rows":
-            return {(): len(values)}
+            return {(): len(steps)}
         if one.kind == "distinct":
-            return {(): len({_identity(value, column) for value in values})}
-        steps = [_steps(value, column, one.low, one.high) for value in values]
+            return {(): len(set(steps))}
         if one.kind == "total":
             return {(): sum(step - one.center for step in steps)}
         if one.kind == "squares":
@@ -414,22 +395,10 @@ def _word(value: Any) -> int:
     return int(value) % _WORDS
 
 
-def _steps(value: Any, column: Column, low: int, high: int) -> int:
-    """A value in whole steps, as the definition of numbers says, in floats."""
-    if column.type == "integer":
-        return int(min(max(value, low), high))
-    bounded: float = min(
-        max(value, float(low * column.step)), float(high * column.step)
-    )
-    if (1 / column.step).denominator == 1:
-        return math.floor(bounded * float(1 / column.step) + 0.5)
-    return math.floor(bounded / float(column.step) + 0.5)
-
-
 def _identity(value: Any, column: Column) -> Any:
     if value is None or column.type != "number":
         return value
-    return _steps(value, column, -(2**53), 2**53)
+    return steps_of(value, column, -(2**53), 2**53)
 
 
 def _clean(value: Any, column: Column) -> Any:
@@ -439,16 +408,6 @@ def _clean(value: Any, column: Column) -> Any:
         number = float(Fraction(value) if isinstance(value, Decimal) else value)
         return None if math.isnan(number) else number + 0.0
     return value
-
-
-def _mentioned(what: Condition) -> list[ColumnRef]:
-    match what:
-        case Not(inner=inner):
-            return _mentioned(inner)
-        case AllOf(parts=parts) | AnyOf(parts=parts):
-            return [one for part in parts for one in _mentioned(part)]
-        case _:
-            return [what.column]
 
 
 def _inside(number: int, spans: Any) -> bool:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from msgspec import structs
 
 from modicum.query.contribution_bounds import in_order
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -25,6 +26,7 @@ from modicum.query.model import (
     Compare,
     Comparison,
     Condition,
+    Expression,
     Grain,
     IsIn,
     IsNull,
@@ -33,9 +35,10 @@ from modicum.query.model import (
     Query,
 )
 from modicum.query.statistics import Cap, ExactPlan, Sample, Statistic, StatisticKind
-from modicum.query.tables import Column, ColumnType, Table, Tables
+from modicum.query.tables import TYPES, Column, ColumnType, Table, Tables
 from modicum.release.parts import Part
 from modicum.release.units import Unit
+from samples.drawn_expressions import Expressions, columns_of
 
 Rows = list[dict[str, Any]]
 
@@ -75,6 +78,8 @@ _GRAINS: tuple[Grain, ...] = ("day", "week", "month", "quarter", "year")
 _KINDS: tuple[StatisticKind, ...] = (
     "rows", "rows", "total", "squares", "distinct", "histogram",
 )  # fmt: skip
+#: The types of keys that are computed.
+_KEY_TYPES: tuple[ColumnType, ...] = ("text", "integer", "boolean", "date")
 _SIGNS: tuple[Comparison, ...] = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -153,7 +158,8 @@ class _Maker:
             for row in rows:
                 for column, kind in types[name].items():
                     row[column] = _as_read(row[column], kind, self.written)
-        plan = self.plan(Tables(tables, clocks=frozenset({"at"})))
+        self.tables = Tables(tables, clocks=frozenset({"at"}))
+        plan = self.plan(self.tables)
         key, seed = (self.random.randbytes(32).hex() for _ in range(2))
         return Case(self.seed, plan, data, types, key, seed)
 
@@ -380,12 +386,18 @@ class _Maker:
                 and self.random.random() < 0.8
             ):
                 grain = self.random.choice(_GRAINS)
-            found.append(Key(f"k{n}", reference, grain))
+            key = Key(f"k{n}", reference, grain)
+            if self.random.random() < 0.35:
+                kind = self.random.choice(_KEY_TYPES)
+                key = Key(f"k{n}", self.expression(kinds, kind))
+            found.append(key)
         return tuple(found)
 
     def statistic(self, name: str, kinds: dict[ColumnRef, Column]) -> Statistic:
         random = self.random
         kind = random.choice(_KINDS)
+        if random.random() < 0.35:
+            return self.of_expression(name, kind, kinds)
         if kind == "rows":
             return Statistic(name, "rows", random.choice([None, *kinds]))
         if kind == "distinct":
@@ -411,8 +423,37 @@ class _Maker:
             width,
         )
 
+    def expression(
+        self, kinds: dict[ColumnRef, Column], kind: ColumnType
+    ) -> Expression:
+        """An expression of some type that reads a column."""
+        maker = Expressions(self.random, kinds, self.tables)
+        while True:
+            made = maker.of_type(kind)
+            if columns_of(made) and not isinstance(made, ColumnRef):
+                return made
+
+    def of_expression(
+        self, name: str, kind: StatisticKind, kinds: dict[ColumnRef, Column]
+    ) -> Statistic:
+        random = self.random
+        if kind in {"rows", "distinct"}:
+            value = self.expression(kinds, random.choice(TYPES))
+            return Statistic(name, kind, value)
+        while True:
+            value = self.expression(kinds, random.choice(["integer", "number"]))
+            facts = facts_of(value, self.tables)
+            if facts.farthest < 2**31:
+                break
+        low, high = facts.low, facts.high
+        center = 0 if kind == "histogram" else random.choice([0, (low + high) // 2])
+        width = -(-(high - low + 1) // random.choice([1, 8]))
+        return Statistic(name, kind, value, low, high, center, width)
+
     def condition(self, kinds: dict[ColumnRef, Column], depth: int) -> Condition:
         random = self.random
+        if random.random() < 0.3:
+            return self.expression(kinds, "boolean")
         if depth and random.random() < 0.5:
             parts = tuple(self.condition(kinds, depth - 1) for _ in range(2))
             made: list[Condition] = [AllOf(parts), AnyOf(parts), Not(parts[0])]

@@ -8,6 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from modicum.query.expressions.analysis import facts_of
+from modicum.query.expressions.facts import Facts
 from modicum.query.model import Aggregate, ColumnRef, Function
 from modicum.query.statistics import Exact, KeyValue, Statistic
 from modicum.query.tables import Column, Tables
@@ -27,17 +29,9 @@ def column_of(reference: ColumnRef, tables: Tables) -> Column:
     return tables.by_name[reference.table].columns[reference.column]
 
 
-def bounds_in_steps(column: Column) -> tuple[int, int]:
-    """Return the bounds of a column, in steps; both are whole."""
-    assert column.low is not None  # A query that needs them was refused.
-    assert column.high is not None
-    return int(column.low / column.step), int(column.high / column.step)
-
-
-def center_of(column: Column) -> int:
-    """Return the center of a column's bounds, in steps: sums are taken around it."""
-    low, high = bounds_in_steps(column)
-    return (low + high) // 2
+def center_of(facts: Facts) -> int:
+    """Return the center of the limits of numbers: sums are taken around it."""
+    return (facts.low + facts.high) // 2
 
 
 def statistics_of(
@@ -74,25 +68,23 @@ def free_name(wanted: str, taken: Collection[str]) -> str:
 
 
 def _statistics(aggregate: Aggregate, tables: Tables, bins: int) -> list[Statistic]:
-    reference, name = aggregate.column, aggregate.name
-    if aggregate.function == "count" or reference is None:
-        return [Statistic(name, "rows", reference)]
+    value, name = aggregate.value, aggregate.name
+    if aggregate.function == "count" or value is None:
+        return [Statistic(name, "rows", value)]
     if aggregate.function == "count-distinct":
-        return [Statistic(name, "distinct", reference)]
-    column = column_of(reference, tables)
-    low, high = bounds_in_steps(column)
+        return [Statistic(name, "distinct", value)]
+    facts = facts_of(value, tables)
+    low, high = facts.low, facts.high
     if aggregate.function == "sum":
-        return [Statistic(name, "total", reference, low, high)]
+        return [Statistic(name, "total", value, low, high)]
     if aggregate.function == "quantile":
         width = -(-(high - low + 1) // bins)
-        return [Statistic(name, "histogram", reference, low, high, 0, width)]
-    center = center_of(column)
+        return [Statistic(name, "histogram", value, low, high, 0, width)]
+    center = center_of(facts)
     found = {
-        "rows": Statistic(f"{name}.rows", "rows", reference),
-        "total": Statistic(f"{name}.total", "total", reference, low, high, center),
-        "squares": Statistic(
-            f"{name}.squares", "squares", reference, low, high, center
-        ),
+        "rows": Statistic(f"{name}.rows", "rows", value),
+        "total": Statistic(f"{name}.total", "total", value, low, high, center),
+        "squares": Statistic(f"{name}.squares", "squares", value, low, high, center),
     }
     return [found[kind] for kind in _SUMMED[aggregate.function]]
 

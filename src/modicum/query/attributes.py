@@ -8,12 +8,16 @@ from modicum.query.aggregates import column_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
+    Call,
     ColumnRef,
     Compare,
-    Condition,
+    Expression,
     IsIn,
     IsNull,
+    Literal,
     Not,
+    Released,
+    Window,
 )
 from modicum.query.request import QueryRequest
 from modicum.release.vocabulary import Vocabulary
@@ -36,19 +40,28 @@ def references(request: QueryRequest) -> list[ColumnRef]:
     """Return the columns that a query names, in any order, maybe several times."""
     query = request.query
     return [
-        *(key.column for key in query.keys),
-        *(one.column for one in query.aggregates if one.column is not None),
-        *(() if query.where is None else columns_in(query.where)),
+        column
+        for one in (
+            *(key.value for key in query.keys),
+            *(one.value for one in query.aggregates),
+            query.where,
+        )
+        if one is not None
+        for column in columns_in(one)
     ]
 
 
-def columns_in(condition: Condition) -> Iterator[ColumnRef]:
-    """Yield the columns that a condition looks at."""
-    match condition:
-        case Compare(column=column) | IsIn(column=column) | IsNull(column=column):
+def columns_in(expression: Expression) -> Iterator[ColumnRef]:
+    """Yield the columns that an expression looks at."""
+    match expression:
+        case ColumnRef():
+            yield expression
+        case Compare(column=column) | IsIn(column=column):
             yield column
-        case Not(inner=inner):
+        case IsNull(value=inner) | Not(inner=inner):
             yield from columns_in(inner)
-        case AllOf(parts=parts) | AnyOf(parts=parts):
+        case AllOf(parts=parts) | AnyOf(parts=parts) | Call(arguments=parts):
             for part in parts:
                 yield from columns_in(part)
+        case Literal() | Released() | Window():  # The last two are never of rows.
+            return

@@ -11,10 +11,13 @@ from typing import Final
 from msgspec import Struct
 
 from modicum.core.errors import Code, InputError, Problem
+from modicum.core.rationals import number_text
 from modicum.core.reader import Problems
-from modicum.query.aggregates import column_of, free_name, statistics_of
-from modicum.query.attributes import attributes_read
+from modicum.query.aggregates import free_name, statistics_of
+from modicum.query.attributes import attributes_read, columns_in
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, caps_of, in_order
+from modicum.query.expressions.analysis import facts_of, only_column
+from modicum.query.expressions.facts import Facts
 from modicum.query.groups import (
     GROUPS_MAX,
     Grouping,
@@ -26,7 +29,7 @@ from modicum.query.groups import (
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.joins import all_moves, within_days
 from modicum.query.key_selection import Selection, selection_of
-from modicum.query.model import ColumnRef, Key
+from modicum.query.model import Expression, Key
 from modicum.query.problems import refused
 from modicum.query.request import Noise, QueryRequest
 from modicum.query.sensitivity import (
@@ -44,6 +47,8 @@ from modicum.release.vocabulary import Vocabulary
 
 #: Maximum number of noisy numbers in one statistic.
 NUMBERS_MAX: Final = 10_000_000
+#: The largest number in a sum, in steps.
+BOUNDS_MAX: Final = 2**31 - 1
 #: Some day: the effect of naming periods is found by naming one.
 _SOME_DAY: Final = date(2026, 1, 1).toordinal()
 
@@ -96,28 +101,46 @@ def must_be_bounded(
 
 
 def must_have_bounds(request: QueryRequest) -> None:
-    """Refuse numeric aggregates of columns without bounds.
+    """Refuse numeric aggregates of numbers without bounds, or with too many steps.
 
     Raises:
-        InputError: If there are any, with each such column once.
+        InputError: If there are any, with each column or expression once.
     """
-    found: dict[ColumnRef, Problem] = {}
+    found: dict[Expression, Problem] = {}
     for one in request.query.aggregates:
-        if one.column is None or one.function in ("count", "count-distinct"):
+        if one.value is None or one.function in ("count", "count-distinct"):
             continue
-        column = column_of(one.column, request.tables)
-        if column.low is None or column.high is None:
+        facts = facts_of(one.value, request.tables)
+        if facts.farthest <= BOUNDS_MAX:
+            continue
+        mark = one.mark or request.mark
+        if facts.endless:
             problem = Problem(
                 Code.DOES_NOT_FIT,
-                f"`{column.name}` of `{one.column.table}` has no bounds",
-                one.mark or request.mark,
+                f"{_endless(one.value, facts)} has no bounds",
+                mark,
                 notes=("one row has unbounded influence",),
                 help="declare for the column  bounds: [LOW, HIGH]  from public"
                 " knowledge, not from the data",
             )
-            found.setdefault(one.column, problem)
+        else:
+            step = number_text(facts.step)
+            problem = Problem(
+                Code.DOES_NOT_FIT,
+                f"the numbers of `{one.name}` have more than 2^31 steps of {step}",
+                mark,
+                help="round them, such as ROUND(…, 2), or limit them by LEAST and"
+                " GREATEST",
+            )
+        found.setdefault(one.value, problem)
     if found:
         raise InputError(*found.values())
+
+
+def _endless(value: Expression, facts: Facts) -> str:
+    """Return the column without bounds, with its table."""
+    table = next(one.table for one in columns_in(value) if one.column == facts.endless)
+    return f"`{facts.endless}` of `{table}`"
 
 
 def must_have_keys(request: QueryRequest, groups: int) -> None:
@@ -130,6 +153,14 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
     Raises:
         InputError: If it is so.
     """
+    for key in request.query.keys:
+        if number_of_values(key, request.tables, request.part) == 0:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"key `{key.name}` is NULL in every row",
+                key.mark or request.mark,
+                help="give it other values, or leave it out",
+            )
     if groups == UNBOUNDED and request.discovery is None:
         keys = request.query.keys
         unknown = [
@@ -167,7 +198,10 @@ def _on_one_day(request: QueryRequest) -> QueryRequest:
 def _to_know(keys: Sequence[Key], request: QueryRequest) -> str:
     """Return how to make keys public, or select them with noise."""
     listed = [
-        key.column.column for key in keys if grain_of(key, request.tables) is None
+        column.column
+        for key in keys
+        if grain_of(key, request.tables) is None
+        for column in columns_in(key.value)
     ]
     dated = [
         key for key in keys if values_of(key, request.tables, _on_one_day(request).part)
@@ -363,8 +397,9 @@ def norms_of(one: Statistic, moved: Moves, shape: Shape) -> Norms:
     if one.kind == "rows":
         return of_counts(moved, shape)
     if one.kind == "distinct":
-        column = None if one.column is None else one.column.column
-        return of_ids(moved, shape, moved.ids.get(column or "", UNBOUNDED))
+        column = None if one.value is None else only_column(one.value)
+        ids = UNBOUNDED if column is None else moved.ids.get(column.column, UNBOUNDED)
+        return of_ids(moved, shape, ids)
     if one.kind == "total":
         return of_sums(moved, shape, one.low - one.center, one.high - one.center)
     if one.kind == "squares":

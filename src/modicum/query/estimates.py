@@ -13,14 +13,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from modicum.query.aggregates import column_of
 from modicum.query.averages import Range, average, deviation, noisy, variance
 from modicum.query.compiler import CompiledQuery, Line
+from modicum.query.expressions.analysis import facts_of
+from modicum.query.expressions.facts import Facts
 from modicum.query.intervals import width, width_of_sum
 from modicum.query.model import Aggregate
 from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
-from modicum.query.tables import Column
 
 #: Counts of many groups are often equal; so many of their ranges are kept.
 _RANGES_MAX: Final = 65_536
@@ -219,7 +219,7 @@ def _average_reader(
         kind: width(compiled.request.noise, line.scale, error / len(lines))
         for kind, line in lines.items()
     }
-    column = declared(aggregate, compiled)
+    step = step_of(aggregate, compiled)
     total = lines["total"].statistic
 
     def read(found: Noisy, group: Group) -> Range | None:
@@ -230,7 +230,7 @@ def _average_reader(
         if aggregate.function == "avg":
             low, high = total.low - total.center, total.high - total.center
             return _shifted(
-                average(parts["rows"], parts["total"], low, high), total.center, column
+                average(parts["rows"], parts["total"], low, high), total.center, step
             )
         spread = variance(
             parts["rows"],
@@ -242,18 +242,18 @@ def _average_reader(
         if spread is None:
             return None
         if aggregate.function == "stddev":
-            return deviation(spread).times(column.step).rounded()
-        return spread.times(column.step**2).rounded()
+            return deviation(spread).times(step).rounded()
+        return spread.times(step**2).rounded()
 
     return read
 
 
-def _shifted(found: Range | None, center: int, column: Column) -> Range | None:
-    """Return an average around a center in the units of its column."""
+def _shifted(found: Range | None, center: int, step: Fraction) -> Range | None:
+    """Return an average around a center in the units of its numbers."""
     if found is None:
         return None
     whole = Range(found.value + center, found.low + center, found.high + center)
-    return whole.times(column.step).rounded()
+    return whole.times(step).rounded()
 
 
 def _quantile_reader(
@@ -288,14 +288,14 @@ def quantile_of(
     )
 
 
-def declared(aggregate: Aggregate, compiled: CompiledQuery) -> Column:
-    """Return the declaration of an aggregate's column."""
-    assert aggregate.column is not None  # Only counts may be of no column.
-    return column_of(aggregate.column, compiled.request.tables)
+def measured(aggregate: Aggregate, compiled: CompiledQuery) -> Facts:
+    """Return the step and the limits of an aggregate's numbers."""
+    assert aggregate.value is not None  # Only counts may be of no column.
+    return facts_of(aggregate.value, compiled.request.tables)
 
 
 def step_of(aggregate: Aggregate, compiled: CompiledQuery) -> Fraction:
     """Return the value of one step of an aggregate's answer."""
     if aggregate.function in ("count", "count-distinct"):
         return Fraction(1)
-    return declared(aggregate, compiled).step
+    return measured(aggregate, compiled).step

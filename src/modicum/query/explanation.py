@@ -9,18 +9,42 @@ from typing import Literal
 from msgspec import Struct
 
 from modicum.core.rationals import brief
-from modicum.query.aggregates import center_of, column_of
+from modicum.query.aggregates import center_of
+from modicum.query.answer_expressions import released_in
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
-from modicum.query.estimates import declared, lines_of, quantile_of, step_of
+from modicum.query.estimates import lines_of, measured, quantile_of, step_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.intervals import width
-from modicum.query.model import Aggregate
+from modicum.query.model import Aggregate, Query, Released
 from modicum.query.sensitivity import Norms, root
 
 
 def derivation(compiled: CompiledQuery) -> list[str]:
     """Return why each mechanism costs each unit what it does, line by line."""
-    return [*_caps(compiled), *_moves(compiled), *_losses(compiled)]
+    return [
+        *_caps(compiled),
+        *_moves(compiled),
+        *_losses(compiled),
+        *_postprocessing(compiled.request.query),
+    ]
+
+
+def _postprocessing(query: Query) -> Iterator[str]:
+    """Yield what is computed of noisy answers, and so costs nothing."""
+    measured = [one.name for one in query.aggregates]
+    for output in query.outputs:
+        if output.value != Released(output.name):
+            inside = ", ".join(released_in(output.value, measured)) or "no aggregate"
+            yield f"{output.name}: computed of noisy answers, at no cost: {inside}"
+    if query.having is not None:
+        inside = ", ".join(released_in(query.having, measured)) or "keys"
+        yield f"HAVING: decided by noisy answers, at no cost: {inside}"
+    clauses = {"ORDER BY": query.order, "LIMIT": query.limit is not None,
+               "OFFSET": query.offset}  # fmt: skip
+    given = ", ".join(word for word, value in clauses.items() if value)
+    if given:
+        yield f"{given}: applied to noisy answers, at no cost"
 
 
 def computed(compiled: CompiledQuery, line: Line) -> Mapping[str, Fraction]:
@@ -110,9 +134,9 @@ def _losses(compiled: CompiledQuery) -> Iterator[str]:
 def _in_steps(compiled: CompiledQuery, line: Line) -> str:
     """Return the step in which a sum is counted, where that is not 1."""
     statistic = line.statistic
-    if statistic.column is None or statistic.kind not in ("total", "squares"):
+    if statistic.value is None or statistic.kind not in ("total", "squares"):
         return ""
-    step = column_of(statistic.column, compiled.request.tables).step
+    step = facts_of(statistic.value, compiled.request.tables).step
     if step == 1:
         return ""
     squared = "²" if statistic.kind == "squares" else ""
@@ -182,8 +206,8 @@ def _expected(
     if len(lines) == 1:
         (only,) = strays.values()
         return Expected(aggregate.name, only * step, "answer")
-    column = declared(aggregate, compiled)
-    statistic, center = lines["total"].statistic, center_of(column)
+    center = center_of(measured(aggregate, compiled))
+    statistic = lines["total"].statistic
     farthest = max(abs(statistic.low - center), abs(statistic.high - center))
     if aggregate.function == "avg":
         moved = strays["total"] + farthest * strays["rows"]
@@ -265,7 +289,7 @@ def _mechanisms(compiled: CompiledQuery) -> Iterator[str]:
 def scale_in_answers(compiled: CompiledQuery, line: Line) -> Fraction:
     """Return the scale of a mechanism's noise, in the units of the answer."""
     statistic, factor = line.statistic, Fraction(1)
-    if statistic.column is not None and statistic.kind in ("total", "squares"):
-        step = column_of(statistic.column, compiled.request.tables).step
+    if statistic.value is not None and statistic.kind in ("total", "squares"):
+        step = facts_of(statistic.value, compiled.request.tables).step
         factor = step if statistic.kind == "total" else step * step
     return line.scale * factor

@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from modicum.query.aggregates import column_of
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, most_rows
-from modicum.query.model import Grain, Key
+from modicum.query.expressions.public_values import public_values
+from modicum.query.expressions.times import start_of
+from modicum.query.model import ColumnRef, Grain, Key
 from modicum.query.sensitivity import Shape
 from modicum.query.statistics import Cap, KeyValue
 from modicum.query.tables import Tables
@@ -33,11 +35,13 @@ def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | No
         tables: The tables; a column may have public values.
         part: The part that is read; a period of time lies on its days.
     """
+    if not isinstance(key.value, ColumnRef):
+        return public_values(key.value, tables, part.periods)
     grain = grain_of(key, tables)
     if grain is not None:
-        clock = key.column.column in tables.clocks  # A part names days of no other.
+        clock = key.value.column in tables.clocks  # A part names days of no other.
         return _periods(grain, part.periods) if clock else None
-    values = column_of(key.column, tables).values
+    values = column_of(key.value, tables).values
     if values is None:
         return None
     return tuple(one if isinstance(one, str | bool) else int(one) for one in values)
@@ -45,9 +49,14 @@ def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | No
 
 def grain_of(key: Key, tables: Tables) -> Grain | None:
     """Return the period of a key; the day for a date with the time of rows."""
-    if key.grain is None and key.column.column in tables.clocks:
-        column = column_of(key.column, tables)
-        return "day" if column.type == "date" and column.values is None else None
+    column = key.value
+    if (
+        key.grain is None
+        and isinstance(column, ColumnRef)
+        and column.column in tables.clocks
+    ):
+        declared = column_of(column, tables)
+        return "day" if declared.type == "date" and declared.values is None else None
     return key.grain
 
 
@@ -90,7 +99,7 @@ class Grouping(Struct, frozen=True):
 
     def is_time(self, key: Key) -> bool:
         """Return whether the values of a key are periods of time, as those of units."""
-        return key.grain is not None and key.column.column in clocks_of(self.units)
+        return key.grain is not None and _time_of(key) in clocks_of(self.units)
 
     def cells(self, key: Key, id_: str) -> Reaches:
         """Return how the periods of a key lie on the instances of units.
@@ -102,7 +111,7 @@ class Grouping(Struct, frozen=True):
             CELL,
             id_,
             key.grain,
-            key.column.column,
+            _time_of(key),
             within=tuple(
                 name
                 for name, one in self.units.items()
@@ -111,6 +120,12 @@ class Grouping(Struct, frozen=True):
         )
         within = None if self.within is None else dict(self.within)
         return Reaches({**self.units, CELL: cell}, within)
+
+
+def _time_of(key: Key) -> str:
+    """Return the column of a key that has a period."""
+    assert isinstance(key.value, ColumnRef)  # Expressions have no period.
+    return key.value.column
 
 
 def shape_of(moves: Moves, unit: str, grouping: Grouping) -> Shape:
@@ -175,6 +190,4 @@ def first_day(day: int, grain: Grain) -> int:
         return day
     if grain == "week":
         return day - (day - 1) % 7  # Day 1 was a Monday.
-    then = date.fromordinal(day)
-    length = {"month": 1, "quarter": 3, "year": 12}[grain]
-    return then.replace(month=then.month - (then.month - 1) % length, day=1).toordinal()
+    return start_of(date.fromordinal(day), grain).toordinal()

@@ -38,8 +38,10 @@ def contradicted(where: Condition) -> tuple[ColumnRef, ...]:
     """
     by_column: dict[ColumnRef, list[Condition]] = {}
     for one in _joined(where):
-        if isinstance(one, Compare | IsIn | IsNull):
+        if isinstance(one, Compare | IsIn):
             by_column.setdefault(one.column, []).append(one)
+        elif isinstance(one, IsNull) and isinstance(one.value, ColumnRef):
+            by_column.setdefault(one.value, []).append(one)
     return tuple(
         column
         for column, conditions in by_column.items()
@@ -191,7 +193,7 @@ def _compared(
         case AllOf(parts=parts) | AnyOf(parts=parts):
             for part in parts:
                 yield from _compared(conditions, part)
-        case Compare() | IsNull():
+        case _:
             return
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from modicum.core.errors import Mark
-from modicum.query.tables import Value
+from modicum.query.tables import ColumnType, Value
 
-Comparison: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
-Grain: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
-Function: TypeAlias = Literal[
+Comparison: TypeAlias = typing.Literal["=", "<>", "<", "<=", ">", ">="]
+Grain: TypeAlias = typing.Literal["day", "week", "month", "quarter", "year"]
+Function: TypeAlias = typing.Literal[
     "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
 ]
+WindowFunction: TypeAlias = typing.Literal["sum", "rank", "row_number", "lag", "lead"]
 
 
 class ColumnRef(Struct, frozen=True):
@@ -25,11 +27,25 @@ class ColumnRef(Struct, frozen=True):
     column: str
 
 
-# --- conditions on one row, in SQL's logic of three values ----------------------------
+# --- expressions: functions of one row, in SQL's logic of three values ----------------
+
+
+class Literal(Struct, frozen=True):
+    """A value that is the same in every row; None for NULL."""
+
+    value: Value | None
+    type: ColumnType
+
+
+class Call(Struct, frozen=True, cache_hash=True):
+    """A function of other expressions; see `modicum.query.expressions.table`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
 
 
 class Compare(Struct, frozen=True):
-    """A column compared with a value; unknown where the column is NULL."""
+    """A column, as it is stored, compared with a value; unknown where it is NULL."""
 
     column: ColumnRef
     operator: Comparison
@@ -37,37 +53,82 @@ class Compare(Struct, frozen=True):
 
 
 class IsIn(Struct, frozen=True):
-    """Whether a column has one of some values; unknown where it is NULL."""
+    """Whether a column, as it is stored, has one of some values."""
 
     column: ColumnRef
     values: tuple[Value, ...]
 
 
 class IsNull(Struct, frozen=True):
-    """Whether a column is NULL."""
+    """Whether an expression is NULL."""
 
-    column: ColumnRef
+    value: Expression
 
 
 class Not(Struct, frozen=True):
     """The opposite; unknown stays unknown."""
 
-    inner: Condition
+    inner: Expression
 
 
 class AllOf(Struct, frozen=True):
     """Whether all hold; at least two."""
 
-    parts: tuple[Condition, ...]
+    parts: tuple[Expression, ...]
 
 
 class AnyOf(Struct, frozen=True):
     """Whether any holds; at least two."""
 
-    parts: tuple[Condition, ...]
+    parts: tuple[Expression, ...]
 
 
-Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
+class Released(Struct, frozen=True):
+    """A key or an aggregate of the answer, by name: in what is computed of answers."""
+
+    name: str
+
+
+class Window(Struct, frozen=True):
+    """A function over the groups of the answer: in what is computed of answers.
+
+    Attributes:
+        function: Which one.
+        value: Of what; None for `rank` and `row_number`.
+        partition: Groups in which these are equal are looked at together.
+        order: In which order; a sum is then of all up to the group, and of its equals.
+    """
+
+    function: WindowFunction
+    value: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+
+
+class Order(Struct, frozen=True):
+    """One item of an order of groups."""
+
+    value: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+#: What may stand where a column may; of answers, `Released` and `Window` as well.
+Expression: TypeAlias = (
+    ColumnRef
+    | Literal
+    | Call
+    | Compare
+    | IsIn
+    | IsNull
+    | Not
+    | AllOf
+    | AnyOf
+    | Released
+    | Window
+)
+#: An expression of type boolean.
+Condition: TypeAlias = Expression
 
 
 # --- the query ------------------------------------------------------------------------
@@ -75,17 +136,17 @@ Condition: TypeAlias = Compare | IsIn | IsNull | Not | AllOf | AnyOf
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A grouping key of an answer: a column, or the period of a time.
+    """A grouping key of an answer: a value of each row, or the period of a time.
 
     Attributes:
         name: Its name in the answer.
-        column: The column.
-        grain: For a date or timestamp, the period whose first day is the key.
+        value: The column or expression.
+        grain: For a column with a time, the period whose first day is the key.
         mark: Its position in the text.
     """
 
     name: str
-    column: ColumnRef
+    value: Expression
     grain: Grain | None = None
     mark: Mark | None = field(default=None, compare=False)
 
@@ -97,7 +158,7 @@ class Aggregate:
     Attributes:
         name: Its name in the answer.
         function: Which one.
-        column: Of which column; None for `COUNT(*)`.
+        value: Of which column or expression; None for `COUNT(*)`.
         share: For `quantile`, below which share of the values it lies; in 0 to 1.
         population: For `variance` and `stddev`, whether the rows are everybody, so that
             is divided by their number, rather than a sample, and by one less.
@@ -106,21 +167,35 @@ class Aggregate:
 
     name: str
     function: Function
-    column: ColumnRef | None = None
+    value: Expression | None = None
     share: Fraction | None = None
     population: bool = False
     mark: Mark | None = field(default=None, compare=False)
 
 
+class Output(Struct, frozen=True):
+    """A number of the answer, computed of keys and aggregates after the noise."""
+
+    name: str
+    value: Expression
+
+
 class Query(Struct, frozen=True):
     """A query: rows of one table, or of some that are joined on the privacy id.
+
+    What stands behind the aggregates is computed of noisy answers, at no cost.
 
     Attributes:
         tables: The tables that are read, in the order of the text; at least one.
         joined_on: The id column that every one of them has; None for one table.
         where: The condition on the rows; None for all.
         keys: The grouping keys; none for one answer over all rows.
-        aggregates: The aggregates, at least one.
+        aggregates: The aggregates that are measured, at least one.
+        computed: The numbers of the answer; empty if these are the aggregates.
+        having: Which groups of the answer are shown; None for all.
+        order: Their order.
+        limit: How many of them are shown, in this order; None for all.
+        offset: How many before them are left out.
     """
 
     tables: tuple[str, ...]
@@ -128,3 +203,21 @@ class Query(Struct, frozen=True):
     where: Condition | None
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
+    computed: tuple[Output, ...] = ()
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The numbers of the answer, in the order of the text."""
+        return self.computed or tuple(
+            Output(one.name, Released(one.name)) for one in self.aggregates
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its answer is the aggregates of all groups, and nothing else."""
+        cut = self.order or self.offset or self.limit is not None
+        return not (self.computed or self.having is not None or cut)

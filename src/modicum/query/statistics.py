@@ -8,16 +8,16 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from modicum.query.model import ColumnRef, Query
+from modicum.query.model import Expression, Query
 from modicum.query.tables import Tables
 from modicum.release.parts import Part
 from modicum.release.units import Unit
 
-#: - `rows`: how many rows; of a column, how many where it is not NULL.
-#: - `total`: the sum of a column's values, each bounded, in steps, less the center.
+#: - `rows`: how many rows; of an expression, how many where it is not NULL.
+#: - `total`: the sum of its values, each bounded, in steps, less the center.
 #: - `squares`: the sum of the squares of these.
-#: - `distinct`: how many values of a column there are that are not NULL.
-#: - `histogram`: how many bounded values lie in each bin of a column; one more key.
+#: - `distinct`: how many different values it has, without NULL.
+#: - `histogram`: how many bounded values lie in each bin; one more key.
 StatisticKind: TypeAlias = Literal["rows", "total", "squares", "distinct", "histogram"]
 
 
@@ -42,7 +42,7 @@ class Statistic(Struct, frozen=True):
     Attributes:
         name: Its name, unique in a query.
         kind: Which one.
-        column: Of which column; None only for `rows`.
+        value: Of which column or expression; None only for `rows`.
         low: The least value, in steps; smaller ones count as this.
         high: The greatest one, in steps.
         center: The number subtracted from each value, in steps.
@@ -52,7 +52,7 @@ class Statistic(Struct, frozen=True):
 
     name: str
     kind: StatisticKind
-    column: ColumnRef | None = None
+    value: Expression | None = None
     low: int = 0
     high: int = 0
     center: int = 0

@@ -147,7 +147,7 @@ def test_keys(sql: str, expected: Key) -> None:
     assert told(f"{sql}, COUNT(*)", f"GROUP BY {sql}") == query
     assert told(f"{sql}, COUNT(*)", "GROUP BY 1") == query
     named = told(f"{sql} AS k, COUNT(*)", "GROUP BY K")
-    assert named.keys == (Key("k", expected.column, expected.grain),)
+    assert named.keys == (Key("k", expected.value, expected.grain),)
 
 
 _CONDITIONS: list[tuple[str, Condition]] = [
@@ -273,7 +273,7 @@ def test_joins(join: str) -> None:
     query = parse_query(f"SELECT COUNT(user_id) FROM {join}", TABLES)
     assert query.tables == ("views", "users")
     assert query.joined_on == "user_id"
-    assert query.aggregates[0].column == of_views("user_id")
+    assert query.aggregates[0].value == of_views("user_id")
 
 
 def test_three_tables_are_joined_on_one_id() -> None:
@@ -315,7 +315,7 @@ def test_a_name_without_quotes_means_its_only_reading() -> None:
     tables = _two_alike()
     for sql, column in (("Age", "Age"), ("AGE", "AGE"), ('"AGE"', "AGE")):
         query = parse_query(f"SELECT COUNT({sql}) FROM t", tables)
-        assert query.aggregates[0].column == ColumnRef("t", column)
+        assert query.aggregates[0].value == ColumnRef("t", column)
     assert code_of("SELECT COUNT(age) FROM t", tables) is Code.UNKNOWN_NAME
     assert code_of('SELECT COUNT("age") FROM t', tables) is Code.UNKNOWN_NAME
 

@@ -73,7 +73,19 @@ def test_no_message_repeats_a_value() -> None:
     """Messages may be logged; the line of the text beside them is for the terminal."""
     canary = "Zanzibar"
     for sql in (
-        f"SELECT COUNT(*) FROM views WHERE page LIKE '{canary}'",
+        f"SELECT COUNT(*) FROM views WHERE page SIMILAR TO '{canary}'",
+        f"SELECT COUNT(*) FROM views WHERE age LIKE '{canary}'",
+        f"SELECT COUNT(*) FROM views WHERE age + 1 = '{canary}'",
+        f"SELECT COUNT(*) FROM views WHERE event_date + '{canary}' = 1",
+        f"SELECT COUNT(*) FROM views WHERE event_time::DATE = '{canary}'",
+        f"SELECT COUNT(*) FROM views WHERE ROUND(amount, '{canary}') = 1",
+        f"SELECT COUNT(*) FROM views WHERE DATE_PART('{canary}', event_time) = 1",
+        f"SELECT COUNT(*) FROM views WHERE DATE_DIFF('{canary}', event_time, '')",
+        f"SELECT COUNT(CASE WHEN mobile THEN '{canary}' ELSE 1 END) FROM views",
+        f"SELECT COUNT(CASE page WHEN '{canary}' THEN '' ELSE 1 END) FROM views",
+        f'SELECT COUNT(CASE WHEN mobile THEN "{canary}" END) FROM views',
+        f'SELECT COUNT(COALESCE(page, "{canary}")) FROM views',
+        f"SELECT CONCAT(page, '{canary}' + 1) AS c, COUNT(*) FROM views GROUP BY c",
         f"SELECT COUNT(*) FROM views WHERE page = '{canary}' '{canary}'",
         f"SELECT COUNT(*) FROM views WHERE age = '{canary}'",
         f"SELECT '{canary}' FROM views",

@@ -34,7 +34,7 @@ def holds(condition: Condition, row: dict[str, int | None]) -> bool | None:
             if False in found:
                 return False
             return None if None in found else True
-        case IsNull(column=column):
+        case IsNull(value=ColumnRef() as column):
             return row[column.column] is None
         case IsIn(column=column, values=values):
             value = row[column.column]

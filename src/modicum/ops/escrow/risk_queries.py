@@ -16,8 +16,8 @@ from msgspec import structs
 from modicum.accounting.decimals import significant
 from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError, Problem
-from modicum.query.aggregates import column_of
 from modicum.query.compiler import Line
+from modicum.query.expressions.analysis import facts_of, only_column
 from modicum.query.model import ColumnRef, Key
 from modicum.query.query_file import QueryFile
 from modicum.query.sensitivity import root
@@ -113,7 +113,7 @@ class RiskyQuery:
         """The plan of all people, whether or not the query reads their rows."""
         plan = self._by_person
         query = structs.replace(plan.query, where=None)
-        rows = structs.replace(self.line.statistic, kind="rows", column=None)
+        rows = structs.replace(self.line.statistic, kind="rows", value=None)
         return structs.replace(
             plan, query=query, part=EVERYTHING, caps=(), statistics=(rows,)
         )
@@ -121,11 +121,10 @@ class RiskyQuery:
     @property
     def _by_person(self) -> ExactPlan:
         plan, tables = self.query.compiled.plan, self.query.request.tables
-        key = Key(self.unit.id, ColumnRef(self.table, self.unit.id))
+        column = ColumnRef(self.table, self.unit.id)
+        key = Key(self.unit.id, column)
         query = structs.replace(plan.query, keys=(key,))
-        return structs.replace(
-            plan, query=query, tables=_all_people(tables, key.column)
-        )
+        return structs.replace(plan, query=query, tables=_all_people(tables, column))
 
 
 def risky(query: QueryFile) -> RiskyQuery:
@@ -143,10 +142,10 @@ def risky(query: QueryFile) -> RiskyQuery:
         )
     (line,) = query.compiled.lines
     (table,) = query.request.query.tables
-    step, column = Fraction(1), line.statistic.column
+    step, value = Fraction(1), line.statistic.value
     if line.statistic.kind == "total":
-        assert column is not None  # A sum is one of a column.
-        step = column_of(column, query.request.tables).step
+        assert value is not None  # A sum is one of numbers.
+        step = facts_of(value, query.request.tables).step
     return RiskyQuery(query, table, query.compiled.plan.units[name], line, step)
 
 
@@ -156,6 +155,11 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
         yield (
             "it joins tables, and the table of the people is unknown",
             "use a query of one table",
+        )
+    if not request.query.is_plain:
+        yield (
+            "it computes with its answer",
+            "leave arithmetic on aggregates, HAVING, ORDER BY and LIMIT out",
         )
     if request.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
@@ -168,8 +172,9 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
         yield "it has several mechanisms, each with its own noise", _ONE
     yield from _of_unit(query)
     statistic = compiled.lines[0].statistic
-    column = None if statistic.column is None else statistic.column.column
-    if statistic.kind == "distinct" and column != compiled.plan.units[request.unit].id:
+    column = None if statistic.value is None else only_column(statistic.value)
+    id_ = compiled.plan.units[request.unit].id
+    if statistic.kind == "distinct" and (column is None or column.column != id_):
         yield "which values count for one person depends on others", _ONE
     if statistic.kind not in {"rows", "total", "distinct"}:
         yield "it is read from a tree of counts", _ONE

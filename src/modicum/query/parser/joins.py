@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from modicum.core.errors import Code, InputError
 from modicum.query.parser.scope import Named, Scope, matching, spend_name, unknown
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import WORDS, Reason, refused
 from modicum.query.tables import Column, Tables
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _table(node: exp.Expr, sql: SqlText, tables: Tables) -> Named:
 
     if type(node) is not exp.Table or type(node.this) is not exp.Identifier:
         reason = Reason("a query reads declared tables only")
-        raise sql.unread(node, reason)
+        raise sql.unread(node, WORDS.get(sql.called(node), reason))
     if node.args.get("db") is not None:
         reason = Reason("tables must be in the tables file", "write the name alone")
         raise sql.unread(node.args["db"], reason)
@@ -80,7 +80,12 @@ def _refuse_twice(scope: Scope, new: Named, node: exp.Expr) -> None:
                 Code.NOT_IN_SUBSET,
                 f"`{new.alias[:60]}` is read twice",
                 scope.sql.mark_of(node),
-                reason=Reason("a table that is joined with itself pairs rows of one id")
+                reason=Reason(
+                    "a table that is joined with itself pairs rows, and the number of"
+                    " pairs that one person changes has no bound",
+                    "read it once, and count what one row says; what is said of pairs"
+                    " of rows of one id must be a column of the data",
+                )
                 if not same or old.table.name == new.table.name
                 else Reason("", "give each table another name"),
             )

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError, Mark
 from modicum.core.rationals import parse_number
+from modicum.query.expressions.facts import A
+from modicum.query.model import Literal
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Column, ColumnType, Value
@@ -61,6 +63,61 @@ def read_value(node: exp.Expr, column: Column, sql: SqlText) -> Value:
         raise _unfit(column, sql.mark_of(node), wrong.reason) from None
 
 
+def is_value(node: exp.Expr) -> bool:
+    """Return whether a node is a value that is written in the query."""
+    from sqlglot import exp
+
+    while type(node) is exp.Neg:
+        node = node.this
+    if type(node) is exp.Cast or type(node) is exp.Date:
+        inner, to = node.this, node.args.get("to")
+        of_time = to is None or getattr(to.this, "name", "") in _TIMES
+        return of_time and type(inner) is exp.Literal and inner.is_string
+    return type(node) in (exp.Literal, exp.Boolean, exp.Null)
+
+
+def read_literal(node: exp.Expr, sql: SqlText) -> Literal:
+    """Return the value that a node is, of the type that it is written in.
+
+    Raises:
+        InputError: If it is no literal, or has too many digits.
+    """
+    from sqlglot import exp
+
+    if type(node) is exp.Null:
+        return Literal(None, "text")
+    if type(node) is exp.Boolean:
+        return Literal(bool(node.this), "boolean")
+    if type(node) is exp.Literal and node.is_string:
+        _spend(node, sql)
+        return Literal(node.name, "text")
+    if type(node) is exp.Cast:
+        kind: ColumnType = "date" if spend_type(node, sql) == "date" else "timestamp"
+        _spend(node.this, sql)
+        return time_value(node.this.name, kind, node, sql)
+    number = read_number(node, sql)
+    kind = "integer" if number.denominator == 1 else "number"
+    try:
+        return Literal(_NUMBERS[kind](number), kind)
+    except _Wrong as wrong:
+        message, mark = "the number is too long", sql.mark_of(node)
+        raise refused(Code.DOES_NOT_FIT, message, mark, reason=wrong.reason) from None
+
+
+def time_value(text: str, kind: ColumnType, node: exp.Expr, sql: SqlText) -> Literal:
+    """Return a text as a date or a timestamp.
+
+    Raises:
+        InputError: If it is none.
+    """
+    try:
+        return Literal(_TEXTS[kind](text), kind)
+    except _Wrong as wrong:
+        message = f"the value is not {A[kind]}"
+        mark = sql.mark_of(node)
+        raise refused(Code.DOES_NOT_FIT, message, mark, reason=wrong.reason) from None
+
+
 def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
     """Return the error for a name where a value should be, ready to be raised.
 
@@ -79,18 +136,8 @@ def name_for_value(node: exp.Expr, sql: SqlText) -> InputError:
 
 
 def _unfit(column: Column, mark: Mark, reason: Reason) -> InputError:
-    message = f"the value does not fit `{column.name}`, which is {_A[column.type]}"
+    message = f"the value does not fit `{column.name}`, which is {A[column.type]}"
     return refused(Code.DOES_NOT_FIT, message, mark, reason=reason)
-
-
-_A: Final[Mapping[ColumnType, str]] = {
-    "text": "a text",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "a boolean",
-    "date": "a date",
-    "timestamp": "a timestamp",
-}
 
 
 def read_number(node: exp.Expr, sql: SqlText) -> Fraction:
@@ -151,6 +198,14 @@ def _typed(node: exp.Expr, column: Column, sql: SqlText) -> Value:
     raise _Wrong(message)
 
 
+#: The types of times, as sqlglot calls them.
+_TIMES: Final[Mapping[str, str]] = {
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPNTZ": "timestamp",
+}
+
+
 def spend_type(node: exp.Expr, sql: SqlText) -> str:
     """Return the type of a cast to DATE or TIMESTAMP, and note that it was understood.
 
@@ -160,9 +215,7 @@ def spend_type(node: exp.Expr, sql: SqlText) -> str:
     only(sql, node, ("this", "to", "_type"))
     name = str(getattr(node.args["to"].this, "name", ""))
     first, last = sql.first(node.this), sql.last(node.this)
-    kind = {"DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPNTZ": "timestamp"}.get(
-        name
-    )
+    kind = _TIMES.get(name)
     only(sql, node.args["to"], ("this", "nested"))
     if kind is None or first is None or last is None:
         raise sql.unread(node, Reason("values and times are cast to dates only"))

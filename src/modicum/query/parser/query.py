@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
-from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
-from modicum.query.parser.conditions import read_condition
+from modicum.query.model import (
+    Aggregate,
+    ColumnRef,
+    Expression,
+    Grain,
+    Key,
+    Order,
+    Output,
+    Query,
+)
+from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import read_tables_of
-from modicum.query.parser.outputs import Outputs, read_key, read_outputs
+from modicum.query.parser.keys import at_position, read_key
+from modicum.query.parser.literals import read_number
+from modicum.query.parser.outputs import Outputs, must_measure, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
-from modicum.query.parser.sql_text import only
+from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.parser.syntax_tree import read_tree
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+#: A key: its value, and its period if it is one of a column with a time.
+_Group: TypeAlias = tuple[Expression, Grain | None]
+_Output: TypeAlias = Key | Aggregate | Output
 
 
 def match_groups(
@@ -40,7 +56,7 @@ def match_groups(
     """
     from sqlglot import exp
 
-    grouped: set[tuple[ColumnRef, Grain | None]] = set()
+    grouped: set[_Group] = set()
     aliases = {
         node.alias.lower(): output
         for node, output in zip(selected, outputs.every, strict=True)
@@ -52,11 +68,11 @@ def match_groups(
             raise scope.sql.unread(group)
         for node in group.args["expressions"]:
             grouped.add(_grouped(node, aliases, outputs, scope))
-    selected_keys = {(key.column, key.grain): key for key in outputs.keys}
+    selected_keys = {(key.value, key.grain): key for key in outputs.keys}
     if len(selected_keys) < len(outputs.keys):
         raise _key_problem(outputs.keys[-1], "is a key that is selected twice")
-    for column_and_grain, key in selected_keys.items():
-        if column_and_grain not in grouped:
+    for group_key, key in selected_keys.items():
+        if group_key not in grouped:
             raise _key_problem(
                 key, "is neither in an aggregate nor in GROUP BY", "add it to GROUP BY"
             )
@@ -70,53 +86,45 @@ def _key_problem(key: Key, wrong: str, remedy: str = "") -> InputError:
 
 def _grouped(
     node: exp.Expr,
-    aliases: dict[str, Key | Aggregate],
+    aliases: dict[str, _Output],
     outputs: Outputs,
     scope: Scope,
-) -> tuple[ColumnRef, Grain | None]:
-    """Return the key that one item of GROUP BY means: a position, a name, a column."""
+) -> _Group:
+    """Return the key that one item of GROUP BY means: a position, a name, a value."""
     from sqlglot import exp
 
-    output: Key | Aggregate | None = None
+    output: _Output | None = None
     if type(node) is exp.Literal:
-        output = _at_position(node, outputs, scope)
+        output = at_position(node, outputs.every, scope.sql)
     elif type(node) is exp.Column and not node.args.get("table"):
         output = aliases.get(node.name.lower())
         if output is not None:
             _refuse_ambiguous(node, output, scope)
     if output is None:
-        found, grain = read_key(node, scope)
-        if not any(
-            (found.reference, grain) == (k.column, k.grain) for k in outputs.keys
-        ):
+        key = read_key(node, scope)
+        if not any((key.value, key.grain) == (k.value, k.grain) for k in outputs.keys):
             raise refused(
                 Code.NOT_IN_SUBSET,
-                f"`{found.column.name}` is a key of GROUP BY and not selected",
-                found.mark,
+                f"`{_shown(key)}` is a key of GROUP BY and not selected",
+                key.mark,
                 reason=Reason(
                     "groups without their key are meaningless",
                     "select it as well",
                 ),
             )
-        return found.reference, grain
-    if isinstance(output, Aggregate):
+        return key.value, key.grain
+    if not isinstance(output, Key):
         reason = Reason("an aggregate cannot be a key")
         raise scope.sql.unread(node, reason)
-    return output.column, output.grain
+    return output.value, output.grain
 
 
-def _at_position(node: exp.Expr, outputs: Outputs, scope: Scope) -> Key | Aggregate:
-    text = node.name
-    known = len(outputs.every)
-    valid = not node.is_string and text.isascii() and text.isdigit() and len(text) < 4
-    if not valid or not 1 <= int(text) <= known:
-        reason = Reason("", f"a position is an integer from 1 to {known}")
-        raise scope.sql.unread(node, reason)
-    scope.sql.spend_node(node, "NUMBER")
-    return outputs.every[int(text) - 1]
+def _shown(key: Key) -> str:
+    """Return the column of a key, or its name if it is computed."""
+    return key.value.column if isinstance(key.value, ColumnRef) else key.name
 
 
-def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> None:
+def _refuse_ambiguous(node: exp.Expr, output: _Output, scope: Scope) -> None:
     """Refuse a name that is a column's too, as engines disagree which is meant."""
     spend_name(scope.sql, node.this)
     lower = node.name.lower()
@@ -127,7 +135,7 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
         if name.lower() == lower
     ]
     is_column = isinstance(output, Key) and output.grain is None
-    if columns and not (is_column and columns == [output.column]):
+    if columns and not (is_column and columns == [output.value]):
         raise refused(
             Code.UNKNOWN_NAME,
             f"`{node.name[:60]}` is both a column and the name of another output",
@@ -139,7 +147,19 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
         )
 
 
-_CLAUSES = ("expressions", "from_", "joins", "where", "group")
+_CLAUSES = (
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+)
+#: Larger limits show all groups that there may be.
+_ROWS_MAX: Final = 10**9
 
 
 def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
@@ -165,20 +185,73 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     with found.guard():
         if where is not None:
             only(sql, where, ("this",))
-            condition = read_condition(where.this, scope)
+            condition = read_whole(where.this, scope, condition=True)
     selected = select.args["expressions"]
     with found.guard():
         outputs = read_outputs(selected, scope, tables)
     found.raise_any()
     match_groups(select.args.get("group"), selected, outputs, scope)
+    having = _having(select, outputs, sql)
+    order = _order(select, outputs, sql)
+    must_measure(outputs, scope)
+    limit, offset = (_number(select, one, sql) for one in ("LIMIT", "OFFSET"))
     sql.refuse_left()
     return Query(
         tables=tuple(named.table.name for named in scope.tables),
         joined_on=scope.joined_on,
         where=condition,
         keys=outputs.keys,
-        aggregates=outputs.aggregates,
+        aggregates=tuple(outputs.reader.aggregates),
+        computed=outputs.computed,
+        having=having,
+        order=order,
+        limit=limit,
+        offset=offset or 0,
     )
+
+
+def _having(select: exp.Expr, outputs: Outputs, sql: SqlText) -> Expression | None:
+    having = select.args.get("having")
+    if having is None:
+        return None
+    only(sql, having, ("this",))
+    _spend_before(having, "HAVING", sql)
+    return outputs.reader.condition(having.this)
+
+
+def _order(select: exp.Expr, outputs: Outputs, sql: SqlText) -> tuple[Order, ...]:
+    order = select.args.get("order")
+    if order is None:
+        return ()
+    _spend_before(order, "ORDER BY", sql)
+    return outputs.reader.orders(order)
+
+
+def _number(select: exp.Expr, clause: str, sql: SqlText) -> int | None:
+    """Return the number of LIMIT or OFFSET; None if there is no such clause."""
+    node = select.args.get(clause.lower())
+    if node is None:
+        return None
+    number, reason = (
+        node.args["expression"],
+        Reason("", f"write an integer: {clause} 10"),
+    )
+    if any(value for part, value in node.args.items() if part != "expression"):
+        raise sql.unread(number, reason)
+    if type(number).__name__ != "Literal":
+        raise sql.unread(number, reason)
+    value = read_number(number, sql)
+    if value.denominator != 1 or not 0 <= value <= _ROWS_MAX:
+        raise sql.unread(number, reason)
+    _spend_before(node, clause, sql)
+    return value.numerator
+
+
+def _spend_before(node: exp.Expr, word: str, sql: SqlText) -> None:
+    """Note that the word before a clause was understood."""
+    before = range(sql.first(node) or 0)
+    places = [one for one in before if sql.word(one) == word]
+    sql.spend(*places[-1:])
 
 
 def _names(tables: Tables) -> Iterator[str]:

@@ -9,10 +9,12 @@ from msgspec import Struct
 
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark
-from modicum.query.model import ColumnRef
+from modicum.query.expressions.analysis import facts_of
+from modicum.query.expressions.facts import Facts
+from modicum.query.model import ColumnRef, Expression
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
-from modicum.query.tables import Column, Table
+from modicum.query.tables import Column, Table, Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -74,6 +76,15 @@ class Scope(Struct, frozen=True):
             for column in matching(identifier, named.table.columns.values())
         ]
         return self._one(found, identifier, tables)
+
+    @property
+    def declared(self) -> Tables:
+        """Return the tables that are read, by their own names."""
+        return Tables({named.table.name: named.table for named in self.tables})
+
+    def facts(self, expression: Expression) -> Facts:
+        """Return what is known of an expression's values."""
+        return facts_of(expression, self.declared)
 
     def knows(self, name: exp.Expr) -> bool:
         """Return whether some table has a column that a name may mean."""

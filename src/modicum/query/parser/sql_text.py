@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from modicum.core.errors import Code, InputError, Mark
 from modicum.query.parser.lexer import VALUES, Lines
-from modicum.query.refusals import WORDS, Reason, not_read, of_function, refused
+from modicum.query.refusals import CASTS, WORDS, Reason, not_read, of_function, refused
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -47,6 +47,18 @@ SYNTAX: Final = frozenset(
         "GT",
         "GTE",
         "DASH",
+        "PLUS",
+        "SLASH",
+        "DIV",
+        "MOD",
+        "DPIPE",
+        "LIKE",
+        "ILIKE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
         "SEMICOLON",
     ]
 )
@@ -149,6 +161,66 @@ class SqlText:
         self.spend(place)
         return True
 
+    def name_of_call(self, node: exp.Expr) -> str:
+        """Return the name that a function is called by, in capitals.
+
+        Args:
+            node: The call. Those within it are understood, if sqlglot does not record
+                the position of its name: then it is the nearest word before them.
+        """
+        return self.word(self._place_of_call(node))
+
+    def _place_of_call(self, node: exp.Expr) -> int | None:
+        place, first = self._place(node), self.first(node)
+        if place is not None or first is None:
+            return place
+        return next(
+            (
+                one
+                for one in range(first - 1, -1, -1)
+                if one not in self._spent
+                and self.kind(one) not in SYNTAX
+                and self.word(one + 1) == "("
+            ),
+            None,
+        )
+
+    def spend_call(self, node: exp.Expr, names: tuple[str, ...]) -> int:
+        """Note that the name of a function was understood, and return its position.
+
+        Args:
+            node: The call.
+            names: The names that it may have.
+
+        Raises:
+            InputError: If it has another one.
+        """
+        place = self._place_of_call(node)
+        if (
+            place is None
+            or self.word(place) not in names
+            or self.word(place + 1) != "("
+        ):
+            raise self.unread(node)
+        self.spend(place)
+        return place
+
+    def spend_cast(self, node: exp.Expr) -> str:
+        """Note that a cast was understood, and return its type in capitals.
+
+        Raises:
+            InputError: If it is not written as CAST(… AS type) or …::type.
+        """
+        behind = (self.last(node.this) or 0) + 1
+        while behind in self._spent or self.kind(behind) in SYNTAX - {"ALIAS"}:
+            behind += 1  # It ends with words whose positions are unknown.
+        if self.kind(behind) == "ALIAS":
+            self.spend_call(node, ("CAST", "TRY_CAST"))
+        elif self.kind(behind) != "DCOLON":
+            raise self.unread(node, CASTS)
+        self.spend(behind, behind + 1)
+        return self.word(behind + 1)
+
     def is_value(self, node: exp.Expr) -> bool:
         """Return whether a leaf is written as a value, such as a text in quotes."""
         place = self._place(node)
@@ -201,9 +273,9 @@ class SqlText:
         """Return the most descriptive word of a node, in capitals."""
         return self.word(self._telling(node))
 
-    def keyword(self, word: str) -> int:
+    def keyword(self, word: str, after: int = 0) -> int:
         """Return the number of the first token that is a word; 0 if there is none."""
-        places = range(len(self.tokens))
+        places = range(after, len(self.tokens))
         return next((one for one in places if self.word(one) == word), 0)
 
     def _telling(self, node: exp.Expr) -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from modicum.core.errors import Code, InputError
 from modicum.query.parser.lexer import Lines, cut, quiet
-from modicum.query.parser.outputs import of_aggregates
 from modicum.query.parser.sql_text import CLAUSES, SYNTAX, SqlText, refuse_odd_quotes
 from modicum.query.refusals import INNER_QUERY, Reason, refused
 
@@ -32,7 +31,6 @@ _VALUES: Final = frozenset({"NUMBER", "STRING", "IDENTIFIER", "VAR", "DCOLON"})
 #: Words that are no names unless quoted, whatever sqlglot makes of them.
 _NO_NAMES: Final = frozenset(
     [
-        "CASE",
         "LIMIT",
         "OFFSET",
         "OVER",
@@ -65,6 +63,10 @@ _NO_NAMES: Final = frozenset(
     ]
 )
 _SIGNS: Final = frozenset({"NOT", "DASH"})
+#: Words between which an expression is nested as between brackets.
+_CASES: Final = {"CASE": 1, "END": -1}
+#: Words that are functions before a bracket.
+_CALLED: Final = frozenset({"LEFT", "RIGHT", "REPLACE"})
 _ORDINARY: Final = frozenset("\n\r\t")
 
 
@@ -129,24 +131,28 @@ def _refuse_tokens(sql: SqlText) -> None:
         raise sql.unread_at(1)
     names = _names()
     types = _types()
-    depths, within, signs, row, joins = [0], [0], 0, 0, 0
+    depths, within, signs, row, joins, cases = [0], [0], 0, 0, 0, 0
+    openers = [""]
     for place, token in enumerate(sql.tokens):
         kind = token.token_type.name
-        _refuse_kind(sql, place, names)
+        _refuse_kind(sql, place, names, openers[-1])
         signs = signs + 1 if kind in _SIGNS else signs
         if kind == "L_PAREN":
             depths.append(depths[-1] + 1 + signs)
             within.append(within[-1] + (sql.kind(place - 1) in types))
+            openers.append(sql.word(place - 1))
             signs = 0
         elif kind == "R_PAREN" and len(depths) > 1:
             depths.pop()
             within.pop()
+            openers.pop()
+        cases = max(cases + _CASES.get(kind, 0), 0)
         row = row + 1 if kind in names and kind not in SYNTAX else 0
         if kind == "JOIN":
             joins += 1
         elif kind in {"ON", "USING"}:
             joins = max(joins - 1, 0)
-        if depths[-1] + signs > DEPTH_MAX or row > _NAMES_MAX:
+        if depths[-1] + signs + cases > DEPTH_MAX or row > _NAMES_MAX:
             raise _too_deep(sql, place, row)
         if joins > _JOINS_MAX or within[-1] > _TYPES_MAX:
             message = "the query has joins without conditions, or types within types"
@@ -182,7 +188,8 @@ def _types() -> frozenset[str]:
     return frozenset(one.name for one in parser.TYPE_TOKENS)
 
 
-def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
+def _refuse_kind(sql: SqlText, place: int, names: frozenset[str], opener: str) -> None:
+    """Refuse a token; the opener is the word before the brackets that it is in."""
     token = sql.tokens[place]
     kind = token.token_type.name
     within = kind == "ORDER_BY" and [
@@ -196,9 +203,22 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
         raise no_sql(sql, token)
     if again and sql.word(place - 1) == "(":
         raise sql.unread_at(place, INNER_QUERY)
-    if (kind in SYNTAX and not again and not several) or within or kind in names:
-        return
-    raise sql.unread_at(place, of_aggregates(sql, place))
+    called = kind in _CALLED and sql.word(place + 1) == "("
+    known = (kind in SYNTAX and not again and not several) or kind in names
+    if not (known or within or called or _is_clause(sql, place, opener)):
+        raise sql.unread_at(place)
+
+
+def _is_clause(sql: SqlText, place: int, opener: str) -> bool:
+    """Return whether a word begins a clause about answers, or one in brackets."""
+    kind = sql.kind(place)
+    if kind in ("LIMIT", "OFFSET"):
+        return sql.kind(place + 1) == "NUMBER"
+    if kind in ("OVER", "FILTER"):
+        return sql.word(place - 1) == ")" and sql.word(place + 1) == "("
+    if kind == "HAVING":
+        return opener == ""
+    return kind in ("ORDER_BY", "PARTITION_BY") and opener in ("", "OVER")
 
 
 # --- the tree -------------------------------------------------------------------------

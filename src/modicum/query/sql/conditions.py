@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Final
 
 from sqlglot import exp
 
 from modicum.core.errors import Code, InputError
+from modicum.query.expressions.facts import TIMES
 from modicum.query.groups import first_day, grain_of, values_of
-from modicum.query.model import (
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Comparison,
-    Condition,
-    IsIn,
-    IsNull,
-    Key,
-    Not,
-)
+from modicum.query.model import ColumnRef, Key
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql
 from modicum.query.sql.instances import clocks, in_block, in_sample, known, on_days
 from modicum.query.sql.names import Names
+from modicum.query.sql.terms import condition, term
 from modicum.query.tables import Table
 from modicum.release.parts import LAST_DAY, Box, Values
-
-_OPERATORS: Final[dict[Comparison, Callable[..., exp.Expression]]] = {
-    "=": exp.EQ,
-    "<>": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-}
 
 
 def conditions(
@@ -141,36 +122,6 @@ def _unreadable(what: str, word: str) -> InputError:
     )
 
 
-# --- the condition --------------------------------------------------------------------
-
-
-def condition(what: Condition, names: Names) -> exp.Expression:
-    """Return a condition on one row; unknown where SQL defines it so."""
-    match what:
-        case Compare(column=column, operator=operator, value=value):
-            right = sql.literal(value, names.declared(column))
-            compare = _OPERATORS[operator]
-            return compare(this=names.column(column), expression=right)
-        case IsIn(column=column, values=values):
-            declared = names.declared(column)
-            literals = (sql.literal(value, declared) for value in values)
-            return _one_of(names.column(column), literals)
-        case IsNull(column=column):
-            return exp.Is(this=names.column(column), expression=exp.null())
-        case Not(inner=inner):
-            return exp.Not(this=exp.paren(condition(inner, names), copy=False))
-        case AllOf(parts=parts):
-            return sql.all_of(condition(part, names) for part in parts)
-        case AnyOf(parts=parts):
-            return sql.any_of(condition(part, names) for part in parts)
-
-
-def _one_of(
-    value: exp.Expression, literals: Iterable[exp.Expression]
-) -> exp.Expression:
-    return exp.In(this=value, expressions=list(literals))
-
-
 # --- keys -----------------------------------------------------------------------------
 
 
@@ -178,17 +129,18 @@ def key_value(key: Key, names: Names) -> exp.Expression:
     """Return the value of a key in a row.
 
     Raises:
-        InputError: If its column is a `number`: these have no public values.
+        InputError: If it is a `number`: these have no public values.
     """
-    column = names.declared(key.column)
-    if column.type == "number":
+    if names.facts(key.value).type == "number":
         raise refused(
             Code.DOES_NOT_FIT,
             f"key `{key.name}` is a `number`; groups can be formed by integers,"
             " texts, booleans and dates",
             key.mark,
         )
-    value = names.column(key.column)
+    if not isinstance(key.value, ColumnRef):
+        return term(key.value, names).sql
+    value = names.column(key.value)
     grain = grain_of(key, names.plan.tables)
     return value if grain is None else sql.first_day(value, grain)
 
@@ -198,29 +150,38 @@ def _of_our_years(key: Key, names: Names) -> Iterator[exp.Expression]:
 
     Engines format other years differently, or fail at their first day.
     """
-    if names.declared(key.column).type in {"date", "timestamp"}:
+    column = key.value
+    if isinstance(column, ColumnRef) and names.declared(column).type in TIMES:
         days = date.min.toordinal(), LAST_DAY
-        without = exp.Is(this=names.column(key.column), expression=exp.null())
-        yield sql.any_of([without, on_days(key.column, days, names)])
+        without = exp.Is(this=names.column(column), expression=exp.null())
+        yield sql.any_of([without, on_days(column, days, names)])
 
 
 def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
     """Yield that a row has a value of a key that is public, if its values are."""
     plan = names.plan
-    if values_of(key, plan.tables, plan.part) is None:
+    values = values_of(key, plan.tables, plan.part)
+    if values is None:
         yield from _of_our_years(key, names)
         return
     value = key_value(key, names)
     grain = grain_of(key, plan.tables)
     if grain is None:
-        column = names.declared(key.column)
-        yield _one_of(value, (sql.literal(one, column) for one in column.values or ()))
+        kind = names.facts(key.value).type
+        listed = [sql.literal(one, kind) for one in values if one is not None]
+        yield _one_of(value, listed) if listed else exp.false()
         return
     assert plan.part.periods is not None  # Its values would not be public.
-    if key.column in clocks(names):
+    if key.value in clocks(names):
         return  # The days of the part have no other periods.
     for_spans = []
     for low, high in plan.part.periods:
         ends = [date.fromordinal(first_day(one, grain)) for one in (low, high)]
         for_spans.append(sql.between(value.copy(), *map(sql.day, ends)))
     yield sql.any_of(for_spans)
+
+
+def _one_of(
+    value: exp.Expression, literals: Iterable[exp.Expression]
+) -> exp.Expression:
+    return exp.In(this=value, expressions=list(literals))

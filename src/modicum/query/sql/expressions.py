@@ -72,21 +72,21 @@ def double(value: Fraction | int) -> exp.Expression:
     return exp.cast(text(written), "double")
 
 
-def literal(value: Value, column: Column) -> exp.Expression:
+def literal(value: Value, kind: ColumnType) -> exp.Expression:
     """Return a value of a column as a literal of its type."""
-    if column.type == "boolean":
+    if kind == "boolean":
         return exp.true() if value else exp.false()
-    if column.type == "number":
+    if kind == "number":
         check(not isinstance(value, str), "a number is compared with a number")
         return double(Fraction(value))
-    if column.type == "integer":
+    if kind == "integer":
         number = Fraction(value)
         check(number.denominator == 1, "an integer is compared with an integer")
         return whole(int(number))
     check(isinstance(value, str), "texts and times are compared with texts")
-    if column.type == "date":
+    if kind == "date":
         return day(date.fromisoformat(str(value)))
-    if column.type == "timestamp":
+    if kind == "timestamp":
         moment = datetime.fromisoformat(str(value))
         return exp.cast(text(moment.isoformat(sep=" ")), "timestamp")
     return text(str(value))
@@ -109,6 +109,19 @@ def first_day(value: exp.Expression, period: Period | Grain) -> exp.Expression:
         return the_day
     start = exp.DateTrunc(this=the_day, unit=text(period.upper()))  # type: ignore[no-untyped-call]
     return exp.cast(start, "date")
+
+
+def on_days(
+    value: exp.Expression, kind: ColumnType, first: date, last: date
+) -> exp.Expression:
+    """Return whether a time lies on some days, in a form that can use an index."""
+    if kind == "date":
+        return between(value, day(first), day(last))
+    return between(value, _moment(first, "00:00:00"), _moment(last, "23:59:59.999999"))
+
+
+def _moment(the_day: date, time: str) -> exp.Expression:
+    return exp.cast(text(f"{the_day.isoformat()} {time}"), "timestamp")
 
 
 def between(
@@ -143,7 +156,7 @@ def in_steps(
     """
     step = column.step
     if column.type == "integer" and step == 1:
-        return _bounded(value, (whole(low), whole(high)), (low, high), value.copy())
+        return bounded(value, low, high)
     value = exp.cast(value, "double")
     if (1 / step).denominator == 1:
         steps: exp.Expression = exp.Mul(this=value.copy(), expression=double(1 / step))
@@ -156,19 +169,23 @@ def in_steps(
     return _bounded(value, ends, (low, high), exp.cast(nearest, "bigint"))
 
 
+def bounded(value: exp.Expression, low: int, high: int) -> exp.Expression:
+    """Return an integer, bounded; NULL stays NULL."""
+    return _bounded(value, (whole(low), whole(high)), (low, high), value.copy())
+
+
 def _bounded(
     value: exp.Expression,
     ends: tuple[exp.Expression, exp.Expression],
     limits: tuple[int, int],
     inside: exp.Expression,
 ) -> exp.Expression:
-    bounded = (
-        exp.Case()
-        .when(exp.LTE(this=value.copy(), expression=ends[0]), whole(limits[0]))
-        .when(exp.GTE(this=value.copy(), expression=ends[1]), whole(limits[1]))
-        .else_(inside)
-    )
-    return exp.cast(bounded, "bigint")
+    low, high = map(whole, limits)
+    below = exp.LTE(this=value.copy(), expression=ends[0])
+    above = exp.GTE(this=value.copy(), expression=ends[1])
+    bounded = exp.Case().when(below, low, copy=False).when(above, high, copy=False)
+    bounded = bounded.else_(inside, copy=False)
+    return exp.cast(bounded, "bigint", copy=False)
 
 
 def hashed(key: str, parts: Sequence[exp.Expression], digits: int) -> exp.Expression:

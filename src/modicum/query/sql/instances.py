@@ -39,14 +39,7 @@ def known(names: Names) -> Iterator[exp.Expression]:
 def on_days(clock: ColumnRef, days: Span, names: Names) -> exp.Expression:
     """Return whether a time lies on some days, in a form that can use an index."""
     first, last = (date.fromordinal(one) for one in days)
-    value = names.column(clock)
-    if names.declared(clock).type == "date":
-        return sql.between(value, sql.day(first), sql.day(last))
-    return sql.between(value, _moment(first, ""), _moment(last, " 23:59:59.999999"))
-
-
-def _moment(day: date, time: str) -> exp.Expression:
-    return exp.cast(sql.text(f"{day.isoformat()}{time or ' 00:00:00'}"), "timestamp")
+    return sql.on_days(names.column(clock), names.declared(clock).type, first, last)
 
 
 def unit_columns(

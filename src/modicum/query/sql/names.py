@@ -9,7 +9,9 @@ from sqlglot import exp
 from modicum.core.errors import Code
 from modicum.query.aggregates import column_of
 from modicum.query.attributes import columns_in
-from modicum.query.model import ColumnRef
+from modicum.query.expressions.analysis import facts_of
+from modicum.query.expressions.facts import Facts
+from modicum.query.model import ColumnRef, Expression
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql
 from modicum.query.statistics import ExactPlan, Statistic
@@ -108,6 +110,10 @@ class Names:
         """Return the declaration of a column."""
         return column_of(reference, self.plan.tables)
 
+    def facts(self, expression: Expression) -> Facts:
+        """Return what is known of an expression's values."""
+        return facts_of(expression, self.plan.tables)
+
     def find(self, column: str) -> ColumnRef | None:
         """Return the location of a unit's column, the main table before others.
 
@@ -161,11 +167,11 @@ class Names:
                 yield from self.holding(attribute)
         if plan.part.groups is not None:
             yield from self.groups()
-        yield from (key.column for key in query.keys)
-        yield from columns_in(query.where) if query.where is not None else ()
-        for statistic in self.statistics:
-            if statistic.column is not None:
-                yield statistic.column
+        read = [*(key.value for key in query.keys), query.where]
+        read += [statistic.value for statistic in self.statistics]
+        for one in read:
+            if one is not None:
+                yield from columns_in(one)
 
     def _of_units(self) -> Iterator[ColumnRef]:
         for unit in self.plan.units.values():

@@ -17,6 +17,7 @@ from modicum.query.sql.conditions import conditions, in_some_box, key_value
 from modicum.query.sql.instances import unit_columns
 from modicum.query.sql.names import Names
 from modicum.query.sql.pieces import Pieces, first_rows, spare_name
+from modicum.query.sql.terms import term
 from modicum.query.statistics import Cap, Exact, ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType, Table
 from modicum.release.periods import Period
@@ -156,7 +157,7 @@ class _Made:
             pieces.called(key_value(key, names)) for key in self._plan.query.keys
         ]
         self._values = [
-            None if one.column is None else pieces.called(self._value(one))
+            None if one.value is None else pieces.called(self._value(one))
             for one in names.statistics
         ]
 
@@ -202,7 +203,7 @@ class _Made:
         types: list[ColumnType] = [
             "date"
             if grain_of(key, self._plan.tables)
-            else self._names.declared(key.column).type
+            else self._names.facts(key.value).type
             for key in self._plan.query.keys
         ]
         types += ["integer"] * (len(keys) - len(types))
@@ -224,15 +225,20 @@ class _Made:
 
     def _value(self, one: Statistic) -> exp.Expression:
         """Return the input of a statistic in a row."""
-        assert one.column is not None  # The caller looked.
+        assert one.value is not None  # The caller looked.
+        column = one.value if isinstance(one.value, ColumnRef) else None
         if one.kind in {"rows", "distinct"}:
-            return self._names.identity(one.column)
+            if column is not None:
+                return self._names.identity(column)
+            return term(one.value, self._names).sql
         farthest = max(abs(one.low - one.center), abs(one.high - one.center))
         check(one.low <= one.high, "a column's low bound is not above its high one")
         check(max(abs(one.low), abs(one.high)) < 2**31, "bounds have 31 bits")
         check(farthest <= 2**31, "squares have 62 bits")
-        value, column = self._names.column(one.column), self._names.declared(one.column)
-        return sql.in_steps(value, column, one.low, one.high)
+        if column is None:
+            return sql.bounded(term(one.value, self._names).sql, one.low, one.high)
+        value, declared = self._names.column(column), self._names.declared(column)
+        return sql.in_steps(value, declared, one.low, one.high)
 
     # --- rows -------------------------------------------------------------------------
 
