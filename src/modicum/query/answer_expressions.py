@@ -89,6 +89,20 @@ def released_in(expression: Expression, names: Collection[str]) -> dict[str, boo
     return {name: name in inside for name in dict.fromkeys(every) if name in names}
 
 
+def aggregates_in_having(query: Query) -> dict[str, bool]:
+    """Return the aggregates that decide which groups are kept, as `released_in`."""
+    names = {one.name for one in query.aggregates}
+    return {} if query.having is None else released_in(query.having, names)
+
+
+def chosen_by_noise(query: Query) -> bool:
+    """Return whether noisy numbers decide which groups are shown."""
+    names = {one.name for one in query.aggregates}
+    cut = query.offset or query.limit is not None
+    ordered = any(released_in(one.value, names) for one in query.order)
+    return bool(aggregates_in_having(query) or (cut and ordered))
+
+
 def _inner(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Call(arguments=parts) | AllOf(parts=parts) | AnyOf(parts=parts):

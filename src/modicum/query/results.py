@@ -26,7 +26,10 @@ from modicum.query.answer_expressions import (
     UNKNOWN,
     Cell,
     Column,
+    aggregates_in_having,
+    chosen_by_noise,
     column_of,
+    parts_of,
     released_in,
     shown_groups,
     sure,
@@ -34,7 +37,7 @@ from modicum.query.answer_expressions import (
 from modicum.query.averages import Range, few_digits
 from modicum.query.compiler import CompiledQuery
 from modicum.query.estimates import Group, Noisy, reader_of
-from modicum.query.model import Expression, Released
+from modicum.query.model import Expression, Released, Window
 
 #: Maximum number of table rows in a notebook.
 HTML_ROWS_MAX = 1000
@@ -321,6 +324,7 @@ class _Released:
         self._query = compiled.request.query
         self._aggregates = {one.name: one for one in self._query.aggregates}
         self._ranges: dict[tuple[str, Fraction], list[Range | None]] = {}
+        self._uncertain = bool(aggregates_in_having(self._query))
         self._keys: dict[str, Column] = {}
         self._kept = self.shown = list(range(len(groups)))
         if not self._query.is_plain:
@@ -349,7 +353,10 @@ class _Released:
             return [_estimate(ranges[group]) for group in self.shown]
         column = column_of(value, self._known(value), self._kept)
         cells = dict(zip(self._kept, column, strict=True))
-        return [_computed(cells[group]) for group in self.shown]
+        found = [_computed(cells[group]) for group in self.shown]
+        if self._uncertain and any(isinstance(one, Window) for one in parts_of(value)):
+            return [Estimate(one.value, None, None) for one in found]
+        return found
 
     def _known(self, value: Expression) -> dict[str, Column]:
         """Return what an expression is computed of.
@@ -427,10 +434,10 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
             "An interval of a computed number follows from those of its aggregates at a"
             " higher confidence; it is unknown where they do not bound it."
         )
-    if query.having is not None:
+    if chosen_by_noise(query):
         found.append(
-            "HAVING looked at noisy numbers: groups near its limits may be shown or"
-            " left out by chance."
+            "Groups were chosen by noisy numbers: some may be shown or left out by"
+            " chance, and the intervals of those that are shown hold less often."
         )
     return tuple(found)
 

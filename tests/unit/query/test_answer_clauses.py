@@ -325,9 +325,32 @@ def test_a_plan_says_what_is_computed_at_no_cost() -> None:
     ]
 
 
-def test_notes_say_that_groups_were_kept_by_chance() -> None:
-    assert "by chance" in released(f"{GROUPED} HAVING n > 3", {"a": 5}).notes[-1]
-    assert not any("chance" in one for one in released(GROUPED, {"a": 5}).notes)
+@pytest.mark.parametrize(
+    ("clause", "chosen"),
+    [
+        ("HAVING n > 3", True),
+        ("ORDER BY n LIMIT 3", True),
+        ("ORDER BY page DESC, n OFFSET 3", True),
+        ("", False),
+        ("ORDER BY n", False),
+        ("ORDER BY page LIMIT 3", False),
+        ("HAVING page <> 'a'", False),
+    ],
+)
+def test_notes_say_that_groups_were_chosen_by_noise(clause: str, chosen: bool) -> None:
+    notes = released(f"{GROUPED} {clause}", {"a": 5}).notes
+    assert any("by chance" in one for one in notes) == chosen
+
+
+@pytest.mark.spec("QRY-25")
+def test_a_window_over_groups_that_noise_chose_has_no_interval() -> None:
+    sql = "SELECT page, SUM(COUNT(*)) OVER () AS t FROM views GROUP BY page"
+    for having, told in (("page > 'a'", True), ("COUNT(*) > 0", False)):
+        found = released(f"{sql} HAVING {having}", {"a": -5, "b": 9, "c": 3})
+        for row in found.rows:
+            (one,) = row.estimates
+            assert one.value == 12
+            assert (one.low is not None) == told
 
 
 def test_synthetic_answers_have_the_columns_and_groups_of_answers() -> None:

@@ -358,6 +358,8 @@ QUOTED_SQL = {
     "JOIN … USING (id)": "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
     "SUM(COUNT(*)) OVER ()":
         "SELECT page, SUM(COUNT(*)) OVER () AS n FROM views GROUP BY page",
+    "SUM(COUNT(*)) OVER (ORDER BY key)":
+        "SELECT age, SUM(COUNT(*)) OVER (ORDER BY age) AS n FROM views GROUP BY age",
     "COUNT(*) FILTER (WHERE condition)":
         "SELECT COUNT(*) FILTER (WHERE mobile) FROM views",
     "column LIKE 'a%'": ALL + "page LIKE 'a%'",
