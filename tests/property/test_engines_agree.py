@@ -16,6 +16,7 @@ from samples.exact_oracle import exact_answers
 from samples.exact_plans import Case, case_of
 from samples.spark import COMPILED, spark_or_skip
 
+from modicum.engines import duckdb_engine
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.query.statistics import Secrets
@@ -60,23 +61,19 @@ def test_duckdb_over_other_sources_agrees(form: str, tmp_path: Path) -> None:
             assert engine.run(case.plan, secrets(case)) == wanted(case), case.seed
 
 
-class OtherDuckdb(DuckdbEngine):
-    """DuckDB with statements in the other form."""
-
-    apart = False
-
-
-class OtherSpark(SparkEngine):
-    """Spark with statements in the other form."""
-
-    apart = True
-
-
-def test_both_forms_of_statements_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_duckdb_agrees_about_tables_that_are_not_held(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large tables are read again, and crowded rows in parts."""
+    monkeypatch.setattr(duckdb_engine, "_HELD", -1)
+    monkeypatch.setattr(duckdb_engine, "_PART", 4)
     capped = 0
     for number in range(examples(25)):
         case = case_of(first_seed() + 25_000 + number)
-        with OtherDuckdb(case.parquet(tmp_path), ONE_THREAD) as engine:
+        sources = case.in_memory() if form == "arrow" else case.parquet(tmp_path)
+        options = DuckdbOptions(threads=1 + number % 2)
+        with DuckdbEngine(sources, options) as engine:
             assert engine.run(case.plan, secrets(case)) == wanted(case), case.seed
         capped += bool(case.plan.caps) and any(wanted(case).values())
     assert capped > 0
@@ -97,8 +94,7 @@ def test_spark_over_files_agrees(form: str, tmp_path: Path) -> None:
     for number in range(examples(4)):
         case = case_of(first_seed() + 50_000 + number, written=form == "csv")
         sources = case.csv(tmp_path) if form == "csv" else case.parquet(tmp_path)
-        engine_class = OtherSpark if number % 2 else SparkEngine
-        with engine_class(sources, options) as engine:
+        with SparkEngine(sources, options) as engine:
             ansi = "true" if number % 3 else "false"
             engine._session.conf.set("spark.sql.ansi.enabled", ansi)
             assert engine.run(case.plan, secrets(case)) == wanted(case), case.seed

@@ -114,6 +114,7 @@ class DuckdbEngine(SqlEngine):
         )
         self._own = Path(made)  # Other users cannot read it.
         self._remove = finalize(self, shutil.rmtree, made, ignore_errors=True)
+        self._interrupted = False
         try:
             self._connection = scrubbed(
                 lambda: _connected(options, self._own), failed(_NAME, "to start")
@@ -125,6 +126,7 @@ class DuckdbEngine(SqlEngine):
 
     def interrupt(self) -> None:
         """Interrupt the call of another thread; it fails there."""
+        self._interrupted = True  # It may be between two statements.
         self._connection.interrupt()
 
     def close(self) -> None:
@@ -167,6 +169,7 @@ class DuckdbEngine(SqlEngine):
         self._connection.unregister(_KEPT)
 
     def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+        self._interrupted = False
         counted = self._select(f"SELECT COUNT(*) FROM {self._relations[made.main]}")  # noqa: S608
         import pyarrow as pa
 
@@ -194,16 +197,25 @@ class DuckdbEngine(SqlEngine):
                 for part in range(parts):
                     mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
                     read = cursor.sql(f"FROM {rows} WHERE {mine}")
-                    yield from kept_rows(read.to_arrow_reader(_BATCH), caps, sketch)
+                    for batch in kept_rows(read.to_arrow_reader(_BATCH), caps, sketch):
+                        self._go_on()
+                        yield batch
 
         return lambda: self._show(pa.RecordBatchReader.from_batches(schema, batches()))
 
     def _show(self, rows: pa.Table | pa.RecordBatchReader) -> str:
+        self._go_on()
         self._connection.register(_KEPT, rows)
         return _KEPT
 
     def _scan(self, statement: str) -> Iterator[pa.RecordBatch]:
-        yield from self._connection.sql(statement).to_arrow_reader(_BATCH)
+        for batch in self._connection.sql(statement).to_arrow_reader(_BATCH):
+            self._go_on()
+            yield batch
+
+    def _go_on(self) -> None:
+        if self._interrupted:
+            raise failed(_NAME, "to compute a query")
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """Return another connection to the same relations."""
