@@ -72,6 +72,14 @@ class Meaning:
                 return row[table][name] is None
             case IsNull(value=inner):
                 return self.of(inner, row) is None
+            case _:
+                return self.holds(what, row)
+
+    def holds(
+        self, what: Not | AllOf | AnyOf | Compare | IsIn, row: Row
+    ) -> bool | None:
+        """Whether a condition holds in a row; None for unknown."""
+        match what:
             case Not(inner=inner):
                 found = self.of(inner, row)
                 return None if found is None else not found
@@ -294,7 +302,5 @@ _STRICT: dict[str, Callable[..., Any]] = {
         for grain in ("day", "week", "month", "quarter", "year")
     },
     "days_between": lambda a, b: (_day(b) - _day(a)).days,
-    "timestamp": lambda a: datetime(a.year, a.month, a.day)
-    if not isinstance(a, datetime)
-    else a,
+    "timestamp": lambda a: datetime.fromisoformat(a.isoformat()),
 }

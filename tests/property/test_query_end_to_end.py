@@ -25,7 +25,7 @@ from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.query.compiler import CompiledQuery, compile_query
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.explanation import computed, derivation
-from modicum.query.model import AllOf, AnyOf, Compare, Condition, IsIn, Not
+from modicum.query.model import AllOf, AnyOf, ColumnRef, Compare, Condition, IsIn, Not
 from modicum.query.request import Discovery, Noise, QueryRequest
 from modicum.query.results import answers_of
 from modicum.query.sql.statements import statements

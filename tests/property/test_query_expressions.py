@@ -1,7 +1,7 @@
 """Expressions of rows mean in every engine what the specification says, in every row.
 
-The rows are hostile: NULL everywhere, NaN and infinities, the ends of 64 bits, the first
-and the last day, empty texts, texts with quotes, patterns and letters beyond A to Z.
+The rows are hostile: NULL everywhere, NaN and infinities, the ends of 64 bits, the
+first and the last day, empty texts, texts with quotes, letters beyond A to Z.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from samples.spark import spark_or_skip
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.engines.sql_engine import SqlEngine
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import ColumnRef, Expression, Key, Query
 from modicum.query.statistics import ExactPlan, Secrets, Statistic
 from modicum.query.tables import Column, Table, Tables
@@ -32,7 +32,9 @@ COLUMNS = [
     Column("id", "integer"),
     Column("small", "integer", low=Fraction(-5), high=Fraction(70)),
     Column("large", "integer"),
-    Column("price", "number", step=Fraction(1, 100), low=Fraction(0), high=Fraction(500)),
+    Column(
+        "price", "number", step=Fraction(1, 100), low=Fraction(0), high=Fraction(500)
+    ),
     Column("ratio", "number", step=Fraction(1, 3), low=Fraction(-7), high=Fraction(70)),
     Column("free", "number", step=Fraction(1, 4)),
     Column("flag", "boolean"),
@@ -56,9 +58,13 @@ VALUES: dict[str, list[Any]] = {
     "page": ["main", "Main", "é"],
     "day": [date(1, 1, 1), date(9999, 12, 31), date(2024, 2, 29), date(2024, 12, 30),
             date(2025, 1, 5), date(1582, 10, 10), date(1900, 1, 1)],
-    "at": [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999),
-           datetime(2024, 2, 29, 12, 30, 7, 1), datetime(2021, 1, 3, 0, 0, 0),
-           datetime(1969, 12, 31, 23, 59, 59)],
+    "at": [
+        datetime.fromisoformat(one)
+        for one in (
+            "0001-01-01", "9999-12-31T23:59:59.999999", "2024-02-29T12:30:07.000001",
+            "2021-01-03", "1969-12-31T23:59:59",
+        )
+    ],
 }  # fmt: skip
 for _name in ("price", "ratio", "free"):
     VALUES[_name] += [float("nan"), float("inf"), float("-inf")]
@@ -143,14 +149,14 @@ def grouped(engine: SqlEngine, what: Expression) -> dict[tuple[Any, ...], int]:
     return dict(engine.run(plan, SECRETS)["n"])
 
 
-def check(engine: SqlEngine, whats: list[Expression]) -> Counter[str]:
+def check(engine: SqlEngine, whats: list[Expression], keys: int = 3) -> Counter[str]:
     """Compare statistics of expressions with their meaning, row by row; and as keys."""
     plan, meaning, seen = plan_of(whats), Meaning(TABLES), Counter[str]()
     found, want = engine.run(plan, SECRETS), expected(plan)
     for one in plan.statistics:
         assert found[one.name] == want[one.name], one
         seen["some"] += any(want[one.name].values())
-    for what in whats[:3]:
+    for what in whats[:keys]:
         facts = facts_of(what, TABLES)
         if facts.type in {"number", "timestamp"} or isinstance(what, ColumnRef):
             continue
@@ -198,4 +204,4 @@ def test_spark_computes_what_expressions_mean(construct: str) -> None:
         for number in range(examples(8, plain=1)):
             ansi = "true" if number % 2 else "false"
             engine._session.conf.set("spark.sql.ansi.enabled", ansi)
-            check(engine, drawn(construct, number))
+            check(engine, drawn(construct, number), keys=1)

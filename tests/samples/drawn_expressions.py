@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from modicum.core.rationals import number_text
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Misfit
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
     Call,
     ColumnRef,
     Compare,
+    Comparison,
     Expression,
     IsIn,
     IsNull,
@@ -46,10 +46,10 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     ),
     "booleans": ("same", "case", "=", "<>"),
 }  # fmt: skip
-_PARTS = ("year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow")
+_PARTS = CONSTRUCTS["times"][:8]
 _CLOCK = ("hour", "minute", "second")
-_TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文", "😀", "ß",
-          "İ", "it's", "%", "_", "!", "a!_b", "back\\slash", "a\nb", "K"]  # fmt: skip
+_TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文", "😀",
+          "ß", "İ", "it's", "%", "_", "!", "back\\slash", "a\nb", "K"]  # fmt: skip
 _PATTERNS = ["%", "", "ma%", "%a%", "_a__", "%!%", "M_in", "%é", "_", "a!_b", "\\%",
              "%\\%", "%\n%", "😀", "__", "%k%"]  # fmt: skip
 _NUMERIC: tuple[ColumnType, ...] = ("integer", "number")
@@ -105,11 +105,15 @@ class Expressions:
 
     def constant(self, kind: ColumnType) -> Literal:
         dice = self.dice
-        day = f"{dice.choice([1, 1900, 2024, 2025, 9999]):04}-{dice.randint(1, 12):02}-28"
+        day = (
+            f"{dice.choice([1, 1900, 2024, 2025, 9999]):04}-{dice.randint(1, 12):02}-28"
+        )
         values: dict[ColumnType, Any] = {
             "text": dice.choice(_TEXTS),
             "integer": dice.choice([0, 1, -1, 2, 7, 10, -40, 100, 2**40]),
-            "number": Fraction(dice.choice([1, -5, 25, 333]), dice.choice([2, 4, 100, 1000])),
+            "number": Fraction(
+                dice.choice([1, -5, 25, 333]), dice.choice([2, 4, 100, 1000])
+            ),
             "boolean": dice.random() < 0.5,
             "date": day,
             "timestamp": f"{day}T{dice.randint(0, 23):02}:00:07",
@@ -139,51 +143,56 @@ class Expressions:
         self, name: str, depth: int, kind: ColumnType | None
     ) -> list[Expression]:
         dice = self.dice
-        some = kind or dice.choice(["text", "integer", "number", "boolean", "date"])
-        draw: Callable[[ColumnType], Expression] = lambda one: self.of_type(one, depth)  # noqa: E731
-        number = lambda: draw(dice.choice(_NUMERIC))  # noqa: E731
-        time = lambda: draw(dice.choice(["date", "timestamp"]))  # noqa: E731
+        kinds: list[ColumnType] = ["text", "integer", "number", "boolean", "date"]
+        some = dice.choice(kinds) if kind is None else kind
+        if name in _CHOOSING:
+            return self.of_choices(name, some, depth)
+        if name in _TIMED:
+            times: list[ColumnType] = ["timestamp"] if name in _CLOCK else [*_TIMES]
+            count = 2 if name == "days_between" else 1
+            return [self.of_type(dice.choice(times), depth) for _ in range(count)]
+        if name in CONSTRUCTS["arithmetic"] or name == "width_bucket":
+            return self.of_numbers(name, depth)
+        return self.of_texts(name, depth)
+
+    def of_choices(self, name: str, some: ColumnType, depth: int) -> list[Expression]:
+        dice = self.dice
         if name == "case":
-            count = dice.randint(1, 3)
-            pairs = [(self.condition(depth), self.branch(some, depth)) for _ in range(count)]
-            other = Literal(None, some) if dice.random() < 0.3 else self.branch(some, depth)
-            return [*(one for pair in pairs for one in pair), other]
-        if name in ("coalesce", "least", "greatest", "in", "between"):
-            kinds = _NUMERIC if name in ("least", "greatest") else (some,)
-            count = 3 if name == "between" else dice.randint(2, 4)
-            return [self.branch(dice.choice(kinds), depth) for _ in range(count)]
-        if name in ("nullif", "same", "=", "<>", "<", "<=", ">", ">="):
-            both = [self.branch(some, depth), self.branch(some, depth)]
-            return both
-        if name in _PARTS or name.startswith("first_of") or name == "timestamp":
-            return [time()]
-        if name in _CLOCK:
-            return [draw("timestamp")]
-        if name == "days_between":
-            return [time(), time()]
+            found: list[Expression] = []
+            for _ in range(dice.randint(1, 3)):
+                found += [self.condition(depth), self.branch(some, depth)]
+            none = dice.random() < 0.3
+            return [*found, Literal(None, some) if none else self.branch(some, depth)]
+        kinds = _NUMERIC if name in ("least", "greatest") else (some,)
+        counts = {
+            "between": 3,
+            "coalesce": dice.randint(2, 4),
+            "in": dice.randint(2, 4),
+        }
+        count = counts.get(name, 2)
+        return [self.branch(dice.choice(kinds), depth) for _ in range(count)]
+
+    def of_numbers(self, name: str, depth: int) -> list[Expression]:
+        dice = self.dice
+        one = self.of_type(dice.choice(_NUMERIC), depth)
         if name in ("plus", "minus", "times"):
-            return [number(), number()]
+            return [one, self.of_type(dice.choice(_NUMERIC), depth)]
         if name in ("divided", "modulo"):
-            return [number(), self.constant(dice.choice(_NUMERIC))]
+            return [one, self.constant(dice.choice(_NUMERIC))]
         if name == "ratio":
-            below = number()
-            zero = Literal(0, "integer")
-            return [number(), Call("nullif", (below, zero))]
+            below = self.of_type(dice.choice(_NUMERIC), depth)
+            return [one, Call("nullif", (below, Literal(0, "integer")))]
         if name == "quotient":
-            return [draw("integer"), Literal(dice.choice([1, 3, 10]), "integer")]
-        if name == "round":
-            digits = Literal(dice.choice([-2, -1, 0, 1, 2]), "integer")
-            return [number(), digits] if dice.random() < 0.6 else [number()]
+            by = Literal(dice.choice([1, 3, 10]), "integer")
+            return [self.of_type("integer", depth), by]
+        if name == "round" and dice.random() < 0.6:
+            return [one, Literal(dice.choice([-2, -1, 0, 1, 2]), "integer")]
         if name == "width_bucket":
             low = Fraction(dice.choice([-10, 0, 1]), dice.choice([1, 2]))
-            high = low + Fraction(dice.choice([1, 30, 100]), dice.choice([1, 3]))
-            if (high * 10**6).denominator != 1:
-                high = low + 10
+            high = low + dice.choice([Fraction(1), Fraction(100), Fraction(1, 8)])
             count = Literal(dice.choice([1, 3, 10]), "integer")
-            return [number(), _constant(low), _constant(high), count]
-        if name in _NUMBERS_ONE:
-            return [number()]
-        return self.of_texts(name, depth)
+            return [one, _constant(low), _constant(high), count]
+        return [one]
 
     def of_texts(self, name: str, depth: int) -> list[Expression]:
         dice = self.dice
@@ -235,11 +244,18 @@ class Expressions:
         assert value is not None
         if choice < 0.85:
             return IsIn(reference, (value, value))
-        signs = ("=", "<>") if column.type == "boolean" else ("<", ">=", "=", "<>")
+        signs: tuple[Comparison, ...] = (
+            ("=", "<>") if column.type == "boolean" else ("<", ">=", "=", "<>")
+        )
         return Compare(reference, dice.choice(signs), value)
 
 
-_NUMBERS_ONE = ("negative", "abs", "sign", "floor", "ceil")
+_TIMES: tuple[ColumnType, ...] = ("date", "timestamp")
+_TIMED = frozenset(CONSTRUCTS["times"])
+_CHOOSING = frozenset(
+    {"case", "coalesce", "nullif", "same", "least", "greatest"}
+    | {*CONSTRUCTS["comparisons"]}
+)
 _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
     "text": (
         "case", "coalesce", "nullif", "upper", "lower", "trim", "substring", "left",
@@ -267,7 +283,7 @@ _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
 def _is_read_otherwise(name: str, arguments: Sequence[Expression]) -> bool:
     """Whether SQL that is read never becomes such a call: a simpler thing is read."""
     constant = [isinstance(one, Literal) for one in arguments]
-    values = arguments[1::2] + arguments[-1:] if name == "case" else arguments
+    values = [*arguments[1::2], arguments[-1]] if name == "case" else arguments
     if all(isinstance(one, Literal) and one.value is None for one in values):
         return True  # It is of no type.
     first = isinstance(arguments[0], ColumnRef) or constant[0]
@@ -276,8 +292,10 @@ def _is_read_otherwise(name: str, arguments: Sequence[Expression]) -> bool:
     if name in ("in", "between"):
         unread = all(constant[1:]) and first
     else:
-        both = [isinstance(one, ColumnRef) or isinstance(one, Literal) for one in arguments]
-        unread = name in ("=", "<>", "<", "<=", ">", ">=") and all(both) and any(constant)
+        both = [isinstance(one, ColumnRef | Literal) for one in arguments]
+        unread = (
+            name in ("=", "<>", "<", "<=", ">", ">=") and all(both) and any(constant)
+        )
     compared = name in ("=", "<>", "<", "<=", ">", ">=", "in", "between", "same")
     return unread or (compared and not any(map(columns_of, arguments)))
 
@@ -301,5 +319,3 @@ def columns_of(what: Any) -> Sequence[ColumnRef]:
             return [one for part in parts for one in columns_of(part)]
         case _:
             return []
-
-

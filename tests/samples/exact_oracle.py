@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from oracle.row_expressions import Meaning, steps_of
 
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
 from modicum.query.model import ColumnRef, Key
 from modicum.query.statistics import ExactPlan, Statistic
@@ -112,7 +112,9 @@ class _Oracle:
         names |= {declared.group} if plan.part.groups is not None else set()
         used = [key.value for key in plan.query.keys] + [plan.query.where]
         used += [one.value for one in self.statistics]
-        mentioned = [one for what in used if what is not None for one in columns_of(what)]
+        mentioned = [
+            one for what in used if what is not None for one in columns_of(what)
+        ]
         names |= {one.column for one in mentioned if one.table == table}
         return [name for name in declared.columns if name in names]
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from msgspec import structs
 
 from modicum.query.contribution_bounds import in_order
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -423,7 +423,9 @@ class _Maker:
             width,
         )
 
-    def expression(self, kinds: dict[ColumnRef, Column], kind: ColumnType) -> Expression:
+    def expression(
+        self, kinds: dict[ColumnRef, Column], kind: ColumnType
+    ) -> Expression:
         """An expression of some type that reads a column."""
         maker = Expressions(self.random, kinds, self.tables)
         while True:

@@ -90,18 +90,18 @@ class Written:
             return f"({texts[0]} BETWEEN {texts[1]} AND {texts[2]})"
         if name == "in":
             return f"({texts[0]} IN ({', '.join(texts[1:])}))"
+        if name.startswith("first_of_") or name in ("timestamp", "text"):
+            return self.cast(name, texts[0])
         if name == "days_between":
             return f"DATE_DIFF('day', {texts[0]}, {texts[1]})"
-        if name.startswith("first_of_"):
-            grain = name.removeprefix("first_of_")
-            ways = [f"DATE_TRUNC('{grain}', {texts[0]})"]
-            if grain == "day":
-                ways = [f"CAST({texts[0]} AS DATE)", f"({texts[0]})::DATE"]
-            return self.one_of(*ways)
-        if name in ("timestamp", "text"):
-            to = "TIMESTAMP" if name == "timestamp" else "VARCHAR"
-            return self.one_of(f"CAST({texts[0]} AS {to})", f"({texts[0]})::{to}")
         return self.function(name, texts)
+
+    def cast(self, name: str, text: str) -> str:
+        grain = name.removeprefix("first_of_")
+        to = {"day": "DATE", "timestamp": "TIMESTAMP", "text": "VARCHAR"}.get(grain)
+        if to is None:
+            return f"DATE_TRUNC('{grain}', {text})"
+        return self.one_of(f"CAST({text} AS {to})", f"({text})::{to}")
 
     def function(self, name: str, texts: list[str]) -> str:
         word = self.one_of(*_WORDS.get(name, (name.upper(),)))
@@ -142,7 +142,7 @@ def value_text(value: Any, kind: str) -> str:
 
 
 def untyped(what: Any) -> Any:
-    """An expression in which NULL has no type, and no AND is in an AND, nor OR in OR."""
+    """An expression in which NULL has no type, and no AND is in an AND."""
     match what:
         case Literal(value=None):
             return Literal(None, "text")

@@ -37,6 +37,7 @@ STORED = {
 TWICE = {
     ("Decision", "Replayed"): "a decision, and what another policy would decide",
     ("Problem", "ProblemDetails"): "RFC 9457 tells the first mistake on top, too",
+    ("Column", "Facts"): "what is declared of a column; what follows for an expression",
     ("Column", "Partition"): "a column holds values; a partition divides the people",
     ("ExactPlan", "QueryRequest"): "an engine is told rows and sums, and no price",
     ("DataSet", "DatasetInput"): "what is sent may be left out",

@@ -22,7 +22,7 @@ from modicum.escrow.arguments import mistake, unknown_column, whole
 from modicum.escrow.programs import Cell, Table
 from modicum.query import tables as declared
 from modicum.query.aggregates import column_of
-from modicum.query.expressions.typing import facts_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
 from modicum.query.tables import Tables

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import Aggregate, ColumnRef, Function
 from modicum.query.statistics import Exact, KeyValue, Statistic
 from modicum.query.tables import Column, Tables

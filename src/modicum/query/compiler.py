@@ -16,8 +16,8 @@ from modicum.core.reader import Problems
 from modicum.query.aggregates import free_name, statistics_of
 from modicum.query.attributes import attributes_read, columns_in
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, caps_of, in_order
+from modicum.query.expressions.analysis import facts_of, only_column
 from modicum.query.expressions.facts import Facts
-from modicum.query.expressions.typing import facts_of, only_column
 from modicum.query.groups import (
     GROUPS_MAX,
     Grouping,

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from modicum.query.averages import Range, average, deviation, noisy, variance
 from modicum.query.compiler import CompiledQuery, Line
-from modicum.query.intervals import width, width_of_sum
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.expressions.typing import facts_of
+from modicum.query.intervals import width, width_of_sum
 from modicum.query.model import Aggregate
 from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic

@@ -13,8 +13,8 @@ from modicum.query.aggregates import center_of
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
 from modicum.query.estimates import lines_of, measured, quantile_of, step_of
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.intervals import width
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import Aggregate
 from modicum.query.sensitivity import Norms, root
 

@@ -132,8 +132,16 @@ WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(("CROSS", "NATURAL", "LATERAL"), _JOINED),
     **dict.fromkeys(
         (
-            "GLOB", "SIMILAR TO", "RLIKE", "REGEXP", "~", "~~", "!~", "ESCAPE",
-            "REGEXP_MATCHES", "REGEXP_LIKE",
+            "GLOB",
+            "SIMILAR TO",
+            "RLIKE",
+            "REGEXP",
+            "~",
+            "~~",
+            "!~",
+            "ESCAPE",
+            "REGEXP_MATCHES",
+            "REGEXP_LIKE",
         ),
         _PATTERN,
     ),

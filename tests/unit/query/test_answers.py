@@ -20,6 +20,7 @@ from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.explanation import Expected, errors_of
 from modicum.query.intervals import width
 from modicum.query.key_selection import Selection
+from modicum.query.model import ColumnRef
 from modicum.query.parser import parse_query
 from modicum.query.request import Noise, QueryRequest
 from modicum.query.results import Answers, Estimate, answers_of
@@ -56,15 +57,19 @@ def lowered(
     return CompiledQuery(asked, {}, {}, 2, (), lines, None, plan)
 
 
+def column_of(one: Statistic) -> str:
+    return one.value.column if isinstance(one.value, ColumnRef) else ""
+
+
 def shown(one: Statistic) -> str:
-    return f"{one.kind} of {one.value.column}" if one.value is not None else one.kind
+    return f"{one.kind} of {column_of(one)}" if one.value is not None else one.kind
 
 
 def exact(
     one: Statistic, rows: list[tuple[int, int]], group: Group
 ) -> dict[Group, int]:
     """Return a statistic of rows, each with an amount in steps and an age."""
-    column = one.value.column if one.value is not None else ""
+    column = column_of(one)
     values = [row[column == "age"] for row in rows]
     if one.kind == "rows":
         return {group: len(values)}

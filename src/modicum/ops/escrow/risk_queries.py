@@ -17,7 +17,7 @@ from modicum.accounting.decimals import significant
 from modicum.api.local.explanation.release_text import written
 from modicum.core.errors import Code, InputError, Problem
 from modicum.query.compiler import Line
-from modicum.query.expressions.typing import facts_of, only_column
+from modicum.query.expressions.analysis import facts_of, only_column
 from modicum.query.model import ColumnRef, Key
 from modicum.query.query_file import QueryFile
 from modicum.query.sensitivity import root

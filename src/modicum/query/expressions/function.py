@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from modicum.query.expressions.facts import (
-    A,
     NARROW_MAX,
     WHOLE_MAX,
     WHOLE_MIN,
+    A,
     Facts,
     Misfit,
     common_step,
@@ -155,7 +155,9 @@ def steps(
     if term.facts.constant and term.facts.value is not None:
         return whole(x, term.facts.low * times, narrow=narrow)
     value = term.sql if narrow else x.cast(term.sql, _DECIMAL)
-    return value if times == 1 else pair(x, "Mul", value, whole(x, times, narrow=narrow))
+    return (
+        value if times == 1 else pair(x, "Mul", value, whole(x, times, narrow=narrow))
+    )
 
 
 def aligned(
@@ -194,9 +196,7 @@ def in_64_bits(part: Facts) -> None:
 
 def bigint(x: ModuleType, term: Term) -> exp.Expression:
     """Return steps as an integer of 64 bits, for which `in_64_bits` holds."""
-    made: exp.Expression = (
-        term.sql if term.facts.narrow else x.cast(term.sql, _BIGINT)
-    )
+    made: exp.Expression = term.sql if term.facts.narrow else x.cast(term.sql, _BIGINT)
     return made
 
 
@@ -235,9 +235,7 @@ def _int_div(
     return made
 
 
-def int_div(
-    x: ModuleType, value: exp.Expression, by: exp.Expression
-) -> exp.Expression:
+def int_div(x: ModuleType, value: exp.Expression, by: exp.Expression) -> exp.Expression:
     """Return an integer quotient, rounded towards zero; the divisor is never 0."""
     made: exp.Expression = x.cast(_int_div(x, value, by), _BIGINT)
     return made

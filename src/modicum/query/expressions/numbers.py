@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from modicum.query.expressions.facts import (
-    A,
     NUMERIC,
+    A,
     Facts,
     Misfit,
     at_step,
@@ -36,7 +36,7 @@ from modicum.query.expressions.function import (
 )
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    pass
 
 #: A quotient of two expressions is rounded to a multiple of this.
 QUOTIENT_STEP: Final = Fraction(1, 10**6)
@@ -212,8 +212,8 @@ def _floor_quotient_typed(one: Facts, other: Facts) -> Facts:
     if not other.constant or other.low <= 0:
         raise Misfit("// takes a constant above 0 on its right side")
     in_64_bits(one)
-    ends = (_cut(end, other.low) for end in (one.low, one.high))
-    return number(Fraction(1), *ends, whole=True)
+    low, high = (_cut(end, other.low) for end in (one.low, one.high))
+    return number(Fraction(1), low, high, whole=True)
 
 
 def _cut(value: int, by: int) -> int:
@@ -355,11 +355,12 @@ def _greatest(x: Any, out: Facts, *terms: Term) -> Any:
     return call(x, "GREATEST", *aligned(x, *terms, step=out.step))
 
 
-def _of_known(choose: Any) -> Any:
-    def chosen(*values: Fraction | None) -> Fraction | None:
-        return choose((one for one in values if one is not None), default=None)
+def _least_meant(*values: Fraction | None) -> Fraction | None:
+    return min((one for one in values if one is not None), default=None)
 
-    return chosen
+
+def _greatest_meant(*values: Fraction | None) -> Fraction | None:
+    return max((one for one in values if one is not None), default=None)
 
 
 def _bucket_typed(one: Facts, low: Facts, high: Facts, count: Facts) -> Facts:
@@ -371,12 +372,13 @@ def _bucket_typed(one: Facts, low: Facts, high: Facts, count: Facts) -> Facts:
     if not first < last or not 1 <= many <= _BUCKETS_MAX:
         message = "WIDTH_BUCKET takes a lower limit, a higher one, and a number above 0"
         raise Misfit(message)
-    reach = [_bucket_meant(end * one.step, first, last, many)
-             for end in (one.low, one.high)]  # fmt: skip
+    lowest, highest = (
+        _bucket_meant(end * one.step, first, last, many) for end in (one.low, one.high)
+    )
     times, off, by = _bucket_numbers(one.step, first, last, many)
     ends = one.low * times, one.high * times, off, 2 * by, times
     _refuse_long(one, *(2 * end for end in ends), -2 * sum(map(abs, ends)))
-    return number(Fraction(1), *reach, whole=True)
+    return number(Fraction(1), lowest, highest, whole=True)
 
 
 def _bucket_numbers(
@@ -396,7 +398,9 @@ def _bucket(x: Any, out: Facts, one: Term, low: Term, high: Term, count: Term) -
     value = pair(x, "Sub", value, whole(x, off))
     ends = (end * times - off for end in (one.facts.low, one.facts.high))
     found = pair(x, "Add", floor_div(x, value, by, *ends), whole(x, 1))
-    limited = call(x, "GREATEST", whole(x, 0), call(x, "LEAST", found, whole(x, many + 1)))
+    limited = call(
+        x, "GREATEST", whole(x, 0), call(x, "LEAST", found, whole(x, many + 1))
+    )
     known = x.Not(this=x.Is(this=one.sql.copy(), expression=x.null()))
     return x.paren(x.Case().when(known, limited))
 
@@ -456,7 +460,7 @@ NUMBERS: Final[dict[str, Function]] = {
     "least": Function(
         _least_typed,
         _least,
-        _of_known(min),
+        _least_meant,
         ("LEAST",),
         nodes=("Least",),
         parts=_MANY,
@@ -466,7 +470,7 @@ NUMBERS: Final[dict[str, Function]] = {
     "greatest": Function(
         _greatest_typed,
         _greatest,
-        _of_known(max),
+        _greatest_meant,
         ("GREATEST",),
         nodes=("Greatest",),
         parts=_MANY,

@@ -9,11 +9,11 @@ from itertools import product
 from math import prod
 from typing import Final, TypeAlias
 
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import of_column
 from modicum.query.expressions.function import Plain, value_of
 from modicum.query.expressions.table import FUNCTIONS
 from modicum.query.expressions.times import DAYS_DECIDE
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import Call, ColumnRef, Expression, Literal
 from modicum.query.tables import Column, ColumnType, Tables, Value
 from modicum.release.parts import FIRST_DAY, LAST_DAY, Span
@@ -68,14 +68,14 @@ class _Lister:
     def __init__(self, tables: Tables, days: tuple[Span, ...] | None) -> None:
         self._tables = tables
         self._days: Values | None = None
-        closed = days is not None and days[0][0] != FIRST_DAY and days[-1][1] != LAST_DAY
-        if closed and days is not None:
-            if sum(last - first + 1 for first, last in days) <= LISTED_MAX:
-                self._days = frozenset(
-                    date.fromordinal(day)
-                    for first, last in days
-                    for day in range(first, last + 1)
-                )
+        closed = days and days[0][0] != FIRST_DAY and days[-1][1] != LAST_DAY
+        spans = (days or ()) if closed else ()
+        if 0 < sum(last - first + 1 for first, last in spans) <= LISTED_MAX:
+            self._days = frozenset(
+                date.fromordinal(day)
+                for first, last in spans
+                for day in range(first, last + 1)
+            )
 
     def values(self, expression: Expression) -> Values | None:
         match expression:
@@ -112,13 +112,13 @@ class _Lister:
         if len(known) < len(sets) or prod(map(len, known)) > LISTED_MAX:
             return None
         function = FUNCTIONS[name]
-        return _and_null(value_of(function, one) for one in product(*known))
+        return frozenset(value_of(function, one) for one in product(*known))
 
     def _argument(self, name: str, argument: Expression) -> Values | None:
         """Return the values of an argument; of a time perhaps its days, if they do."""
-        if name in DAYS_DECIDE and isinstance(argument, ColumnRef):
-            if argument.column in self._tables.clocks:
-                return self._days
+        column = argument.column if isinstance(argument, ColumnRef) else ""
+        if name in DAYS_DECIDE and column in self._tables.clocks:
+            return self._days
         return self.values(argument)
 
     def _within(self, expression: Call) -> Values | None:

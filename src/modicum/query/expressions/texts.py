@@ -8,13 +8,20 @@ from fractions import Fraction
 from typing import Any, Final
 
 from modicum.query.expressions.facts import Facts, Misfit, number
-from modicum.query.expressions.function import Function, Plain, Term, call, needs, whole
-from modicum.query.expressions.function import constant, text
+from modicum.query.expressions.function import (
+    Function,
+    Plain,
+    Term,
+    call,
+    constant,
+    needs,
+    text,
+)
 
 _TEXT: Final = Facts("text")
 _BOOLEAN: Final = Facts("boolean")
-#: No text is longer, in characters.
-_LENGTH_MAX: Final = 2**31 - 1
+#: No text is longer, in characters; too long to be summed without a limit.
+_LENGTH_MAX: Final = 2**31
 #: What marks `%` and `_` as themselves in a pattern.
 _ESCAPE: Final = "!"
 _WILD: Final = re.compile(r"[%_!]")
@@ -53,7 +60,7 @@ def _piece_typed(one: Facts, start: Facts, *length: Facts) -> Facts:
     needs("SUBSTRING", ("text",), one)
     first = constant("SUBSTRING", start, "integer")
     many = constant("SUBSTRING", length[0], "integer") if length else 0
-    if not (1 <= first <= _LENGTH_MAX and 0 <= many <= _LENGTH_MAX):
+    if not (1 <= first < _LENGTH_MAX and 0 <= many < _LENGTH_MAX):
         raise Misfit("SUBSTRING takes a place from 1 on, and a length from 0 on")
     return _TEXT
 
@@ -69,7 +76,7 @@ def _piece_meant(one: str, start: int, length: int = _LENGTH_MAX) -> str:
 
 def _end_typed(one: Facts, length: Facts) -> Facts:
     needs("LEFT and RIGHT", ("text",), one)
-    if not 0 <= constant("LEFT and RIGHT", length, "integer") <= _LENGTH_MAX:
+    if not 0 <= constant("LEFT and RIGHT", length, "integer") < _LENGTH_MAX:
         raise Misfit("LEFT and RIGHT take a length from 0 on")
     return _TEXT
 

@@ -35,12 +35,20 @@ class _Part(NamedTuple):
 #: Engines know those with a name by that name.
 _PARTS: Final[dict[str, _Part]] = {
     "year": _Part(1, 9999, lambda one: one.year, ("YEAR",), ("Year",)),
-    "quarter": _Part(1, 4, lambda one: (one.month + 2) // 3, ("QUARTER",), ("Quarter",)),
+    "quarter": _Part(
+        1, 4, lambda one: (one.month + 2) // 3, ("QUARTER",), ("Quarter",)
+    ),
     "month": _Part(1, 12, lambda one: one.month, ("MONTH",), ("Month",)),
     "week": _Part(
-        1, 53, lambda one: one.isocalendar()[1], ("WEEK", "WEEKOFYEAR"), ("Week", "WeekOfYear")
+        1,
+        53,
+        lambda one: one.isocalendar()[1],
+        ("WEEK", "WEEKOFYEAR"),
+        ("Week", "WeekOfYear"),
     ),
-    "day": _Part(1, 31, lambda one: one.day, ("DAY", "DAYOFMONTH"), ("Day", "DayOfMonth")),
+    "day": _Part(
+        1, 31, lambda one: one.day, ("DAY", "DAYOFMONTH"), ("Day", "DayOfMonth")
+    ),
     "dayofyear": _Part(
         1, 366, lambda one: one.timetuple().tm_yday, ("DAYOFYEAR",), ("DayOfYear",)
     ),
@@ -49,8 +57,12 @@ _PARTS: Final[dict[str, _Part]] = {
     ),
     "isodow": _Part(1, 7, lambda one: one.isoweekday(), ("ISODOW",), ("DayOfWeekIso",)),
     "hour": _Part(0, 23, lambda one: one.hour, ("HOUR",), ("Hour",), clock=True),
-    "minute": _Part(0, 59, lambda one: one.minute, ("MINUTE",), ("Minute",), clock=True),
-    "second": _Part(0, 59, lambda one: one.second, ("SECOND",), ("Second",), clock=True),
+    "minute": _Part(
+        0, 59, lambda one: one.minute, ("MINUTE",), ("Minute",), clock=True
+    ),
+    "second": _Part(
+        0, 59, lambda one: one.second, ("SECOND",), ("Second",), clock=True
+    ),
 }
 #: What EXTRACT and DATE_PART call the parts.
 EXTRACTED: Final[dict[str, str]] = {
@@ -175,7 +187,9 @@ def _moment(x: Any, _out: Facts, one: Term) -> Any:
 
 
 def _moment_meant(one: date) -> datetime:
-    return one if isinstance(one, datetime) else datetime(one.year, one.month, one.day)
+    if isinstance(one, datetime):
+        return one
+    return datetime.fromisoformat(one.isoformat())
 
 
 TIME_FUNCTIONS: Final[dict[str, Function]] = {

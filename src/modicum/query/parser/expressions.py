@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code
 from modicum.core.reader import Problems
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import TIMES, A, Misfit, is_null
+from modicum.query.expressions.facts import TIMES, A
 from modicum.query.expressions.table import BY_NODE, BY_WORD, FUNCTIONS
 from modicum.query.expressions.times import EXTRACTED, period_name
-from modicum.query.expressions.typing import facts_of, size_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
-    Call,
-    ColumnRef,
     Compare,
     Comparison,
     Expression,
@@ -25,6 +21,18 @@ from modicum.query.model import (
     IsNull,
     Literal,
     Not,
+)
+from modicum.query.parser.arguments import (
+    NO_COLUMN,
+    OF_GROUPS,
+    alike,
+    arguments_of,
+    call_alike,
+    fitted,
+    is_aggregate,
+    refuse_deep,
+    refuse_large,
+    refuse_odd,
 )
 from modicum.query.parser.literals import (
     is_value,
@@ -43,11 +51,6 @@ if TYPE_CHECKING:
 
 #: More values of one column are refused.
 VALUES_MAX: Final = 10_000
-#: Deeper expressions are refused: each level takes several calls in Python.
-_LEVELS_MAX: Final = 64
-#: Larger expressions are refused, as they are written for an engine.
-_SIZE_MAX: Final = 20_000
-
 _COMPARISONS: Final[Mapping[str, Comparison]] = {
     "EQ": "=",
     "NEQ": "<>",
@@ -65,39 +68,6 @@ _FLIPPED: Final[Mapping[Comparison, Comparison]] = {
     ">": "<",
     ">=": "<=",
 }
-_NO_COLUMN: Final = Reason(
-    "a condition says something about a row",
-    "leave it out: it has no effect on a row",
-)
-_OF_GROUPS: Final = Reason(
-    "conditions apply to single rows",
-    "leave it out, and drop groups of the answer: that costs nothing",
-)
-
-
-#: The classes that sqlglot makes of the aggregates that are read.
-AGGREGATES: Final = frozenset(
-    {
-        "Avg",
-        "Count",
-        "CountIf",
-        "Median",
-        "Quantile",
-        "ApproxQuantile",
-        "Stddev",
-        "StddevPop",
-        "StddevSamp",
-        "Sum",
-        "Variance",
-        "VariancePop",
-        "WithinGroup",
-    }
-)
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Return whether a node is one of the aggregates that are read."""
-    return type(node).__name__ in AGGREGATES
 
 
 def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expression:
@@ -116,36 +86,13 @@ def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expr
 
     if type(node) is exp.Column and not condition:
         return scope.column(node).reference
-    _refuse_deep(node, scope)
+    refuse_deep(node, scope)
     read = read_condition if condition else read_expression
     expression = read(node, scope)
     if next(columns_in(expression), None) is None:
-        raise scope.sql.unread(node, _NO_COLUMN if condition else None)
-    if size_of(expression) > _SIZE_MAX + VALUES_MAX * 10 * condition:
-        raise _too_large(node, scope)
+        raise scope.sql.unread(node, NO_COLUMN if condition else None)
+    refuse_large(expression, node, scope)
     return expression
-
-
-def _refuse_deep(node: exp.Expr, scope: Scope) -> None:
-    from sqlglot import exp
-
-    waiting = [(node, 0)]
-    while waiting:
-        one, level = waiting.pop()
-        if level > _LEVELS_MAX:
-            raise _too_large(node, scope)
-        for inner in one.iter_expressions():
-            chained = type(one) is type(inner) and isinstance(one, exp.Connector)
-            waiting.append((inner, level if chained else level + 1))
-
-
-def _too_large(node: exp.Expr, scope: Scope) -> InputError:
-    return refused(
-        Code.NOT_IN_SUBSET,
-        "the expression is too large, or nested too deep",
-        scope.sql.mark_of(node),
-        reason=Reason("", "compute it in the data, and declare that column"),
-    )
 
 
 def read_expression(node: exp.Expr, scope: Scope) -> Expression:
@@ -161,7 +108,7 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
     if kind in _CONDITIONS or kind in _COMPARISONS:
         return read_condition(node, scope)
     if is_aggregate(node):
-        raise scope.sql.unread(node, _OF_GROUPS)
+        raise scope.sql.unread(node, OF_GROUPS)
     if kind == "Star":
         raise scope.sql.unread(node, Reason("", "name a column"))
     return _called(node, scope)
@@ -193,27 +140,6 @@ def read_condition(node: exp.Expr, scope: Scope) -> Expression:
     return found
 
 
-def fitted(
-    name: str, arguments: Iterable[Expression], node: exp.Expr, scope: Scope
-) -> Expression:
-    """Return the call of a function whose arguments fit it.
-
-    Raises:
-        InputError: If they do not.
-    """
-    call = Call(name, tuple(arguments))
-    try:
-        facts_of(call, scope.declared)
-    except Misfit as misfit:
-        raise refused(
-            Code.DOES_NOT_FIT,
-            str(misfit),
-            scope.sql.mark_of(node),
-            reason=Reason(misfit.why, misfit.remedy),
-        ) from None
-    return call
-
-
 # --- operands -------------------------------------------------------------------------
 
 
@@ -238,34 +164,6 @@ def _negative(node: exp.Expr, scope: Scope) -> Expression:
 def _in_brackets(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this",))
     return read_expression(node.this, scope)
-
-
-def _alike(values: Sequence[Expression], node: exp.Expr, scope: Scope) -> list[Expression]:
-    """Return values of one type: texts and NULL as the others, dates as timestamps."""
-    facts = [scope.facts(one) for one in values]
-    types = {one.type for one in facts if not is_null(one)}
-    times = types & set(TIMES)
-    if times and types <= {"text", *TIMES}:
-        kind = "timestamp" if "timestamp" in times else "date"
-    else:
-        kind = next((one.type for one in facts if not is_null(one)), "text")
-    found: list[Expression] = []
-    for one, known in zip(values, facts, strict=True):
-        if isinstance(one, Literal) and one.value is None:
-            found.append(Literal(None, kind))
-        elif isinstance(one, Literal) and known.type == "text" and kind in TIMES:
-            found.append(time_value(str(one.value), kind, node, scope.sql))
-        elif kind == "timestamp" and known.type == "date":
-            found.append(Call("timestamp", (one,)))
-        else:
-            found.append(one)
-    return found
-
-
-def _call_alike(
-    name: str, values: Sequence[Expression], node: exp.Expr, scope: Scope
-) -> Expression:
-    return fitted(name, _alike(values, node, scope), node, scope)
 
 
 # --- CASE -----------------------------------------------------------------------------
@@ -298,11 +196,11 @@ def _matcher(operand: exp.Expr, scope: Scope) -> Callable[[exp.Expr], Expression
                 value = read_value(node, found.column, scope.sql)
                 return Compare(found.reference, "=", value)
             other = read_expression(node, scope)
-            return _call_alike("=", [found.reference, other], node, scope)
+            return call_alike("=", [found.reference, other], node, scope)
 
         return match_column
     value = read_expression(operand, scope)
-    return lambda node: _call_alike(
+    return lambda node: call_alike(
         "=", [value, read_expression(node, scope)], node, scope
     )
 
@@ -323,9 +221,11 @@ def _chosen(
     node: exp.Expr,
     scope: Scope,
 ) -> Expression:
-    other = Literal(None, "text") if default is None else read_expression(default, scope)
-    *alike, last = _alike([*values, other], node, scope)
-    pairs = (one for pair in zip(conditions, alike, strict=True) for one in pair)
+    other = (
+        Literal(None, "text") if default is None else read_expression(default, scope)
+    )
+    *chosen, last = alike([*values, other], node, scope)
+    pairs = (one for pair in zip(conditions, chosen, strict=True) for one in pair)
     return fitted("case", (*pairs, last), node, scope)
 
 
@@ -343,22 +243,14 @@ def _called(node: exp.Expr, scope: Scope) -> Expression:
     if not named:
         only(sql, node, (*function.parts, *function.ignored))
     parts = ("expressions",) if named else function.parts
-    arguments = [read_expression(one, scope) for one in _arguments(node, parts)]
+    arguments = [read_expression(one, scope) for one in arguments_of(node, parts)]
     if not arguments:
         raise sql.unread(node)
     if function.words:
         sql.spend_call(node, function.words)
     if name in _ALIKE:
-        return _call_alike(name, arguments, node, scope)
+        return call_alike(name, arguments, node, scope)
     return fitted(name, arguments, node, scope)
-
-
-def _arguments(node: exp.Expr, parts: Iterable[str]) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
-    for part in parts:
-        value = node.args.get(part)
-        found += value if isinstance(value, list) else [value] if value is not None else []
-    return found
 
 
 #: Functions whose arguments are of one type.
@@ -475,9 +367,8 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
         name = period_name("day") if to == "DATE" else "timestamp"
         return fitted(name, [value], node, scope)
     if to in _WHOLE and kind == "boolean":
-        truth = [value, Literal(1, "integer"), Call("same", (value, Literal(None, "boolean"))),
-                 Literal(None, "integer"), Literal(0, "integer")]  # fmt: skip
-        return fitted("case", truth, node, scope)
+        one, none, zero = (Literal(number, "integer") for number in (1, None, 0))
+        return fitted("case", (value, one, IsNull(value), none, zero), node, scope)
     if to in _TEXTS and kind in ("integer", "text"):
         return fitted("text", [value], node, scope)
     same = (
@@ -544,37 +435,9 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
         if operator not in ("=", "<>"):
             _refuse_unordered(found)
         return Compare(found.reference, operator, value)
-    _refuse_odd(node, scope)
+    refuse_odd(node, scope)
     both = [read_expression(side, scope) for side in (node.this, node.expression)]
-    return _call_alike(_COMPARISONS[type(node).__name__], both, node, scope)
-
-
-def _refuse_odd(node: exp.Expr, scope: Scope) -> None:
-    """Refuse comparisons of aggregates, of values alone, and of what joins tables.
-
-    Raises:
-        InputError: If it is one of these.
-    """
-    from sqlglot import exp
-
-    for one in node.walk():
-        if is_aggregate(one):
-            raise scope.sql.unread(one, _OF_GROUPS)
-    if node.find(exp.Column) is None:
-        raise scope.sql.unread(node, _NO_COLUMN)
-    names = ("this", "expression", "low", "high", "expressions")
-    sides = [one for one in _arguments(node, names) if type(one) is exp.Column]
-    for one in sides:
-        if not one.args.get("table") and not scope.knows(one.this):
-            raise name_for_value(one, scope.sql)
-    if len(sides) < 2 or type(node) is not exp.EQ:
-        return
-    left, right = sides
-    tables = {one.args["table"].name for one in sides if one.args.get("table")}
-    if left.name == right.name and len(tables) > 1:
-        remedy = f"write JOIN … USING ({left.name[:60]}) after FROM, and leave it out"
-        reason = Reason("joins are not conditions", remedy)
-        raise scope.sql.unread(node, reason)
+    return call_alike(_COMPARISONS[type(node).__name__], both, node, scope)
 
 
 def _refuse_unordered(found: ResolvedColumn) -> None:
@@ -598,9 +461,9 @@ def _between(node: exp.Expr, scope: Scope) -> Expression:
         low, high = (read_value(end, found.column, scope.sql) for end in ends)
         reference = found.reference
         return AllOf((Compare(reference, ">=", low), Compare(reference, "<=", high)))
-    _refuse_odd(node, scope)
+    refuse_odd(node, scope)
     values = [read_expression(one, scope) for one in (node.this, *ends)]
-    return _call_alike("between", values, node, scope)
+    return call_alike("between", values, node, scope)
 
 
 def _in_values(node: exp.Expr, scope: Scope) -> Expression:
@@ -621,9 +484,9 @@ def _in_values(node: exp.Expr, scope: Scope) -> Expression:
         found = scope.column(node.this)
         read = (read_value(one, found.column, scope.sql) for one in nodes)
         return IsIn(found.reference, tuple(read))
-    _refuse_odd(node, scope)
+    refuse_odd(node, scope)
     values = [read_expression(one, scope) for one in (node.this, *nodes)]
-    return _call_alike("in", values, node, scope)
+    return call_alike("in", values, node, scope)
 
 
 def _is(node: exp.Expr, scope: Scope) -> Expression:
@@ -643,9 +506,9 @@ def _is(node: exp.Expr, scope: Scope) -> Expression:
 
 def _same(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "expression"))
-    _refuse_odd(node, scope)
+    refuse_odd(node, scope)
     both = [read_expression(side, scope) for side in (node.this, node.expression)]
-    found = _call_alike("same", both, node, scope)
+    found = call_alike("same", both, node, scope)
     return Not(found) if type(node).__name__ == "NullSafeNEQ" else found
 
 

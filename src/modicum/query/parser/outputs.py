@@ -10,14 +10,15 @@ from modicum.core.document import Kind, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
-from modicum.query.expressions.typing import only_column
+from modicum.query.expressions.analysis import only_column
 from modicum.query.model import Aggregate, ColumnRef, Key
 from modicum.query.parser.aggregates import read_aggregate
-from modicum.query.parser.expressions import is_aggregate, read_whole
+from modicum.query.parser.arguments import is_aggregate
+from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import read_period
 from modicum.query.parser.scope import Scope, spend_name
-from modicum.query.parser.sql_text import SqlText, only
+from modicum.query.parser.sql_text import only
 from modicum.query.refusals import ROUNDED, Reason, refused
 from modicum.query.tables import Tables
 

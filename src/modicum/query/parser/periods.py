@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
-from modicum.core.errors import Code, Mark
+from modicum.core.errors import Code
 from modicum.query.expressions.facts import TIMES
 from modicum.query.model import Grain
 from modicum.query.parser.literals import spend_type

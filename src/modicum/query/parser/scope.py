@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import ColumnRef, Expression
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused

@@ -196,7 +196,11 @@ class SqlText:
             InputError: If it has another one.
         """
         place = self._place_of_call(node)
-        if place is None or self.word(place) not in names or self.word(place + 1) != "(":
+        if (
+            place is None
+            or self.word(place) not in names
+            or self.word(place + 1) != "("
+        ):
             raise self.unread(node)
         self.spend(place)
         return place

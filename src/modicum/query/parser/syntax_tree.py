@@ -63,6 +63,8 @@ _NO_NAMES: Final = frozenset(
     ]
 )
 _SIGNS: Final = frozenset({"NOT", "DASH"})
+#: Words between which an expression is nested as between brackets.
+_CASES: Final = {"CASE": 1, "END": -1}
 #: Words that are functions before a bracket.
 _CALLED: Final = frozenset({"LEFT", "RIGHT", "REPLACE"})
 _ORDINARY: Final = frozenset("\n\r\t")
@@ -141,8 +143,7 @@ def _refuse_tokens(sql: SqlText) -> None:
         elif kind == "R_PAREN" and len(depths) > 1:
             depths.pop()
             within.pop()
-        elif kind in {"CASE", "END"}:
-            cases = max(cases + (1 if kind == "CASE" else -1), 0)
+        cases = max(cases + _CASES.get(kind, 0), 0)
         row = row + 1 if kind in names and kind not in SYNTAX else 0
         if kind == "JOIN":
             joins += 1

@@ -20,6 +20,7 @@ from modicum.query.tables import Table
 from modicum.release.parts import LAST_DAY, Box, Values
 from modicum.release.units import Unit
 
+
 def conditions(
     names: Names, sample_seed: str, block_key: str = ""
 ) -> list[exp.Expression]:
@@ -190,7 +191,7 @@ def _of_public_key(key: Key, names: Names) -> Iterator[exp.Expression]:
     grain = grain_of(key, plan.tables)
     if grain is None:
         kind = names.facts(key.value).type
-        listed = [sql.literal(one, kind) for one in values]
+        listed = [sql.literal(one, kind) for one in values if one is not None]
         yield _one_of(value, listed) if listed else exp.false()
         return
     assert plan.part.periods is not None  # Its values would not be public.

@@ -10,8 +10,8 @@ from sqlglot import exp
 from modicum.core.errors import Code
 from modicum.query.aggregates import column_of
 from modicum.query.attributes import columns_in
+from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.expressions.typing import facts_of
 from modicum.query.model import ColumnRef, Derived, Expression, Lookup, Query
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from fractions import Fraction
 from typing import Final
 
 from sqlglot import exp
@@ -110,7 +111,11 @@ def _called(name: str, parts: list[Term]) -> Term:
     function = FUNCTIONS[name]
     facts = function.typed(*(one.facts for one in parts))
     written = function.written(exp, facts, *parts)
-    if facts.numeric and facts.narrow and any(_may_be_wide(one, facts) for one in parts):
+    if (
+        facts.numeric
+        and facts.narrow
+        and any(_may_be_wide(one, facts) for one in parts)
+    ):
         written = exp.cast(written, "bigint")
     return Term(written, facts)
 
@@ -118,5 +123,5 @@ def _called(name: str, parts: list[Term]) -> Term:
 def _may_be_wide(part: Term, result: Facts) -> bool:
     """Return whether an argument may be a decimal in the steps of a result."""
     facts = part.facts
-    times = max(facts.step / result.step, 1)
+    times = max(facts.step / result.step, Fraction(1))
     return facts.numeric and facts.farthest * times > NARROW_MAX

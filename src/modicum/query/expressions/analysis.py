@@ -10,7 +10,6 @@ from modicum.query.model import (
     Call,
     ColumnRef,
     Expression,
-    IsIn,
     IsNull,
     Literal,
     Not,
@@ -49,16 +48,12 @@ def size_of(expression: Expression) -> int:
                 size_of(one) * copies[min(place, len(copies) - 1)]
                 for place, one in enumerate(arguments)
             )
-        case IsIn(values=values):
-            return 1 + len(values)
         case IsNull(value=inner) | Not(inner=inner):
             return 1 + size_of(inner)
         case AllOf(parts=parts) | AnyOf(parts=parts):
             return 1 + sum(map(size_of, parts))
         case _:
             return 1
-
-
 
 
 def only_column(expression: Expression) -> ColumnRef | None:
