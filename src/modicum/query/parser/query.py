@@ -9,7 +9,7 @@ from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
 from modicum.query.model import Aggregate, ColumnRef, Expression, Grain, Key, Query
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.joins import read_tables_of
+from modicum.query.parser.joins import Texts, common_tables, read_tables_of
 from modicum.query.parser.outputs import Outputs, read_key, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
@@ -128,7 +128,7 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
     spend_name(scope.sql, node.this)
     lower = node.name.lower()
     columns = [
-        ColumnRef(named.table.name, name)
+        named.value(name)
         for named in scope.tables
         for name in named.table.columns
         if name.lower() == lower
@@ -164,8 +164,8 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     select, sql = read_tree(text, source, _names(tables))
     if select.args.get("distinct") is not None:
         raise sql.unread_at(sql.keyword("DISTINCT"))
-    only(sql, select, _CLAUSES)
-    scope = read_tables_of(select, sql, tables)
+    only(sql, select, (*_CLAUSES, "with_"))
+    scope, reads = read_tables_of(select, Texts(sql, tables, common_tables(select, sql)))
     where = select.args.get("where")
     condition = None
     found = Problems()
@@ -180,11 +180,13 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     match_groups(select.args.get("group"), selected, outputs, scope)
     sql.refuse_left()
     return Query(
-        tables=tuple(named.table.name for named in scope.tables),
-        joined_on=scope.joined_on,
-        where=condition,
+        tables=tuple(reads.tables),
+        joined_on=reads.joined_on,
+        where=reads.where(condition),
         keys=outputs.keys,
         aggregates=outputs.aggregates,
+        lookups=tuple(reads.lookups),
+        derived=tuple(reads.derived),
     )
 
 

@@ -76,6 +76,8 @@ def _first_public(table: Table, key: str, names: Names) -> exp.Select:
     rows = exp.select(*(sql.named(name, relation) for name in needed), copy=False)
     rows.from_(exp.to_table(relation), copy=False)
     rows.where(sql.is_known(sql.named(key, relation)), copy=False)
+    if needed == [key]:
+        return rows.distinct(copy=False)
     return first_rows(rows, [sql.named(key)], [sql.named(one) for one in needed], 1)
 
 
