@@ -39,6 +39,8 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 def steps_of(value: Any, column: Column, low: int, high: int) -> int:
     """A value in whole steps, as the definition of numbers says, in floats."""
+    if column.counted:
+        return int(min(max(Fraction(value) / column.step, low), high))
     if column.type == "integer":
         return int(min(max(value, low), high))
     bounded: float = min(
@@ -101,7 +103,9 @@ class Meaning:
 
     def literal(self, value: Any, reference: ColumnRef) -> Any:
         """A value that a stored column is compared with."""
-        kind = self.column(reference).type
+        kind, counted = self.column(reference).type, self.column(reference).counted
+        if counted:
+            return Fraction(value)
         return float(value) if kind == "number" else _typed(value, kind)
 
     def read(self, value: Any, column: Column) -> Any:

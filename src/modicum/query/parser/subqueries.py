@@ -342,7 +342,8 @@ class _Groups:
     def _typed(self, name: str, facts: Facts, value: Expression | None) -> Column:
         """Return the declaration of a column that is computed."""
         if facts.numeric:
-            low, high = Fraction(facts.low), Fraction(facts.high)
+            low = Fraction(max(facts.low, -NARROW_MAX))
+            high = Fraction(min(facts.high, NARROW_MAX))
             step = facts.step
             column = Column(name, facts.type, None, None, step, low * step, high * step)
         else:
@@ -407,9 +408,7 @@ class _Groups:
         times = _ROWS_MAX if function == "sum" else 1
         low = min(facts.low, facts.low * times)
         high = max(facts.high, facts.high * times)
-        return Facts(
-            facts.type, facts.step, max(low, -NARROW_MAX), min(high, NARROW_MAX)
-        )
+        return Facts(facts.type, facts.step, low, high)
 
     def _add(self, measure: Measure, facts: Facts) -> str:
         name = self._free(measure.column)

@@ -214,9 +214,13 @@ class Names:
                 yield ColumnRef(table.name, query.joined_on)
         for lookup in query.lookups:
             yield lookup.on
-            yield ColumnRef(lookup.table, lookup.key)
-            yield from self.row_id(plan.tables.by_name[lookup.table])
-            yield from self._of_part(plan.tables.by_name[lookup.table])
+            table = plan.tables.by_name[lookup.table]
+            yield ColumnRef(table.name, lookup.key)
+            yield from self.row_id(table)
+            yield from self._of_part(table)
+            # Which row of a key is kept goes by all contents, whatever is read.
+            for column in table.columns if table.key is not None else ():
+                yield ColumnRef(table.name, column)
         yield from self._of_units()
         for table in self.tables:
             yield from self._of_part(table)

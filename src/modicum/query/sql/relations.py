@@ -71,7 +71,7 @@ def _look_up(
 
 
 def _first_public(table: Table, key: str, names: Names) -> exp.Select:
-    """Return the first row of every key, by contents: no row of people matters."""
+    """Return the first row of every key, by contents; no row of a person matters."""
     relation, needed = names.relation(table.name), names.needed(table)
     rows = exp.select(*(sql.named(name, relation) for name in needed), copy=False)
     rows.from_(exp.to_table(relation), copy=False)
@@ -142,8 +142,10 @@ def _derived(derived: Derived, inner: Names, secrets: Secrets) -> exp.Select:
 def _key(key: Key, names: Names, *, is_id: bool) -> exp.Expression:
     if is_id and isinstance(key.value, ColumnRef):
         return names.column(key.value)  # Whatever its bounds are.
-    value = term(key.value, names).sql
-    return value if key.grain is None else sql.first_day(value, key.grain)
+    found = term(key.value, names)
+    if key.grain is not None:
+        return sql.first_day(found.sql, key.grain)
+    return _narrow(found.sql) if found.facts.numeric else found.sql
 
 
 def _measure(one: Measure, names: Names) -> exp.Expression:

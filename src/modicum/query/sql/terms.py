@@ -62,10 +62,17 @@ def condition(what: Expression, names: Names) -> exp.Expression:
     """Return a condition on one row; unknown where SQL defines it so."""
     match what:
         case Compare(column=column, operator=operator, value=value):
+            declared = names.declared(column)
+            if declared.counted:  # It is stored in steps.
+                other = Literal(value, declared.type)
+                return term(Call(operator, (column, other)), names).sql
             right = sql.literal(value, names.declared(column).type)
             return _OPERATORS[operator](this=names.column(column), expression=right)
         case IsIn(column=column, values=values):
             kind = names.declared(column).type
+            if names.declared(column).counted:
+                listed = tuple(Literal(value, kind) for value in values)
+                return term(Call("in", (column, *listed)), names).sql
             literals = [sql.literal(value, kind) for value in values]
             return exp.In(this=names.column(column), expressions=literals)
         case IsNull(value=value):
