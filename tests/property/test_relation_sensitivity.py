@@ -95,8 +95,8 @@ ASKED: Final = {
         {"user": (1, 1), "user-day": (1, 1)},
     ),
     "a histogram of people": Asked(
-        f"SELECT LEAST(n, 3) AS k, COUNT(*) AS s FROM ({_PER_USER} GROUP BY user_id) AS t"
-        " GROUP BY k",
+        "SELECT LEAST(n, 3) AS k, COUNT(*) AS s"
+        f" FROM ({_PER_USER} GROUP BY user_id) AS t GROUP BY k",
         {},
         {"user": (1, 1), "user-day": (2, 2), "device": (2, 2)},
     ),
@@ -169,8 +169,8 @@ ASKED: Final = {
         {"user-day": (4, 16)},
     ),
     "a lookup of a person's pages": Asked(
-        "SELECT SUM(LEAST(w, 6)) AS s FROM (SELECT user_id, SUM(weight) AS w FROM events"
-        " LEFT JOIN pages USING (page) GROUP BY user_id) AS t",
+        "SELECT SUM(LEAST(w, 6)) AS s FROM (SELECT user_id, SUM(weight) AS w"
+        " FROM events LEFT JOIN pages USING (page) GROUP BY user_id) AS t",
         {},
         {"user": (6, 36), "user-day": (6, 36), "device": (6, 36)},
     ),
@@ -200,7 +200,9 @@ def query_of(one: Asked, relation: str) -> QueryFile:
                 "sql": one.sql,
                 "bounds": one.bounds,
                 "noise": "laplace",
-                "loss": {"user-day" if "user-day" in one.bounds else "user": {"eps": 1}},
+                "loss": {
+                    "user-day" if "user-day" in one.bounds else "user": {"eps": 1}
+                },
             },
         }
         tables = asked.tables(policy, TABLES)
@@ -234,7 +236,11 @@ def some_rows(dice: random.Random, user: str, day: int | None = None) -> Rows:
         for _ in range(dice.choice([0, 1, 2, 3, 6]))
     ]
     orders = [
-        {"order_id": dice.randrange(10**9), "user_id": user, "amount": dice.choice([0, 3])}
+        {
+            "order_id": dice.randrange(10**9),
+            "user_id": user,
+            "amount": dice.choice([0, 3]),
+        }
         for _ in range(dice.choice([0, 0, 1, 2]))
     ]
     plan = {"user_id": user, "plan": dice.choice(["free", "plus"])}

@@ -295,7 +295,9 @@ class _Oracle:
         return int(self.digest(self.seed, texts)[:15], 16) < sample.threshold
 
     def box(self, box: Any, row: Joined) -> bool:
-        looked_up = {one.table for one in self.plan.query.lookups} if len(row) > 1 else ()
+        looked_up = (
+            {one.table for one in self.plan.query.lookups} if len(row) > 1 else ()
+        )
         for attribute, values in box:
             for name in row.keys() - looked_up:
                 for column in self.plan.tables.by_name[name].columns.values():

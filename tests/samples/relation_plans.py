@@ -53,7 +53,7 @@ class _Related(Maker):
         columns = [
             Column("page", "text"),
             Column("kind", "text", values=self.random.choice([None, _FEW[:3]])),
-            Column("weight", "number", step=self.step, low=-self.step, high=9 * self.step),
+            Column("weight", "number", step=self.step, low=-self.step, high=self.step),
             Column("opened", "date"),
             Column("open", "boolean"),
         ]  # fmt: skip
@@ -87,7 +87,9 @@ class _Related(Maker):
             return query
         inner = self.derived("t", query, tables)
         table, single = inner.table, inner.table.one_per is not None
-        shapes = ["alone"] * 2 + ["main"] + (["joined", "member", "both"] if single else [])
+        shapes = (
+            ["alone"] * 2 + ["main"] + (["joined", "member", "both"] if single else [])
+        )
         shape = self.random.choice(shapes)
         if shape == "alone":
             return Query(("t",), None, None, (), (), derived=(inner,))
@@ -123,7 +125,7 @@ class _Related(Maker):
                 on, optional = ColumnRef("pages", "kind"), random.random() < 0.6
                 lookups.append(Lookup("kinds", on, "name", optional=optional))
         elif "kinds" in tables.by_name and random.random() < 0.5:
-            lookups.append(Lookup("kinds", ColumnRef("events", "page"), "name", True))  # noqa: FBT003
+            lookups.append(Lookup("kinds", ColumnRef("events", "page"), "name", True))
         joined = "user" if len(names) > 1 else None
         return Query(names, joined, None, (), (), lookups=tuple(lookups))
 

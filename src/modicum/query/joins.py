@@ -115,9 +115,7 @@ def _other_id(
         f"the sensitivity for one `{unit.name}` has no bound: its id `{unit.id}`"
         f" is in `{table}`, whose rows are joined to many",
         request.mark,
-        notes=(
-            f"removing that `{unit.name}` removes all rows that are joined to it",
-        ),
+        notes=(f"removing that `{unit.name}` removes all rows that are joined to it",),
         help=f"leave `{unit.id}` out of what is declared of `{table}`, if it reveals"
         " nothing about anybody but the row's own id"
         if table in request.query.tables
@@ -155,7 +153,9 @@ def _refuse_odd_caps(request: QueryRequest, vocabulary: Vocabulary) -> None:
     query, units = request.query, vocabulary.unit_facts
     if not query.derived:
         return
-    columns = {one for name in query.tables for one in request.tables.by_name[name].columns}
+    columns = {
+        one for name in query.tables for one in request.tables.by_name[name].columns
+    }
     for cap in caps_of(request, units):
         unit = units[cap.unit]
         if {unit.id, unit.column} - {None} <= columns:

@@ -177,8 +177,8 @@ def _refuse_private(column: Scalar, node: Node, vocabulary: Vocabulary) -> None:
     if column.text in roles:
         raise fail(
             Code.KEYS_CONFLICT,
-            f"column `{column.text}` of a public table has the name of the id, or of the"
-            " time, of a unit",
+            f"column `{column.text}` of a public table has the name of a unit's id or"
+            " time",
             column,
             notes=("a public table holds nothing about people",),
             help="give it another name, in the data as well",

@@ -86,7 +86,7 @@ def read_tables_of(
         InputError: If it reads something else, or joins so that one id's rows are not
             bounded.
     """
-    from modicum.query.parser.subqueries import read_member  # They read tables.
+    from modicum.query.parser.members import read_member  # They read tables.
 
     sql, clause = texts.sql, select.args.get("from_")
     if clause is None:
@@ -133,9 +133,7 @@ def _is_public(named: Named) -> bool:
     return all(one.key is not None for one in named.tables)
 
 
-def _item(
-    node: exp.Expr, texts: Texts, reads: Reads, *, left: bool
-) -> Named:
+def _item(node: exp.Expr, texts: Texts, reads: Reads, *, left: bool) -> Named:
     """Return a table or subquery under the name that the query gives it."""
     from sqlglot import exp
 
@@ -250,7 +248,7 @@ def _look_up(
     left: bool,
 ) -> None:
     """Note that rows of a public table are looked up by its key."""
-    reads, sql = scope.reads, texts.sql
+    reads = scope.reads
     assert reads is not None  # More is read.
     assert own.reference is not None  # A public table has no computed columns.
     table = texts.tables.by_name[own.reference.table]
@@ -376,9 +374,7 @@ def _refuse_types(columns: Sequence[Column], node: exp.Expr, sql: SqlText) -> No
 # --- bounds on the rows of one id -----------------------------------------------------
 
 
-def _refuse_other(
-    before: str | None, name: str, join: exp.Expr, sql: SqlText
-) -> None:
+def _refuse_other(before: str | None, name: str, join: exp.Expr, sql: SqlText) -> None:
     if before is not None and before != name:
         reason = Reason("all tables are joined on one and the same id")
         message = f"tables are joined on `{before}` and on `{name}`"
@@ -413,9 +409,7 @@ def _refuse_no_id(
     )
 
 
-def _refuse_many_left(
-    new: Named, joined: str, join: exp.Expr, sql: SqlText
-) -> None:
+def _refuse_many_left(new: Named, joined: str, join: exp.Expr, sql: SqlText) -> None:
     """Refuse a LEFT JOIN of a table with many rows for one id."""
     table = new.tables[0]
     if table.one_per == joined:
@@ -424,9 +418,8 @@ def _refuse_many_left(
         f"`{new.alias[:60]}` has many rows for one `{joined}`",
         Reason(
             "each row would be paired with many others",
-            f"join  (SELECT {joined}, COUNT(*) AS n FROM {table.name} GROUP BY"
-            f" {joined}) AS t  , or write  WHERE {joined} NOT IN (SELECT {joined} FROM"
-            f" {table.name})",
+            f"join  ({_per_id(joined, 'COUNT(*) AS n', table.name)}) AS t  , or write"
+            f"  WHERE {joined} NOT IN (…)",
         ),
         sql,
         join.this,
@@ -447,7 +440,7 @@ def _refuse_many(scope: Scope, joined: str, tables: Tables, node: exp.Expr) -> N
             Reason(
                 "each row would be paired with many others",
                 f"declare  one_per: {joined}  for all tables but one; or join"
-                f"  (SELECT {joined}, … FROM {many[1].name} GROUP BY {joined}) AS t",
+                f"  ({_per_id(joined, '…', many[1].name)}) AS t",
             ),
             sql,
             node,
@@ -461,6 +454,10 @@ def _refuse_many(scope: Scope, joined: str, tables: Tables, node: exp.Expr) -> N
         )
 
 
+def _per_id(joined: str, more: str, table: str) -> str:
+    """Return the text of a subquery with one row for each id."""
+    return " ".join(["SELECT", f"{joined},", more, "FROM", table, "GROUP BY", joined])
+
+
 def _several(message: str, reason: Reason, sql: SqlText, node: exp.Expr) -> InputError:
     return refused(Code.NOT_BOUNDED, message, sql.mark_of(node), reason=reason)
-

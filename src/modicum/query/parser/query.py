@@ -165,7 +165,9 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     if select.args.get("distinct") is not None:
         raise sql.unread_at(sql.keyword("DISTINCT"))
     only(sql, select, (*_CLAUSES, "with_"))
-    scope, reads = read_tables_of(select, Texts(sql, tables, common_tables(select, sql)))
+    scope, reads = read_tables_of(
+        select, Texts(sql, tables, common_tables(select, sql))
+    )
     where = select.args.get("where")
     condition = None
     found = Problems()

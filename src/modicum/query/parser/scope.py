@@ -163,9 +163,7 @@ class Scope(Struct, frozen=True):
     @property
     def declared(self) -> Tables:
         """Return the tables that are read, by their own names."""
-        every = [
-            one for named in self.tables for one in named.tables
-        ]
+        every = [one for named in self.tables for one in named.tables]
         every += () if self.reads is None else self.reads.inner
         every += () if self.grouped is None else (self.grouped.table,)
         return Tables({one.name: one for one in every})

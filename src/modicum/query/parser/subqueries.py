@@ -14,30 +14,25 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace as replaced
 
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import NARROW_MAX, NUMERIC, TIMES, A, Facts
+from modicum.query.expressions.facts import NARROW_MAX, A, Facts
 from modicum.query.expressions.public_values import public_values
 from modicum.query.expressions.times import period_name
 from modicum.query.model import (
-    AllOf,
     Call,
     ColumnRef,
     Derived,
     Expression,
-    IsNull,
     Key,
-    Literal,
-    Lookup,
     Measure,
     Measured,
-    Not,
     Query,
 )
 from modicum.query.parser.aggregates import read_aggregate
 from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.joins import Texts, read_tables_of, refuse_odd_lookup
+from modicum.query.parser.joins import Texts, read_tables_of
 from modicum.query.parser.names import label_of
 from modicum.query.parser.outputs import read_key
 from modicum.query.parser.scope import (
@@ -56,8 +51,8 @@ if TYPE_CHECKING:
 
 #: More rows than one id has.
 _ROWS_MAX: Final = 2**40
-_CLAUSES: Final = ("expressions", "from_", "joins", "where")
-_GROUPED: Final = (*_CLAUSES, "group", "having", "distinct")
+CLAUSES: Final = ("expressions", "from_", "joins", "where")
+_GROUPED: Final = (*CLAUSES, "group", "having", "distinct")
 _OF_ROWS: Final = {
     "Min": (("MIN",), "min"),
     "Max": (("MAX",), "max"),
@@ -89,9 +84,9 @@ def read_subquery(
 
     if type(select) is not exp.Select:
         raise texts.sql.unread(select, INNER_QUERY)
-    if not _is_grouped(select):
+    if not is_grouped(select):
         return _inlined(select, alias, texts, reads, left=left)
-    groups, shown, having = _derived(select, alias, texts, reads)
+    groups, shown, having = grouped_rows(select, alias, texts, reads)
     if having is not None:
         if left:
             node = select.args["having"]
@@ -101,7 +96,8 @@ def read_subquery(
     return _named(alias, shown, (groups.table,), groups.scope, inlined=False)
 
 
-def _is_grouped(select: exp.Expr) -> bool:
+def is_grouped(select: exp.Expr) -> bool:
+    """Return whether a subquery has groups, of which each is one row."""
     grouped = any(select.args.get(one) for one in ("group", "having", "distinct"))
     return grouped or any(_aggregates(select.expressions))
 
@@ -131,7 +127,8 @@ def _named(
     return Named(alias, Table(alias, columns, ()), shown, base, inlined)
 
 
-def _where(select: exp.Expr, scope: Scope) -> Expression | None:
+def condition_of(select: exp.Expr, scope: Scope) -> Expression | None:
+    """Return the condition of a subquery on its rows; None for all."""
     where = select.args.get("where")
     if where is None:
         return None
@@ -139,8 +136,8 @@ def _where(select: exp.Expr, scope: Scope) -> Expression | None:
     return read_whole(where.this, scope, condition=True)
 
 
-def _shown(
-    select: exp.Expr, scope: Scope, groups: _Groups | None = None
+def columns_of(
+    select: exp.Expr, scope: Scope, groups: Groups | None = None
 ) -> dict[str, Expression]:
     """Return the columns of a subquery by name, as expressions."""
     from sqlglot import exp
@@ -202,10 +199,10 @@ def _inlined(
     select: exp.Expr, alias: str, texts: Texts, reads: Reads, *, left: bool
 ) -> Named:
     sql = texts.sql
-    only(sql, select, _CLAUSES)
+    only(sql, select, CLAUSES)
     scope, inner = read_tables_of(select, texts, public=True)
-    condition = inner.where(_where(select, scope))
-    shown = _shown(select, scope)
+    condition = inner.where(condition_of(select, scope))
+    shown = columns_of(select, scope)
     _merge(inner, reads, select, sql)
     single = len(scope.tables) == 1 and not scope.tables[0].base
     if left and not (single and condition is None):
@@ -239,7 +236,7 @@ def _merge(inner: Reads, reads: Reads, node: exp.Expr, sql: SqlText) -> None:
 # --- groups ---------------------------------------------------------------------------
 
 
-class _Groups:
+class Groups:
     """The columns of the groups of an id, as they are named one after the other."""
 
     def __init__(
@@ -335,9 +332,7 @@ class _Groups:
         """Return whether all rows of an id have the same value of a key."""
         declared = self._rows.declared.by_name
         of = self.keys[0].name
-        return all(
-            declared[one.table].one_per == of for one in columns_in(key.value)
-        )
+        return all(declared[one.table].one_per == of for one in columns_in(key.value))
 
     def _typed(self, name: str, facts: Facts, value: Expression | None) -> Column:
         """Return the declaration of a column that is computed."""
@@ -428,23 +423,23 @@ class _Groups:
         return name
 
 
-def _derived(
+def grouped_rows(
     select: exp.Expr, alias: str, texts: Texts, reads: Reads
-) -> tuple[_Groups, dict[str, Expression], Expression | None]:
+) -> tuple[Groups, dict[str, Expression], Expression | None]:
     """Return the groups of a subquery, its columns, and its condition on groups."""
     sql = texts.sql
     only(sql, select, _GROUPED)
     scope, inner = read_tables_of(select, texts)
-    where = inner.where(_where(select, scope))
+    where = inner.where(condition_of(select, scope))
     keys = _keys(select, scope)
     first = _id_of(keys, scope, texts, select)
-    groups = _Groups(
-        _free_name(alias, texts, reads),
+    groups = Groups(
+        free_name(alias, texts, reads),
         [first, *(key for key in keys if key is not first)],
         scope,
         texts,
     )
-    shown = _shown(select, groups.scope, groups)
+    shown = columns_of(select, groups.scope, groups)
     having = select.args.get("having")
     condition = None
     if having is not None:
@@ -506,9 +501,7 @@ def _meant(
     return node
 
 
-def _called(
-    node: exp.Expr, items: Sequence[tuple[exp.Expr, str]], scope: Scope
-) -> str:
+def _called(node: exp.Expr, items: Sequence[tuple[exp.Expr, str]], scope: Scope) -> str:
     """Return the name of a key: that of the item that it is."""
     from sqlglot import exp
 
@@ -520,9 +513,7 @@ def _called(
     return "key"
 
 
-def _id_of(
-    keys: Sequence[Key], scope: Scope, texts: Texts, select: exp.Expr
-) -> Key:
+def _id_of(keys: Sequence[Key], scope: Scope, texts: Texts, select: exp.Expr) -> Key:
     """Return the key that is the id of a unit."""
     found = [
         key
@@ -554,7 +545,7 @@ def _declares_id(reference: ColumnRef, scope: Scope) -> bool:
     return scope.declared.by_name[reference.table].key is None
 
 
-def _free_name(wanted: str, texts: Texts, reads: Reads) -> str:
+def free_name(wanted: str, texts: Texts, reads: Reads) -> str:
     """Return the name of a table that is derived, as no other one has."""
     taken = {*texts.tables.by_name, *(one.table.name for one in reads.derived)}
     lower = {one.lower() for one in taken}
@@ -563,224 +554,3 @@ def _free_name(wanted: str, texts: Texts, reads: Reads) -> str:
         number += 1
         name = f"{wanted}_{number}"
     return name
-
-
-# --- IN and EXISTS --------------------------------------------------------------------
-
-
-def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
-    """Return the condition that a subquery has a row of the same id.
-
-    Args:
-        node: column IN (SELECT …), or EXISTS (SELECT …).
-        scope: The tables of the query around it.
-        texts: What names of tables mean.
-
-    Raises:
-        InputError: If it is one of other rows.
-    """
-    from sqlglot import exp
-
-    sql = texts.sql
-    if type(node) is exp.Exists:
-        only(sql, node, ("this",))
-        before = range(sql.first(node) or 0)
-        sql.spend(*[one for one in before if sql.word(one) == "EXISTS"][-1:])
-        return _exists(node.this, scope, texts)
-    only(sql, node, ("this", "query"))
-    select = node.args["query"].this
-    if type(node.this) is not exp.Column or type(select) is not exp.Select:
-        raise sql.unread(node, INNER_QUERY)
-    only(sql, node.args["query"], ("this",))
-    ours = scope.column(node.this)
-    if len(select.expressions) != 1:
-        raise sql.unread(select.expressions[1], Reason("IN takes one column"))
-    assert scope.reads is not None  # The caller looked.
-    if _is_grouped(select):
-        groups, shown, having = _derived(select, "members", texts, scope.reads)
-        (value,) = shown.values()
-        if value != ColumnRef(groups.table.name, groups.keys[0].name):
-            raise _not_of_id(ours, texts)
-        return _found(ours, groups, having, scope, texts)
-    only(sql, select, _CLAUSES)
-    inner, inner_reads = read_tables_of(select, texts, public=True)
-    where = inner_reads.where(_where(select, inner))
-    (value,) = _shown(select, inner).values()
-    if not isinstance(value, ColumnRef):
-        raise _not_of_id(ours, texts)
-    if inner.declared.by_name[value.table].key is not None:
-        return _listed(ours, value, where, inner, inner_reads, scope, texts)
-    return _of_rows(ours, value, where, inner, inner_reads, scope, texts)
-
-
-def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
-    """Return whether rows of the same id exist: their id is compared in WHERE."""
-    from sqlglot import exp
-
-    sql = texts.sql
-    if type(select) is not exp.Select or _is_grouped(select):
-        raise sql.unread(select, INNER_QUERY)
-    only(sql, select, _CLAUSES)
-    for item in select.expressions:
-        if type(item) is exp.Literal and not item.is_string:
-            sql.spend_node(item, "NUMBER")
-        elif type(item) is not exp.Star:
-            raise sql.unread(item, Reason("", "write EXISTS (SELECT 1 FROM …)"))
-    inner, inner_reads = read_tables_of(select, texts)
-    where = select.args.get("where")
-    only(sql, where, ("this",)) if where is not None else None
-    matches, others = [], []
-    for part in _parts(None if where is None else where.this):
-        pair = _correlated(part, inner, scope)
-        matches += [pair] if pair is not None else []
-        others += [] if pair is not None else [part]
-    if len(matches) != 1:
-        raise refused(
-            Code.NOT_BOUNDED,
-            "EXISTS is not about the rows of one id",
-            sql.mark_of(select),
-            reason=Reason(
-                "whether a row counts must depend on rows of its own id",
-                "compare the ids in the subquery: WHERE inner.id = outer.id",
-            ),
-        )
-    ((theirs, ours),) = matches
-    conditions = [read_whole(one, inner, condition=True) for one in others]
-    inner_reads.conditions += conditions
-    if theirs.reference is None:
-        raise _not_of_id(ours, texts)
-    where_inner = inner_reads.where(None)
-    return _of_rows(
-        ours, theirs.reference, where_inner, inner, inner_reads, scope, texts
-    )
-
-
-def _parts(node: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conditions that AND connects."""
-    from sqlglot import exp
-
-    if node is None:
-        return []
-    if type(node) is exp.Paren and type(node.this) is exp.And:
-        return _parts(node.this)
-    if type(node) is exp.And:
-        return [*_parts(node.this), *_parts(node.expression)]
-    return [node]
-
-
-def _correlated(
-    node: exp.Expr, inner: Scope, outer: Scope
-) -> tuple[ResolvedColumn, ResolvedColumn] | None:
-    """Return the columns of an equality: of the subquery, and of the query around."""
-    from sqlglot import exp
-
-    if type(node) is not exp.EQ:
-        return None
-    sides = [node.this, node.expression]
-    if not all(type(one) is exp.Column and one.args.get("table") for one in sides):
-        return None
-    mine = [
-        any(one.args["table"].name.lower() == named.alias.lower()
-            for named in inner.tables)
-        for one in sides
-    ]  # fmt: skip
-    if sum(mine) != 1:
-        return None
-    theirs, ours = sides if mine[0] else reversed(sides)
-    return inner.column(theirs), outer.column(ours)
-
-
-def _of_rows(
-    ours: ResolvedColumn,
-    value: ColumnRef,
-    where: Expression | None,
-    inner: Scope,
-    inner_reads: Reads,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether rows have the id."""
-    if value.column not in texts.tables.ids:
-        raise _not_of_id(ours, texts)
-    assert scope.reads is not None  # The caller looked.
-    name = _free_name("members", texts, scope.reads)
-    groups = _Groups(name, [Key(value.column, value)], inner, texts)
-    scope.reads.derived.append(groups.made(inner_reads, where))
-    return _found(ours, groups, None, scope, texts)
-
-
-def _found(
-    ours: ResolvedColumn,
-    groups: _Groups,
-    having: Expression | None,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether a group of the id is there, and meets a condition."""
-    reads, table = scope.reads, groups.table
-    assert reads is not None  # The caller looked.
-    own = table.one_per
-    if own is None or ours.reference is None or ours.reference.column != own:
-        raise _not_of_id(ours, texts)
-    others = {reads.joined_on, *(one.key for one in reads.lookups
-              if one.table not in texts.tables.by_name
-              or texts.tables.by_name[one.table].key is None)}  # fmt: skip
-    if others - {None, own}:
-        raise _not_of_id(ours, texts)
-    reads.lookups.append(Lookup(table.name, ours.reference, own, optional=True))
-    reads.inner.append(table)
-    there = Not(IsNull(ColumnRef(table.name, own)))
-    return there if having is None else AllOf((there, _surely(having)))
-
-
-def _surely(condition: Expression) -> Expression:
-    """Return whether a condition is true; false where it is unknown."""
-    return Call("same", (condition, Literal(True, "boolean")))  # noqa: FBT003
-
-
-def _listed(
-    ours: ResolvedColumn,
-    value: ColumnRef,
-    where: Expression | None,
-    inner: Scope,
-    inner_reads: Reads,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether a public table has the value; unknown if there is none."""
-    reads, declared = scope.reads, texts.tables.by_name[value.table]
-    assert reads is not None  # The caller looked.
-    taken = {one.table for one in reads.lookups}
-    if value.column != declared.key or inner_reads.lookups or value.table in taken:
-        raise refused(
-            Code.NOT_IN_SUBSET,
-            f"`{value.column}` is not the key of one public table that is read once",
-            ours.mark,
-            reason=Reason("", f"JOIN {value.table}, and write conditions in WHERE"),
-        )
-    refuse_odd_lookup(ours, texts)
-    assert ours.reference is not None  # Else it was refused.
-    if ours.column.type != declared.columns[value.column].type:
-        raise _not_of_id(ours, texts)
-    reads.lookups.append(
-        Lookup(value.table, ours.reference, value.column, optional=True)
-    )
-    reads.inner.append(declared)
-    there: Expression = Not(IsNull(value))
-    if where is not None:
-        there = AllOf((there, _surely(where)))
-    unknown = Literal(None, "boolean")
-    return Call("case", (IsNull(ours.reference), unknown, there))
-
-
-def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:
-    ids = ", ".join(sorted(texts.tables.ids)) or "none"
-    return refused(
-        Code.NOT_BOUNDED,
-        "a subquery in a condition is not about the rows of the same id",
-        ours.mark,
-        reason=Reason(
-            "whether a row counts must depend on rows of its own id",
-            f"write id IN (SELECT id FROM …), with the id of a unit: {ids}",
-        ),
-    )

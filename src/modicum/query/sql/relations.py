@@ -49,9 +49,7 @@ def rows_read(
     return query.where(*found, copy=False) if found else query
 
 
-def _look_up(
-    lookup: Lookup, query: exp.Select, names: Names, secrets: Secrets
-) -> None:
+def _look_up(lookup: Lookup, query: exp.Select, names: Names, secrets: Secrets) -> None:
     """Add a lookup to a query: no row is paired with two."""
     table = names.plan.tables.by_name[lookup.table]
     if table.key is None:

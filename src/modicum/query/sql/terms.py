@@ -61,18 +61,15 @@ def term(what: Expression, names: Names) -> Term:
 def condition(what: Expression, names: Names) -> exp.Expression:
     """Return a condition on one row; unknown where SQL defines it so."""
     match what:
+        case Compare(column=column) | IsIn(column=column) if (
+            names.declared(column).counted  # It is stored in steps.
+        ):
+            return term(_as_call(what, names.declared(column).type), names).sql
         case Compare(column=column, operator=operator, value=value):
-            declared = names.declared(column)
-            if declared.counted:  # It is stored in steps.
-                other = Literal(value, declared.type)
-                return term(Call(operator, (column, other)), names).sql
             right = sql.literal(value, names.declared(column).type)
             return _OPERATORS[operator](this=names.column(column), expression=right)
         case IsIn(column=column, values=values):
             kind = names.declared(column).type
-            if names.declared(column).counted:
-                listed = tuple(Literal(value, kind) for value in values)
-                return term(Call("in", (column, *listed)), names).sql
             literals = [sql.literal(value, kind) for value in values]
             return exp.In(this=names.column(column), expressions=literals)
         case IsNull(value=value):
@@ -90,6 +87,14 @@ def condition(what: Expression, names: Names) -> exp.Expression:
             return sql.any_of(condition(part, names) for part in parts)
         case _:
             return term(what, names).sql
+
+
+def _as_call(what: Compare | IsIn, kind: ColumnType) -> Call:
+    """Return a comparison of a stored column as one of an expression."""
+    if isinstance(what, Compare):
+        return Call(what.operator, (what.column, Literal(what.value, kind)))
+    listed = (Literal(value, kind) for value in what.values)
+    return Call("in", (what.column, *listed))
 
 
 def _read(value: exp.Expression, column: Column) -> exp.Expression:
