@@ -300,8 +300,8 @@ def apart(query: QueryFile, pair: tuple[Rows, Rows], key: str) -> Iterator[Any]:
 
 @pytest.mark.spec("QRY-5")
 @pytest.mark.spec("QRY-6")
-@pytest.mark.spec("QRY-19")
 @pytest.mark.spec("QRY-20")
+@pytest.mark.spec("QRY-21")
 @pytest.mark.parametrize("relation", ["add-remove", "substitute", "any-change"])
 @pytest.mark.parametrize("name", ASKED)
 def test_no_change_moves_an_answer_farther_than_is_priced(
@@ -328,7 +328,7 @@ def test_no_change_moves_an_answer_farther_than_is_priced(
             assert most == one.reached[unit]
 
 
-@pytest.mark.spec("QRY-19")
+@pytest.mark.spec("QRY-20")
 def test_a_device_that_changes_hands_changes_two_people() -> None:
     query = query_of(ASKED["totals of people"], "any-change")
     (line,) = query.compiled.lines

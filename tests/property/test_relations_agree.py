@@ -30,8 +30,8 @@ def wanted(case: Case) -> dict[str, dict[tuple[object, ...], int]]:
 
 
 @pytest.mark.spec("QRY-13")
-@pytest.mark.spec("QRY-19")
 @pytest.mark.spec("QRY-20")
+@pytest.mark.spec("QRY-21")
 @pytest.mark.parametrize("kind", KINDS)
 def test_duckdb_agrees(kind: str) -> None:
     made: Callable[[int], Case] = KINDS[kind]
