@@ -468,7 +468,7 @@ class Maker:
         while True:
             value = self.expression(kinds, random.choice(["integer", "number"]))
             facts = facts_of(value, self.tables)
-            if facts.farthest >= 2**31:
+            if facts.farthest >= 2**40 and facts.farthest < 2**100:
                 ends = Literal(0, "integer"), Literal(1000, "integer")
                 value = Call("least", (Call("greatest", (value, ends[0])), ends[1]))
                 facts = facts_of(value, self.tables)

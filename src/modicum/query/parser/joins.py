@@ -105,8 +105,10 @@ def read_tables_of(
         left = _is_left(join, sql)
         new = _item(join.this, texts, reads, left=left)
         _refuse_twice(scope, new, join.this)
-        if waiting and not left and not _is_public(new):
+        if waiting:
             # A public table that comes first is looked up in the second one.
+            if left or _is_public(new):
+                raise _is_only_public(first, clause.this, sql)
             before, scope = scope.tables[0], Scope(sql, (new,), None, reads)
             _begin(new, reads)
             scope = _joined(join, scope, before, texts, left=False)
@@ -114,13 +116,17 @@ def read_tables_of(
             continue
         scope = _joined(join, scope, new, texts, left=left)
     if waiting and not public:
-        raise refused(
-            Code.NOT_IN_SUBSET,
-            f"`{first.alias[:60]}` is public: no private SQL is needed for it",
-            sql.mark_of(clause.this),
-            reason=Reason("", "read it anywhere, or begin with a table of people"),
-        )
+        raise _is_only_public(first, clause.this, sql)
     return scope, reads
+
+
+def _is_only_public(first: Named, node: exp.Expr, sql: SqlText) -> InputError:
+    return refused(
+        Code.NOT_IN_SUBSET,
+        f"`{first.alias[:60]}` is public: no private SQL is needed for it",
+        sql.mark_of(node),
+        reason=Reason("", "read it anywhere, or begin with a table of people"),
+    )
 
 
 def _begin(first: Named, reads: Reads) -> None:

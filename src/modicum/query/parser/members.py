@@ -76,7 +76,7 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
         (value,) = shown.values()
         if value != ColumnRef(groups.table.name, groups.keys[0].name):
             raise _not_of_id(ours, texts)
-        return _found(ours, groups, having, scope, texts)
+        return _if_known(ours, _found(ours, groups, having, scope, texts), scope)
     only(sql, select, CLAUSES)
     tables, reads = read_tables_of(select, texts, public=True)
     inner = _Rows(tables, reads, reads.where(condition_of(select, tables)))
@@ -85,7 +85,7 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
         raise _not_of_id(ours, texts)
     if tables.declared.by_name[value.table].key is not None:
         return _listed(ours, value, inner, scope, texts)
-    return _of_rows(ours, value, inner, scope, texts)
+    return _if_known(ours, _of_rows(ours, value, inner, scope, texts), scope)
 
 
 def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
@@ -204,6 +204,19 @@ def _found(
     return there if having is None else AllOf((there, _surely(having)))
 
 
+def _if_known(ours: ResolvedColumn, found: Expression, scope: Scope) -> Expression:
+    """Return a condition that is unknown where the row has no id to look for."""
+    reads, reference = scope.reads, ours.reference
+    assert reads is not None  # The caller looked.
+    read = reference is not None and reference.table in reads.tables
+    return found if read else _unless_null(ours, found)
+
+
+def _unless_null(ours: ResolvedColumn, found: Expression) -> Expression:
+    unknown = Literal(None, "boolean")
+    return Call("case", (IsNull(ours.value), unknown, found))
+
+
 def _surely(condition: Expression) -> Expression:
     """Return whether a condition is true; false where it is unknown."""
     return Call("same", (condition, Literal(True, "boolean")))  # noqa: FBT003
@@ -238,8 +251,7 @@ def _listed(
     there: Expression = Not(IsNull(value))
     if inner.where is not None:
         there = AllOf((there, _surely(inner.where)))
-    unknown = Literal(None, "boolean")
-    return Call("case", (IsNull(ours.reference), unknown, there))
+    return _unless_null(ours, there)
 
 
 def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:

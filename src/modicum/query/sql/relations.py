@@ -156,10 +156,12 @@ def _measure(one: Measure, names: Names) -> exp.Expression:
     if one.function == "count-distinct":
         return exp.Count(this=exp.Distinct(expressions=[found.sql]))
     if one.function == "sum":
-        return _narrow(exp.Sum(this=exp.cast(found.sql, sql.SUM_TYPE)))
+        # No sum of as many rows as there may be has more than 38 digits then.
+        value = found.sql if found.facts.narrow else _narrow(found.sql)
+        return _narrow(exp.Sum(this=exp.cast(value, sql.SUM_TYPE)))
     extreme = exp.Min if one.function == "min" else exp.Max
-    value = extreme(this=found.sql)
-    return _narrow(value) if found.facts.numeric else value
+    least = extreme(this=found.sql)
+    return _narrow(least) if found.facts.numeric else least
 
 
 def _narrow(value: exp.Expression) -> exp.Expression:
