@@ -40,7 +40,8 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 def steps_of(value: Any, column: Column, low: int, high: int) -> int:
     """A value in whole steps, as the definition of numbers says, in floats."""
     if column.counted:
-        return int(min(max(Fraction(value) / column.step, low), high))
+        exact = Fraction(value) / column.step
+        return min(max(int(exact), low), high)
     if column.type == "integer":
         return int(min(max(value, low), high))
     bounded: float = min(

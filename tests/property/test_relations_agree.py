@@ -46,7 +46,7 @@ def test_duckdb_agrees(kind: str) -> None:
             result["some"] += 1
             result["looked up"] += bool(query.lookups)
             result["computed"] += bool(query.derived)
-            result["several"] += len(query.lookups) + len(query.tables) > 2
+            result["several"] += len(query.lookups) + len(query.tables) > 1
     assert result["some"] > examples(300) // 6, result
     assert result["looked up"], result
     assert result["computed"] == (result["some"] if kind != "lookups" else 0)

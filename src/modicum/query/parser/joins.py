@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from modicum.core.errors import Code, InputError
-from modicum.query.model import Lookup
+from modicum.query.model import Expression, Lookup
 from modicum.query.parser.scope import (
     Named,
     Reads,
@@ -32,7 +32,7 @@ _JOINED: Final = Reason("each row must belong to one id", "write JOIN … USING 
 _WITH_MORE: Final = _JOINED._replace(
     remedy="write JOIN … USING (id), and the other conditions in WHERE"
 )
-_KINDS: Final = (None, "", "INNER", "OUTER")
+_KINDS: Final = (None, "", "INNER", "OUTER", "SEMI", "ANTI")
 
 
 class Texts(NamedTuple):
@@ -86,7 +86,10 @@ def read_tables_of(
         InputError: If it reads something else, or joins so that one id's rows are not
             bounded.
     """
-    from modicum.query.parser.members import read_member  # They read tables.
+    from modicum.query.parser.members import (  # They read tables.
+        read_member,
+        read_semi_join,
+    )
 
     sql, clause = texts.sql, select.args.get("from_")
     if clause is None:
@@ -102,6 +105,9 @@ def read_tables_of(
     if not waiting:
         _begin(first, reads)
     for join in joins:
+        if join.args.get("kind") in ("SEMI", "ANTI") and not waiting:
+            reads.conditions.append(read_semi_join(join, scope, texts))
+            continue
         left = _is_left(join, sql)
         new = _item(join.this, texts, reads, left=left)
         _refuse_twice(scope, new, join.this)
@@ -137,6 +143,25 @@ def _begin(first: Named, reads: Reads) -> None:
 
 def _is_public(named: Named) -> bool:
     return all(one.key is not None for one in named.tables)
+
+
+def table_item(node: exp.Expr, texts: Texts) -> Named:
+    """Return a declared table under the name that the query gives it.
+
+    Raises:
+        InputError: If it is none.
+    """
+    from sqlglot import exp
+
+    common = {one.lower() for one in texts.common}
+    if type(node) is not exp.Table or node.name.lower() in common:
+        reason = Reason("", "write WHERE id IN (SELECT id FROM …)")
+        raise texts.sql.unread(node, reason)
+    return _item(node, texts, Reads(_nothing), left=False)
+
+
+def _nothing(node: exp.Expr, scope: Scope) -> Expression:
+    raise scope.sql.unread(node)
 
 
 def _item(node: exp.Expr, texts: Texts, reads: Reads, *, left: bool) -> Named:
@@ -203,14 +228,19 @@ def _is_left(join: exp.Expr, sql: SqlText) -> bool:
     """Return whether a join is LEFT [OUTER] JOIN; its words are understood then."""
     if join.args.get("side") != "LEFT":
         return False
+    spend_words(join, ("OUTER", "LEFT"), sql)
+    return True
+
+
+def spend_words(join: exp.Expr, words: tuple[str, ...], sql: SqlText) -> None:
+    """Note that words before JOIN were understood, from the last one to the first."""
     place = sql.first(join.this) or 0
     while place and sql.word(place) != "JOIN":
         place -= 1
-    for word in ("OUTER", "LEFT"):
+    for word in words:
         if sql.word(place - 1) == word:
             place -= 1
             sql.spend(place)
-    return True
 
 
 def _joined(
@@ -221,7 +251,7 @@ def _joined(
     assert reads is not None  # More is read.
     only(sql, join, ("this", "using", "on", "kind", "side"))
     public = _is_public(new)
-    ours, own = _columns_joined(join, scope, new, texts.tables.ids, left=left)
+    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     _refuse_types([ours.column, own.column], join.this, sql)
     if public:
         _look_up(ours, own, join, scope, texts, left=left)
@@ -297,10 +327,14 @@ def refuse_odd_lookup(ours: ResolvedColumn, texts: Texts) -> None:
         )
 
 
-def _columns_joined(
+def columns_joined(
     join: exp.Expr, scope: Scope, new: Named, ids: frozenset[str], *, left: bool
 ) -> tuple[ResolvedColumn, ResolvedColumn]:
-    """Return the columns that one equality joins: of tables before, and the new one."""
+    """Return the columns that one equality joins: of tables before, and the new one.
+
+    Raises:
+        InputError: If it is joined by something else.
+    """
     sql = scope.sql
     using, on = join.args.get("using"), join.args.get("on")
     plain = join.args.get("kind") in _KINDS and (left or not join.args.get("side"))

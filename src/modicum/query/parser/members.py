@@ -17,7 +17,14 @@ from modicum.query.model import (
     Not,
 )
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.joins import Texts, read_tables_of, refuse_odd_lookup
+from modicum.query.parser.joins import (
+    Texts,
+    columns_joined,
+    read_tables_of,
+    refuse_odd_lookup,
+    spend_words,
+    table_item,
+)
 from modicum.query.parser.scope import Reads, ResolvedColumn, Scope
 from modicum.query.parser.sql_text import only
 from modicum.query.parser.subqueries import (
@@ -84,8 +91,28 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     if not isinstance(value, ColumnRef):
         raise _not_of_id(ours, texts)
     if tables.declared.by_name[value.table].key is not None:
-        return _listed(ours, value, inner, scope, texts)
+        return _unless_null(ours, _listed(ours, value, inner, scope, texts))
     return _if_known(ours, _of_rows(ours, value, inner, scope, texts), scope)
+
+
+def read_semi_join(join: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+    """Return the condition that SEMI JOIN means, or ANTI JOIN: the opposite.
+
+    Raises:
+        InputError: If it is not by an id, or by the key of a public table.
+    """
+    sql, kind = texts.sql, join.args["kind"]
+    only(sql, join, ("this", "using", "on", "kind"))
+    new = table_item(join.this, texts)
+    spend_words(join, (kind,), sql)
+    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=False)
+    reads = Reads(lambda node, inner: read_member(node, inner, texts))
+    reads.tables.append(new.table.name)
+    rows = _Rows(Scope(sql, (new,), None, reads), reads, None)
+    assert own.reference is not None  # A declared table has no computed columns.
+    public = new.table.key is not None
+    found = (_listed if public else _of_rows)(ours, own.reference, rows, scope, texts)
+    return found if kind == "SEMI" else Not(found)
 
 
 def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
@@ -229,7 +256,7 @@ def _listed(
     scope: Scope,
     texts: Texts,
 ) -> Expression:
-    """Return whether a public table has the value; unknown if there is none."""
+    """Return whether a public table has the value."""
     reads, declared = scope.reads, texts.tables.by_name[value.table]
     assert reads is not None  # The caller looked.
     taken = {one.table for one in reads.lookups}
@@ -251,7 +278,7 @@ def _listed(
     there: Expression = Not(IsNull(value))
     if inner.where is not None:
         there = AllOf((there, _surely(inner.where)))
-    return _unless_null(ours, there)
+    return there
 
 
 def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:

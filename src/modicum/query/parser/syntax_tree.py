@@ -216,7 +216,7 @@ def _of_query(sql: SqlText, place: int) -> bool:
     kind, behind = sql.kind(place), sql.word(place + 1)
     if kind == "WITH":
         return place == 0
-    if kind in ("LEFT", "OUTER"):
+    if kind in ("LEFT", "OUTER", "SEMI", "ANTI"):
         return behind in ("OUTER", "JOIN")
     if kind == "EXISTS":
         return behind == "("
