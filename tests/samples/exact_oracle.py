@@ -86,7 +86,7 @@ class _Oracle:
             selection=None,
         )
         inner = _Oracle(plan, data, self.key, self.seed)
-        inner.also = [one.value for one in (*derived.keys, *derived.measures)]
+        inner.also = [*derived.values]
         groups: dict[tuple[Any, ...], list[Joined]] = {}
         for row in inner.joined():
             if inner.is_read(row):
@@ -158,12 +158,11 @@ class _Oracle:
     def looked_up(self, lookup: Lookup, rows: list[Joined]) -> Iterator[Joined]:
         name, table = lookup.table, self.plan.tables.by_name[lookup.table]
         needed = self.needed(name)
-        contents = lambda row: [_sortable(row[column]) for column in needed]  # noqa: E731
-        order = (
-            contents
-            if table.key is not None
-            else lambda row: (self.order(name, row), contents(row))
-        )
+
+        def order(row: dict[str, Any]) -> Any:
+            contents = [_sortable(row[column]) for column in needed]
+            return contents if table.key else (self.order(name, row), contents)
+
         firsts: dict[Any, dict[str, Any]] = {}
         for row in sorted(self.data[name], key=order):
             private = table.key is None

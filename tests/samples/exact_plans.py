@@ -516,7 +516,7 @@ class Maker:
 
 
 def _is_small(column: Column) -> bool:
-    ends = (abs(one or 0) / column.step for one in (column.low, column.high))
+    ends = (abs(Fraction(one or 0)) / column.step for one in (column.low, column.high))
     return all(one < 2**31 for one in ends)
 
 

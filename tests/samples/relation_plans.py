@@ -112,7 +112,8 @@ class _Related(Maker):
 
     def of_rows(self, tables: Tables) -> Query:
         """Rows of events, with some that are looked up."""
-        random, lookups, names = self.random, list[Lookup](), ("events",)
+        random, lookups = self.random, list[Lookup]()
+        names: tuple[str, ...] = ("events",)
         if self.joined:
             names = random.choice([("events", "people"), ("people", "events")])
         elif random.random() < 0.3:

@@ -44,7 +44,7 @@ def references(request: QueryRequest) -> list[ColumnRef]:
             *(key.value for key in query.keys),
             *(one.value for one in query.aggregates),
             *(one.on for one in query.lookups),
-            *(one.value for of in query.derived for one in (*of.keys, *of.measures)),
+            *(one for of in query.derived for one in of.values),
             query.where,
         )
         if one is not None

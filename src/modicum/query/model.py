@@ -208,6 +208,12 @@ class Derived(Struct, frozen=True):
     keys: tuple[Key, ...]
     measures: tuple[Measure, ...]
 
+    @property
+    def values(self) -> tuple[Expression | None, ...]:
+        """What its columns are computed from."""
+        keys = tuple(one.value for one in self.keys)
+        return (*keys, *(one.value for one in self.measures))
+
 
 def with_derived(tables: Tables, query: Query) -> Tables:
     """Return tables and those that a query derives from them."""

@@ -75,8 +75,7 @@ class Names:
             selection=None,
             block=None,
         )
-        also = [one.value for one in (*derived.keys, *derived.measures)]
-        return Names(plan, self._relations, also)
+        return Names(plan, self._relations, derived.values)
 
     def _check_joined(self, on: str) -> None:
         types = {self.declared(ColumnRef(one.name, on)).type for one in self._tables}
