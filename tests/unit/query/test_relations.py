@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from samples import asked
 from modicum.core.errors import Code, InputError
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.query.attributes import attributes_read
+from modicum.query.digest import identity_of
 from modicum.query.model import ColumnRef
 from modicum.query.query_file import QueryFile
 from modicum.query.statistics import Secrets
@@ -363,3 +365,43 @@ def test_a_column_that_is_computed_is_no_column_as_it_is_stored() -> None:
     assert "Compare" in where
     assert str(ColumnRef("t", "s")) in where
     assert "Compare(column=ColumnRef(table='t', column='s')" not in where
+
+
+# --- declarations ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("key: name\n", "\n", "needs the key `key`"),
+        ("key: name\n", "key: rang\n", "has no column `rang`"),
+        ("key: name\n", "key: name\n    row_id: name\n", "row_id"),
+        ("key: name\n", "key: name\n    one_per: name\n", "one_per"),
+        ("rank: {type: integer,", "rank: {type: integer, attribute: page,",
+         "of a public table has no `attribute`"),
+        ("rank: {type: integer,", "user_id: {type: integer,", "a unit's id or time"),
+        ("rank: {type: integer,", "read_at: {type: integer,", "a unit's id or time"),
+        ("name: {type: text}", "name: {type: boolean}", "cannot be the key"),
+        ("key: number\n", "public: maybe\n", "twice"),
+        ("public: true\n    key: number", "public: 1\n    key: number", "`public`"),
+        ("public: true\n    key: number", "public: false\n    key: number", "key"),
+    ],
+)  # fmt: skip
+def test_a_public_table_that_is_none_is_refused(old: str, new: str, said: str) -> None:
+    assert old in TABLES
+    with pytest.raises(InputError) as caught:
+        asked.tables(asked.compiled(POLICY), TABLES.replace(old, new))
+    assert said in "\n".join(one.render() for one in caught.value.problems)
+
+
+def test_what_is_declared_of_a_public_table_is_in_the_digest() -> None:
+    request = query("SELECT COUNT(*) AS n FROM views JOIN pages USING (page)").request
+    found = set()
+    for old, new in [
+        ("", ""),
+        ("    key: page\n", "    key: section\n"),
+        ("bounds: [0, 9]", "bounds: [0, 8]"),
+    ]:
+        tables = asked.tables(asked.compiled(POLICY), TABLES.replace(old, new))
+        found.add(identity_of(replace(request, tables=tables), "", Fraction(1), ""))
+    assert len(found) == 3
