@@ -41,6 +41,9 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 
 def steps_of(value: Any, column: Column, low: int, high: int) -> int:
     """A value in whole steps, as the definition of numbers says, in floats."""
+    if column.counted:
+        exact = Fraction(value) / column.step
+        return min(max(int(exact), low), high)
     if column.type == "integer":
         return int(min(max(value, low), high))
     bounded: float = min(
@@ -105,7 +108,9 @@ class Meaning:
 
     def literal(self, value: Any, reference: ColumnRef) -> Any:
         """A value that a stored column is compared with."""
-        kind = self.column(reference).type
+        kind, counted = self.column(reference).type, self.column(reference).counted
+        if counted:
+            return Fraction(value)
         return float(value) if kind == "number" else _typed(value, kind)
 
     def read(self, value: Any, column: Column) -> Any:

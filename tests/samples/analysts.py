@@ -102,17 +102,19 @@ tables:
       started_on: {{type: date, attribute: dates}}
       ended_on: {{type: date, attribute: dates}}
   products:
-    row_id: product_id
+    public: true
+    key: product_id
     columns:
       product_id: {{type: integer}}
-      category: {{type: text, attribute: product, values: [books, toys]}}
-      brand: {{type: text, attribute: product, values: [Acme, Bolt]}}
-      list_price: {{type: number, attribute: price, step: 0.01, bounds: [0, 200]}}
+      category: {{type: text, values: [books, toys]}}
+      brand: {{type: text, values: [Acme, Bolt]}}
+      list_price: {{type: number, step: 0.01, bounds: [0, 200]}}
   countries:
-    row_id: country
+    public: true
+    key: country
     columns:
       country: {{type: text}}
-      region: {{type: text, attribute: country, values: [west, south]}}
+      region: {{type: text, values: [west, south]}}
 """
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from msgspec import structs
 from oracle.row_expressions import Meaning, steps_of
 
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
-from modicum.query.model import ColumnRef, Key
+from modicum.query.model import ColumnRef, Derived, Key, Lookup, Measure
 from modicum.query.statistics import ExactPlan, Statistic
 from modicum.query.tables import Column
 from samples.drawn_expressions import columns_of
@@ -36,6 +37,7 @@ class _Oracle:
         self, plan: ExactPlan, data: Mapping[str, Rows], order_key: str, seed: str
     ) -> None:
         self.plan, self.key, self.seed = plan, order_key, seed
+        self.also: list[Any] = []
         self.meaning = Meaning(plan.tables)
         self.data = {
             name: [
@@ -44,6 +46,8 @@ class _Oracle:
             ]
             for name, rows in data.items()
         }
+        for one in plan.query.derived:
+            self.data[one.table.name] = self.groups_of(one, data)
         on = plan.query.joined_on
         many = [
             name
@@ -68,6 +72,59 @@ class _Oracle:
                 for extra, number in self.statistic(one, members).items():
                     found[one.name][(*group, *extra)] = number
         return found
+
+    # --- 0: one row for each group of an id -------------------------------------------
+
+    def groups_of(self, derived: Derived, data: Mapping[str, Rows]) -> Rows:
+        """The rows of a table that is computed of others, whatever the caps are."""
+        plan = structs.replace(
+            self.plan,
+            query=derived.rows,
+            sample=None,
+            caps=(),
+            statistics=(),
+            selection=None,
+        )
+        inner = _Oracle(plan, data, self.key, self.seed)
+        inner.also = [*derived.values]
+        groups: dict[tuple[Any, ...], list[Joined]] = {}
+        for row in inner.joined():
+            if inner.is_read(row):
+                first, *others = derived.keys
+                assert isinstance(first.value, ColumnRef)
+                id_ = row[first.value.table][first.value.column]
+                group = (id_, *(inner.grouped(key, row) for key in others))
+                groups.setdefault(group, []).append(row)
+        names = [key.name for key in derived.keys]
+        return [
+            {
+                **dict(zip(names, group, strict=True)),
+                **{one.column: inner.measure(one, rows) for one in derived.measures},
+            }
+            for group, rows in groups.items()
+        ]
+
+    def grouped(self, key: Key, row: Joined) -> Any:
+        value = self.meaning.of(key.value, row)
+        return value if key.grain is None or value is None else _start(value, key.grain)
+
+    def measure(self, one: Measure, rows: list[Joined]) -> Any:
+        if one.value is None:
+            return len(rows)
+        values = [self.meaning.of(one.value, row) for row in rows]
+        known = [value for value in values if value is not None]
+        if one.function == "count":
+            return len(known)
+        if one.function == "count-distinct":
+            return len(set(known))
+        if not known:
+            return None
+        if one.function == "sum":
+            return sum(map(Fraction, known))
+        texts = isinstance(known[0], str)
+        order = {"key": str.encode} if texts else {}
+        extreme: Any = min if one.function == "min" else max
+        return extreme(known, **order)
 
     # --- 1: joined --------------------------------------------------------------------
 
@@ -94,24 +151,52 @@ class _Oracle:
                 for row in rows
                 if row[self.main][on] in firsts
             ]
+        for lookup in self.plan.query.lookups:
+            rows = list(self.looked_up(lookup, rows))
         return rows
+
+    def looked_up(self, lookup: Lookup, rows: list[Joined]) -> Iterator[Joined]:
+        name, table = lookup.table, self.plan.tables.by_name[lookup.table]
+        needed = self.needed(name)
+
+        def order(row: dict[str, Any]) -> Any:
+            contents = [_sortable(row[column]) for column in needed]
+            return contents if table.key else (self.order(name, row), contents)
+
+        firsts: dict[Any, dict[str, Any]] = {}
+        for row in sorted(self.data[name], key=order):
+            private = table.key is None
+            if row[lookup.key] is not None and not (
+                private and not self.may_be_in_part(name, row)
+            ):
+                firsts.setdefault(row[lookup.key], row)
+        for one in rows:
+            found = firsts.get(one[lookup.on.table][lookup.on.column])
+            if found is not None:
+                yield {**one, name: found}
+            elif lookup.optional:
+                yield {**one, name: dict.fromkeys(table.columns)}
 
     def needed(self, table: str) -> list[str]:
         """The columns of a table that the plan goes by."""
         plan, declared = self.plan, self.plan.tables.by_name[table]
         names = {*declared.row_id, plan.query.joined_on}
         main = plan.tables.by_name[self.main].columns
-        for unit in plan.units.values():
+        for unit in plan.units.values() if table in plan.query.tables else ():
             names |= {unit.id, unit.column} - (
                 main.keys() if table != self.main else set()
             )
+        for lookup in plan.query.lookups:
+            names |= {lookup.key} if lookup.table == table else set()
+            names |= set() if declared.key is None else declared.columns.keys()
+            names |= {lookup.on.column} if lookup.on.table == table else set()
         attributes = {name for box in plan.part.where or () for name, _ in box}
         names |= {
             c.name for c in declared.columns.values() if c.partition in attributes
         }
         names |= {declared.group} if plan.part.groups is not None else set()
         used = [key.value for key in plan.query.keys] + [plan.query.where]
-        used += [one.value for one in self.statistics]
+        used += [one.value for one in self.statistics] + self.also
         mentioned = [
             one for what in used if what is not None for one in columns_of(what)
         ]
@@ -145,10 +230,15 @@ class _Oracle:
 
     def at(self, name: str, row: Joined) -> Any:
         """The value of a column of a unit; KeyError if no table has it."""
+        # A table that is looked up in does not tell whose a row is.
         for table in (self.main, *self.plan.query.tables):
             if name in self.plan.tables.by_name[table].columns:
                 return row[table][name]
         raise KeyError(name)
+
+    def has(self, name: str) -> bool:
+        tables = (self.plan.tables.by_name[one] for one in self.plan.query.tables)
+        return any(name in table.columns for table in tables)
 
     def instance(self, unit_name: str, row: Joined) -> list[Any]:
         unit = self.plan.units[unit_name]
@@ -183,6 +273,8 @@ class _Oracle:
         plan, part = self.plan, self.plan.part
         if part.periods is not None:
             for name in {unit.column for unit in plan.units.values()} - {None}:
+                if plan.query.derived and not self.has(str(name)):
+                    continue  # What it is computed from is in the part.
                 day = _day(self.at(str(name), row)).toordinal()
                 if not _inside(day, part.periods):
                     return False
@@ -202,8 +294,11 @@ class _Oracle:
         return int(self.digest(self.seed, texts)[:15], 16) < sample.threshold
 
     def box(self, box: Any, row: Joined) -> bool:
+        looked_up = (
+            {one.table for one in self.plan.query.lookups} if len(row) > 1 else ()
+        )
         for attribute, values in box:
-            for name in row:
+            for name in row.keys() - looked_up:
                 for column in self.plan.tables.by_name[name].columns.values():
                     if column.partition == attribute:
                         value = row[name][column.name]
@@ -404,7 +499,7 @@ def _identity(value: Any, column: Column) -> Any:
 def _clean(value: Any, column: Column) -> Any:
     if value is None:
         return None
-    if column.type == "number":
+    if column.type == "number" and not column.counted:
         number = float(Fraction(value) if isinstance(value, Decimal) else value)
         return None if math.isnan(number) else number + 0.0
     return value

@@ -22,6 +22,7 @@ from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import (
     AllOf,
     AnyOf,
+    Call,
     ColumnRef,
     Compare,
     Comparison,
@@ -31,8 +32,10 @@ from modicum.query.model import (
     IsIn,
     IsNull,
     Key,
+    Literal,
     Not,
     Query,
+    with_derived,
 )
 from modicum.query.statistics import Cap, ExactPlan, Sample, Statistic, StatisticKind
 from modicum.query.tables import TYPES, Column, ColumnType, Table, Tables
@@ -134,10 +137,12 @@ class Case:
 
 def case_of(seed: int, *, written: bool = False) -> Case:
     """Return a random case; `written` for one that a CSV file can hold exactly."""
-    return _Maker(seed, written=written).case()
+    return Maker(seed, written=written).case()
 
 
-class _Maker:
+class Maker:
+    """Makes one random case after the other choice."""
+
     def __init__(self, seed: int, *, written: bool) -> None:
         self.random, self.seed, self.written = Random(f"case {seed}"), seed, written
         self.joined = self.random.random() < 0.4
@@ -148,10 +153,13 @@ class _Maker:
             [Fraction(1), Fraction(1, 100), Fraction(1, 3), Fraction(5, 2)]
         )
 
+    def all_tables(self) -> dict[str, Table]:
+        """The tables of the case, by name."""
+        found = {"events": self.events()}
+        return found | ({"people": self.table_of_people()} if self.joined else {})
+
     def case(self) -> Case:
-        tables = {"events": self.events()}
-        if self.joined:
-            tables["people"] = self.table_of_people()
+        tables = self.all_tables()
         data = {name: self.rows(table) for name, table in tables.items()}
         types = {name: self.types(table) for name, table in tables.items()}
         for name, rows in data.items():
@@ -302,10 +310,18 @@ class _Maker:
 
     # --- plans ------------------------------------------------------------------------
 
-    def plan(self, tables: Tables) -> ExactPlan:
-        random, names = self.random, tuple(tables.by_name)
-        if self.joined and random.random() < 0.3:
+    def relations(self, tables: Tables) -> Query:
+        """The tables that are read: a query without condition, keys and aggregates."""
+        names = tuple(tables.by_name)
+        if self.joined and self.random.random() < 0.3:
             names = names[::-1]
+        return Query(names, "user" if self.joined else None, None, (), ())
+
+    def plan(self, tables: Tables) -> ExactPlan:
+        random, query = self.random, self.relations(tables)
+        tables = self.tables = with_derived(tables, query)
+        names = (*query.tables, *(one.table for one in query.lookups))
+        own = {c for t in query.tables for c in tables.by_name[t].columns}
         units = {
             name: UNITS[name]
             for name in random.sample(list(UNITS), random.randrange(1, 6))
@@ -319,6 +335,9 @@ class _Maker:
             for name, one in units.items()
         }
         part = self.part(units, tables)
+        derived = {one.table.name for one in query.derived}
+        if derived and not {"events", *derived} & set(query.tables):
+            part = Part()  # Only lookups tell where rows lie.
         references = [ColumnRef(t, c) for t in names for c in tables.by_name[t].columns]
         kinds = {
             one: tables.by_name[one.table].columns[one.column] for one in references
@@ -331,22 +350,25 @@ class _Maker:
         caps = in_order(
             [
                 Cap(one, random.randrange(1, 5))
-                for one in units
-                if random.random() < 0.6
+                for one, unit in units.items()
+                if random.random() < 0.6 and {unit.id, unit.column} - {None} <= own
             ],
             units,
         )
         sample = (
-            Sample(random.choice(list(units)), random.choice([2**59, 2**60 * 9 // 10]))
+            Sample(
+                "user" if query.derived else random.choice(list(units)),
+                random.choice([2**59, 2**60 * 9 // 10]),
+            )
             if random.random() < 0.2
             else None
         )
         selection = (
-            Statistic("keys", "distinct", ColumnRef("events", "user"))
+            Statistic("keys", "distinct", ColumnRef(query.tables[0], "user"))
             if random.random() < 0.3
             else None
         )
-        query = Query(names, "user" if self.joined else None, where, keys, ())
+        query = structs.replace(query, where=where, keys=keys)
         return ExactPlan(
             query, tables, part, sample, caps, tuple(statistics), units, selection
         )
@@ -402,7 +424,10 @@ class _Maker:
             return Statistic(name, "rows", random.choice([None, *kinds]))
         if kind == "distinct":
             return Statistic(name, "distinct", random.choice(list(kinds)))
-        reference = random.choice([r for r, c in kinds.items() if c.low is not None])
+        bounded = [r for r, c in kinds.items() if c.low is not None and _is_small(c)]
+        if not bounded:
+            return Statistic(name, "rows", None)
+        reference = random.choice(bounded)
         column = kinds[reference]
         assert column.low is not None
         assert column.high is not None
@@ -443,6 +468,10 @@ class _Maker:
         while True:
             value = self.expression(kinds, random.choice(["integer", "number"]))
             facts = facts_of(value, self.tables)
+            if facts.farthest >= 2**40 and facts.farthest < 2**100:
+                ends = Literal(0, "integer"), Literal(1000, "integer")
+                value = Call("least", (Call("greatest", (value, ends[0])), ends[1]))
+                facts = facts_of(value, self.tables)
             if facts.farthest < 2**31:
                 break
         low, high = facts.low, facts.high
@@ -458,7 +487,7 @@ class _Maker:
             parts = tuple(self.condition(kinds, depth - 1) for _ in range(2))
             made: list[Condition] = [AllOf(parts), AnyOf(parts), Not(parts[0])]
             return random.choice(made)
-        reference = random.choice(list(kinds))
+        reference = random.choice([r for r, c in kinds.items() if not c.counted])
         make: Callable[[], Any] = lambda: self.literal(kinds[reference])  # noqa: E731
         if random.random() < 0.15:
             return IsNull(reference)
@@ -484,6 +513,11 @@ class _Maker:
         if column.type == "integer" and self.random.random() < 0.1:
             return self.random.choice([2**63, -(2**70), 10**40])
         return value.isoformat() if isinstance(value, date) else value
+
+
+def _is_small(column: Column) -> bool:
+    ends = (abs(Fraction(one or 0)) / column.step for one in (column.low, column.high))
+    return all(one < 2**31 for one in ends)
 
 
 # --- what a column of some type holds -------------------------------------------------

@@ -93,7 +93,7 @@ class SqlEngine(ABC):
         must_be_unchanged(self._state)
         statements(plan, Secrets("00", "00"))
         problems: list[Problem] = []
-        for name in plan.query.tables:
+        for name in plan.query.sources:
             error = misfits(plan.tables.by_name[name], self._columns(name))
             problems.extend(() if error is None else error.problems)
         if problems:

@@ -81,7 +81,8 @@ def dummy_rows(
     whole("many", many, 0, ROWS_MAX)
     columns = tuple(table.columns)
     marks = [[columns.index(one) for one in table.row_id]] if table.row_id else []
-    marks += [] if table.one_per is None else [[columns.index(table.one_per)]]
+    single = (one for one in (table.one_per, table.key) if one is not None)
+    marks += [[columns.index(one)] for one in single]
     rows: list[tuple[Cell, ...]] = []
     seen: set[tuple[int, ...] | tuple[object, ...]] = set()
     for place in range(many):
@@ -143,7 +144,7 @@ def _cell(
     """Return the cell of a column in some row of many."""
     if column.values or column.low is not None:
         return drawn(column, dice)
-    if column.name == table.one_per or table.row_id == (column.name,):
+    if column.name in (table.one_per, table.key) or table.row_id == (column.name,):
         return numbered(column, place[0])
     if column.name in tables.ids:
         people = max(1, place[1] // _ROWS_EACH)

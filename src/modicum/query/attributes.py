@@ -16,6 +16,7 @@ from modicum.query.model import (
     IsNull,
     Literal,
     Not,
+    Query,
     Released,
     Window,
 )
@@ -38,17 +39,26 @@ def attributes_read(request: QueryRequest, vocabulary: Vocabulary) -> tuple[str,
 
 def references(request: QueryRequest) -> list[ColumnRef]:
     """Return the columns that a query names, in any order, maybe several times."""
-    query = request.query
     return [
         column
+        for query in all_queries(request.query)
         for one in (
             *(key.value for key in query.keys),
             *(one.value for one in query.aggregates),
+            *(one.on for one in query.lookups),
+            *(one for of in query.derived for one in of.values),
             query.where,
         )
         if one is not None
         for column in columns_in(one)
     ]
+
+
+def all_queries(query: Query) -> Iterator[Query]:
+    """Yield a query, and all that its tables are computed from."""
+    yield query
+    for one in query.derived:
+        yield from all_queries(one.rows)
 
 
 def columns_in(expression: Expression) -> Iterator[ColumnRef]:

@@ -125,16 +125,29 @@ def must_have_bounds(request: QueryRequest) -> None:
             )
         else:
             step = number_text(facts.step)
+            of = _derived_column(one.value, request)
             problem = Problem(
                 Code.DOES_NOT_FIT,
                 f"the numbers of `{one.name}` have more than 2^31 steps of {step}",
                 mark,
-                help="round them, such as ROUND(…, 2), or limit them by LEAST and"
+                notes=(f"`{of}` has no bound: it is of all rows of an id",)
+                if of
+                else (),
+                help=f"limit them: LEAST(GREATEST({of}, 0), 1000)"
+                if of
+                else "round them, such as ROUND(…, 2), or limit them by LEAST and"
                 " GREATEST",
             )
         found.setdefault(one.value, problem)
     if found:
         raise InputError(*found.values())
+
+
+def _derived_column(value: Expression, request: QueryRequest) -> str:
+    """Return a column of a table that is computed, if an expression has one."""
+    derived = {one.table.name for one in request.query.derived}
+    found = (one.column for one in columns_in(value) if one.table in derived)
+    return next(found, "")
 
 
 def _endless(value: Expression, facts: Facts) -> str:

@@ -34,7 +34,7 @@ def identity_of(
         "sql": sql,
         "tables": [
             _table(request.tables.by_name[name])
-            for name in sorted(request.query.tables)
+            for name in sorted(request.query.sources)
         ],
         "caps": {cap.unit: cap.rows for cap in request.caps},
         "noise": request.noise,
@@ -51,7 +51,9 @@ def identity_of(
 
 
 def _table(table: Table) -> Plain:
+    public = {} if table.key is None else {"key": table.key}
     return {
+        **public,
         "name": table.name,
         "row_id": list(table.row_id),
         "one_per": table.one_per,

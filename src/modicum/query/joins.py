@@ -9,12 +9,12 @@ go. And it has no time, so that it belongs to no day in particular.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from modicum.core.errors import Code
-from modicum.query.attributes import references
+from modicum.core.errors import Code, InputError
+from modicum.query.attributes import all_queries, references
 from modicum.query.contribution_bounds import (
     UNBOUNDED,
     Moves,
@@ -23,21 +23,28 @@ from modicum.query.contribution_bounds import (
     main_table,
     moves,
 )
-from modicum.query.model import Key
+from modicum.query.model import Key, Query
 from modicum.query.problems import refused
 from modicum.query.request import QueryRequest
 from modicum.query.statistics import Cap
-from modicum.query.tables import Table
+from modicum.query.tables import Table, Tables
 from modicum.release.periods import Overlaps, overlaps
 from modicum.release.units import Unit, all_steps, kinds
 from modicum.release.vocabulary import Vocabulary
 
 
-def joined_tables(request: QueryRequest) -> tuple[Table, ...]:
-    """Return the tables of which a row joins at most one row of each id."""
-    main = main_table(request.query, request.tables)
-    tables = (request.tables.by_name[name] for name in request.query.tables)
-    return tuple(one for one in tables if one is not main)
+def joined_tables(query: Query, tables: Tables) -> tuple[Table, ...]:
+    """Return the tables of people of which a row joins at most one row of each id."""
+    main = main_table(query, tables)
+    names = (*query.tables, *(one.table for one in query.lookups))
+    found = (tables.by_name[name] for name in names)
+    return tuple(one for one in found if one is not main and one.key is None)
+
+
+def _reads_by_id(request: QueryRequest) -> bool:
+    """Return whether rows depend on other rows of their id."""
+    query = request.query
+    return bool(query.derived or joined_tables(query, request.tables))
 
 
 def refuse_unproven_joins(request: QueryRequest, vocabulary: Vocabulary) -> None:
@@ -45,14 +52,24 @@ def refuse_unproven_joins(request: QueryRequest, vocabulary: Vocabulary) -> None
 
     Raises:
         InputError: If a joined table has the id of another unit; if a sample is drawn
-            of a unit with a time; or if days are named of rows that have no time.
+            of a unit with a time; if days are named of rows that have no time; or if
+            rows of an id are capped by what they do not have.
     """
-    if request.query.joined_on is None:
+    if not _reads_by_id(request):
         return
-    for table in joined_tables(request):
-        _refuse_other_ids(request, table, vocabulary.unit_facts.values())
-    _refuse_timed_samples(request, vocabulary)
-    _refuse_hidden_rows(request, vocabulary)
+    for query in all_queries(request.query):
+        derived = {one.table.name: one for one in query.derived}
+        for table in joined_tables(query, request.tables):
+            of = derived.get(table.name)
+            names = (table.name,) if of is None else of.rows.sources
+            for name in names:
+                columns = request.tables.by_name[name].columns
+                for unit in vocabulary.unit_facts.values():
+                    if unit.id != table.one_per and unit.id in columns:
+                        raise _other_id(request, name, unit, table.one_per)
+        _refuse_hidden_rows(request, query, vocabulary)
+    _refuse_odd_samples(request, vocabulary)
+    _refuse_odd_caps(request, vocabulary)
 
 
 def refuse_other_steps(
@@ -71,7 +88,7 @@ def refuse_other_steps(
     Raises:
         InputError: If there is such a unit, and another one that is bounded.
     """
-    if request.query.joined_on is None:
+    if not _reads_by_id(request):
         return
     units = vocabulary.unit_facts
     for timed, other in all_steps(units):
@@ -86,63 +103,99 @@ def refuse_other_steps(
                 f" that for one `{other}`",
                 request.mark,
                 notes=("a row without time may belong to every period of its id",),
-                help=f"bound `{request.query.joined_on}` units only, or read one table",
+                help=f"bound `{units[timed].id}` units only, or read one table",
             )
 
 
-def _refuse_other_ids(
-    request: QueryRequest, table: Table, units: Iterable[Unit]
-) -> None:
-    for unit in units:
-        if unit.id != request.query.joined_on and unit.id in table.columns:
-            raise refused(
-                Code.NOT_BOUNDED,
-                f"the sensitivity for one `{unit.name}` has no bound: its id"
-                f" `{unit.id}`"
-                f" is in `{table.name}`, whose rows are joined to many",
-                request.mark,
-                notes=(
-                    f"removing that `{unit.name}` removes all rows that are joined to"
-                    " it",
-                ),
-                help=f"leave `{unit.id}` out of what is declared of `{table.name}`, if"
-                " it reveals nothing about anybody but the row's own id",
-            )
-
-
-def _refuse_timed_samples(request: QueryRequest, vocabulary: Vocabulary) -> None:
-    sampling = request.sampling
-    if sampling is None or vocabulary.unit_facts[sampling.unit].period is None:
-        return
-    raise refused(
-        Code.DOES_NOT_FIT,
-        f"a join cannot be sampled by `{sampling.unit}`: rows without time belong to"
-        " both sampled and other instances",
-        sampling.mark or request.mark,
-        help="sample a unit without a time, or read one table",
+def _other_id(
+    request: QueryRequest, table: str, unit: Unit, one_per: str | None
+) -> InputError:
+    return refused(
+        Code.NOT_BOUNDED,
+        f"the sensitivity for one `{unit.name}` has no bound: its id `{unit.id}`"
+        f" is in `{table}`, whose rows are joined to many",
+        request.mark,
+        notes=(f"removing that `{unit.name}` removes all rows that are joined to it",),
+        help=f"leave `{unit.id}` out of what is declared of `{table}`, if it reveals"
+        " nothing about anybody but the row's own id"
+        if table in request.query.tables
+        else f"read rows of one `{one_per}` in a query of their own",
     )
 
 
-def _refuse_hidden_rows(request: QueryRequest, vocabulary: Vocabulary) -> None:
-    if request.part.periods is None or not vocabulary.clocks:
+def _refuse_odd_samples(request: QueryRequest, vocabulary: Vocabulary) -> None:
+    sampling = request.sampling
+    if sampling is None:
+        return
+    unit = vocabulary.unit_facts[sampling.unit]
+    if unit.period is not None:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"a join cannot be sampled by `{sampling.unit}`: rows without time belong"
+            " to both sampled and other instances",
+            sampling.mark or request.mark,
+            help="sample a unit without a time, or read one table",
+        )
+    for query in all_queries(request.query):
+        for one in query.derived:
+            if one.keys[0].name != unit.id:
+                raise refused(
+                    Code.DOES_NOT_FIT,
+                    f"rows that are computed for one `{one.keys[0].name}` cannot be"
+                    f" sampled by `{sampling.unit}`",
+                    sampling.mark or request.mark,
+                    help=f"sample a unit of `{one.keys[0].name}` without a time",
+                )
+
+
+def _refuse_odd_caps(request: QueryRequest, vocabulary: Vocabulary) -> None:
+    """Refuse caps of instances that rows computed for an id do not belong to."""
+    query, units = request.query, vocabulary.unit_facts
+    if not query.derived:
+        return
+    columns = {
+        one for name in query.tables for one in request.tables.by_name[name].columns
+    }
+    for cap in caps_of(request, units):
+        unit = units[cap.unit]
+        if {unit.id, unit.column} - {None} <= columns:
+            continue
+        of = query.derived[0].keys[0].name
+        declared = cap.unit not in {one.unit for one in request.caps}
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"rows that are computed for one `{of}` belong to no `{cap.unit}`",
+            request.mark,
+            help=f"declare a unit of `{of}` without a time in the policy"
+            if declared
+            else f"leave `{cap.unit}` out of `bounds`: all of its rows are read",
+        )
+
+
+def _refuse_hidden_rows(
+    request: QueryRequest, query: Query, vocabulary: Vocabulary
+) -> None:
+    joined = joined_tables(query, request.tables)
+    if request.part.periods is None or not vocabulary.clocks or not joined:
         return
     static = vocabulary.population.static
-    for name in request.query.tables:
-        table = request.tables.by_name[name]
-        if not vocabulary.clocks.isdisjoint(table.columns):
+    derived = {one.table.name for one in query.derived}
+    for table in (main_table(query, request.tables), *joined):
+        timed = not vocabulary.clocks.isdisjoint(table.columns)
+        if timed or table.name in derived:
             continue
         read = {
             table.columns[one.column].attribute
             for one in references(request)
-            if one.table == name
+            if one.table == table.name
         }
         if static.isdisjoint(read):
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"rows of `{name}` have no time, so `periods` do not cover them",
+                f"rows of `{table.name}` have no time, so `periods` do not cover them",
                 request.mark,
-                help=f"read an attribute of `{name}` that the policy declares static,"
-                " or leave `periods` out",
+                help=f"read an attribute of `{table.name}` that the policy declares"
+                " static, or leave `periods` out",
             )
 
 
@@ -162,9 +215,10 @@ def all_moves(
     caps = in_order(caps_of(request, units), units)
     within = within_days(request, read, keys, vocabulary)
     found = {unit: moves(unit, caps, units, within) for unit in vocabulary.units}
-    if len(request.query.tables) > 1:
-        # A row of a table without time may belong to any instance of a timed unit: its
-        # change is any change of all rows of the id.
+    if _reads_by_id(request):
+        # A row of a table without time may belong to any instance of a timed unit, and
+        # a row that is computed of all rows of the id does: its change is any change of
+        # all rows of the id.
         found = {
             unit: one if units[unit].period is None else _of_the_id(unit, caps, units)
             for unit, one in found.items()

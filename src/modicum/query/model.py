@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.core.errors import Mark
-from modicum.query.tables import ColumnType, Value
+from modicum.query.tables import ColumnType, Table, Tables, Value
 
 Comparison: TypeAlias = typing.Literal["=", "<>", "<", "<=", ">", ">="]
 Grain: TypeAlias = typing.Literal["day", "week", "month", "quarter", "year"]
@@ -18,6 +19,7 @@ Function: TypeAlias = typing.Literal[
     "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
 ]
 WindowFunction: TypeAlias = typing.Literal["sum", "rank", "row_number", "lag", "lead"]
+Measured: TypeAlias = typing.Literal["count", "count-distinct", "sum", "min", "max"]
 
 
 class ColumnRef(Struct, frozen=True):
@@ -180,13 +182,29 @@ class Output(Struct, frozen=True):
     value: Expression
 
 
+class Lookup(Struct, frozen=True):
+    """A table of which each row that is read is joined to at most one row.
+
+    Attributes:
+        table: The table: a public one, or one with one row for each id.
+        on: The column of another table that is looked up in it.
+        key: Its own column, in which no value has two rows.
+        optional: Whether a row without a match stays, with NULL for every column.
+    """
+
+    table: str
+    on: ColumnRef
+    key: str
+    optional: bool
+
+
 class Query(Struct, frozen=True):
     """A query: rows of one table, or of some that are joined on the privacy id.
 
     What stands behind the aggregates is computed of noisy answers, at no cost.
 
     Attributes:
-        tables: The tables that are read, in the order of the text; at least one.
+        tables: The tables whose rows are read, in the order of the text; at least one.
         joined_on: The id column that every one of them has; None for one table.
         where: The condition on the rows; None for all.
         keys: The grouping keys; none for one answer over all rows.
@@ -196,6 +214,8 @@ class Query(Struct, frozen=True):
         order: Their order.
         limit: How many of them are shown, in this order; None for all.
         offset: How many before them are left out.
+        lookups: The tables in which rows are looked up, in this order.
+        derived: The tables among these that are computed from others.
     """
 
     tables: tuple[str, ...]
@@ -208,6 +228,8 @@ class Query(Struct, frozen=True):
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    lookups: tuple[Lookup, ...] = ()
+    derived: tuple[Derived, ...] = ()
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -221,3 +243,55 @@ class Query(Struct, frozen=True):
         """Whether its answer is the aggregates of all groups, and nothing else."""
         cut = self.order or self.offset or self.limit is not None
         return not (self.computed or self.having is not None or cut)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tables of the data that it reads, each once."""
+        own = (*self.tables, *(one.table for one in self.lookups))
+        of = {one.table.name: one.rows.sources for one in self.derived}
+        return tuple(dict.fromkeys(s for name in own for s in of.get(name, (name,))))
+
+
+class Measure(Struct, frozen=True):
+    """A column of a derived table that is computed from all rows of a group.
+
+    Attributes:
+        column: Its name there.
+        function: How.
+        value: Of which expression; None for the number of rows.
+    """
+
+    column: str
+    function: Measured
+    value: Expression | None
+
+
+class Derived(Struct, frozen=True):
+    """A table with one row for each group of the rows of one id.
+
+    Attributes:
+        table: The declaration of its columns; its `row_id` are the names of its keys.
+        rows: The rows that it is computed from: a query without keys and aggregates.
+        keys: Its keys; the first one is the id.
+        measures: Its other columns.
+    """
+
+    table: Table
+    rows: Query
+    keys: tuple[Key, ...]
+    measures: tuple[Measure, ...]
+
+    @property
+    def values(self) -> tuple[Expression | None, ...]:
+        """What its columns are computed from."""
+        keys = tuple(one.value for one in self.keys)
+        return (*keys, *(one.value for one in self.measures))
+
+
+def with_derived(tables: Tables, query: Query) -> Tables:
+    """Return tables and those that a query derives from them."""
+    for one in query.derived:
+        tables = with_derived(tables, one.rows)
+        by_name = {**tables.by_name, one.table.name: one.table}
+        tables = replace(tables, by_name=by_name)
+    return tables

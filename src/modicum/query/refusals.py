@@ -79,9 +79,9 @@ _ONE_QUERY: Final = Reason(
 )
 #: The message about a subquery.
 INNER_QUERY: Final = Reason(
-    "a query reads declared tables, not other queries",
-    "select from the tables: FROM table JOIN … USING (id) WHERE …; or make a table"
-    " of the inner query, and declare that",
+    "a subquery has rows of the tables, or one row for each id, after FROM or IN",
+    "write FROM (SELECT id, COUNT(*) AS n FROM table GROUP BY id) AS t, or"
+    " WHERE id IN (SELECT id FROM table)",
 )
 _WINDOWS: Final = Reason(
     "a window over rows reveals single rows; one over the groups of the answer is free",

@@ -30,7 +30,7 @@ from modicum.core.reader import (
     text,
 )
 from modicum.query.digest import identity_of
-from modicum.query.model import Query
+from modicum.query.model import Query, with_derived
 from modicum.query.parser import TEXT_MAX, line_comments, parse_query
 from modicum.query.request import BINS, Discovery, Noise, QueryRequest
 from modicum.query.sql_places import SqlPlaces
@@ -117,6 +117,7 @@ def read_request(
     assert noise is not None
     assert loss is not None
     sql, query = written
+    tables = with_derived(tables, query)
     with found.guard():
         if noise == "gaussian" and loss.delta is not None:
             loss = _in_rho(loss, whole=discovery is None and heading.sampling is None)

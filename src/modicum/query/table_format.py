@@ -11,6 +11,7 @@ from modicum.core.errors import Code
 from modicum.core.reader import (
     Fields,
     Problems,
+    boolean,
     fail,
     items,
     name,
@@ -90,6 +91,8 @@ def _refuse_same(new: str, known: Iterable[str], node: Scalar, what: str) -> Non
 def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Table:
     what = f"table `{own_name}`"
     fields = Fields(node, what)
+    if _is_public(fields, what):
+        return _public_table(own_name, key, fields, vocabulary)
     found = Problems()
     row_id: tuple[tuple[str, Node], ...] | None = None
     group: tuple[tuple[str, Node], ...] = ()
@@ -130,8 +133,66 @@ def _table(own_name: str, key: Scalar, node: Node, vocabulary: Vocabulary) -> Ta
         tuple(one for one, _ in row_id),
         one_per[0][0] if one_per else None,
         group[0][0] if group else None,
-        key.mark,
+        mark=key.mark,
     )
+
+
+def _is_public(fields: Fields, what: str) -> bool:
+    given = fields.take_optional("public")
+    return given is not None and boolean(given, f"`public` of {what}")
+
+
+def _public_table(
+    own_name: str, mark: Scalar, fields: Fields, vocabulary: Vocabulary
+) -> Table:
+    """Return a table that has no rows of people, and its key."""
+    what = f"public table `{own_name}`"
+    found = Problems()
+    key: tuple[tuple[str, Node], ...] = ()
+    columns: dict[str, Column] = {}
+    with found.guard():
+        named = fields.take("key", help="name the column that identifies each row")
+        key = ((name(named, f"`key` of {what}"), named),)
+    listed = fields.take("columns", help="write columns: {COLUMN: {type: …}}")
+    with found.guard():
+        fields.finish()
+    roles = Roles(frozenset(), frozenset(), frozenset(_names(listed)))
+    with found.guard():
+        columns = _columns(listed, what, roles, vocabulary, found)
+        _refuse_unknown_columns(key, listed, what, found)
+    for column, node in Fields(listed, what).rest():
+        with found.guard():
+            _refuse_private(column, node, vocabulary)
+    _refuse_types(key, columns, ("text", "integer", "date"), "the key", found)
+    found.raise_any()
+    # Rows are of nobody; what is read is the attribute of the column looked up.
+    plain = {one: replace(column, attribute=None) for one, column in columns.items()}
+    return Table(own_name, plain, (), key=key[0][0], mark=mark.mark)
+
+
+def _refuse_private(column: Scalar, node: Node, vocabulary: Vocabulary) -> None:
+    """Refuse what a column of a public table must not be."""
+    units = vocabulary.unit_facts
+    roles = {unit.id for unit in units.values()} | clocks_of(units)
+    if column.text in roles:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"column `{column.text}` of a public table has the name of a unit's id or"
+            " time",
+            column,
+            notes=("a public table holds nothing about people",),
+            help="give it another name, in the data as well",
+        )
+    given = Fields(node, f"column `{column.text}`")
+    for word in ("attribute", "partition"):
+        if word in given:
+            raise fail(
+                Code.KEYS_CONFLICT,
+                f"column `{column.text}` of a public table has no `{word}`",
+                given.key_node(word),
+                notes=("it reads the attribute of the column that is looked up",),
+                help="leave it out",
+            )
 
 
 def _roles(named: Iterable[str], vocabulary: Vocabulary) -> Roles:

@@ -48,6 +48,7 @@ class Column:
         low: The least value that is counted as it is; smaller ones count as this.
         high: The greatest one. Both or neither are there.
         values: Every value that may be distinguished in an answer, if they are public.
+        counted: Whether it is computed, and a number is stored as its whole steps.
         mark: Its position.
     """
 
@@ -59,6 +60,7 @@ class Column:
     low: Fraction | None = None
     high: Fraction | None = None
     values: tuple[Value, ...] | None = None
+    counted: bool = False
     mark: Mark | None = field(default=None, compare=False)
 
 
@@ -76,6 +78,8 @@ class Table:
             of people; where it is joined to another table, more are cut to one. None if
             it may have many.
         group: The column with the user group of whose row it is, if there is one.
+        key: For a public table, which has no rows of people, the column in which each
+            value has at most one row; more are cut to one.
         mark: Its position.
     """
 
@@ -84,6 +88,7 @@ class Table:
     row_id: tuple[str, ...]
     one_per: str | None = None
     group: str | None = None
+    key: str | None = None
     mark: Mark | None = field(default=None, compare=False)
 
 

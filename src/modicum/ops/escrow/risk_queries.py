@@ -151,7 +151,7 @@ def risky(query: QueryFile) -> RiskyQuery:
 
 def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
     request, compiled = query.request, query.compiled
-    if len(request.query.tables) > 1:
+    if len(request.query.sources) > 1 or request.query.derived:
         yield (
             "it joins tables, and the table of the people is unknown",
             "use a query of one table",

@@ -172,6 +172,8 @@ def refuse_odd(node: exp.Expr, scope: Scope) -> None:
     """
     from sqlglot import exp
 
+    if scope.grouped is not None:
+        return  # Aggregates are columns of groups.
     for one in node.walk():
         if is_aggregate(one):
             raise scope.sql.unread(one, OF_GROUPS)

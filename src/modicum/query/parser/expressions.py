@@ -86,7 +86,7 @@ def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expr
     from sqlglot import exp
 
     if type(node) is exp.Column and not condition:
-        return scope.column(node).reference
+        return scope.column(node).value
     refuse_deep(node, scope)
     read = read_condition if condition else read_expression
     expression = read(node, scope)
@@ -102,6 +102,10 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
     Raises:
         InputError: If it is none that is read, or does not fit the columns.
     """
+    if scope.grouped is not None:
+        group = scope.grouped.read(node)
+        if group is not None:
+            return group
     kind = type(node).__name__
     reader = _READERS.get(kind)
     if reader is not None:
@@ -148,7 +152,7 @@ def _column(node: exp.Expr, scope: Scope) -> Expression:
     quoted = not node.args.get("table") and node.this.args.get("quoted")
     if quoted and not scope.knows(node.this):
         raise name_for_value(node, scope.sql)
-    return scope.column(node).reference
+    return scope.column(node).value
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Expression:
@@ -193,11 +197,11 @@ def _matcher(operand: exp.Expr, scope: Scope) -> Callable[[exp.Expr], Expression
         found = scope.column(operand)
 
         def match_column(node: exp.Expr) -> Expression:
-            if is_value(node):
+            if is_value(node) and found.stored is not None:
                 value = read_value(node, found.column, scope.sql)
-                return Compare(found.reference, "=", value)
+                return Compare(found.stored, "=", value)
             other = read_expression(node, scope)
-            return call_alike("=", [found.reference, other], node, scope)
+            return call_alike("=", [found.value, other], node, scope)
 
         return match_column
     value = read_expression(operand, scope)
@@ -432,10 +436,11 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
         left, right, operator = right, left, _FLIPPED[operator]
     if type(left) is exp.Column and is_value(right):
         found = scope.column(left)
-        value = read_value(right, found.column, scope.sql)
-        if operator not in ("=", "<>"):
-            _refuse_unordered(found)
-        return Compare(found.reference, operator, value)
+        if found.stored is not None:
+            value = read_value(right, found.column, scope.sql)
+            if operator not in ("=", "<>"):
+                _refuse_unordered(found)
+            return Compare(found.stored, operator, value)
     refuse_odd(node, scope)
     both = [read_expression(side, scope) for side in (node.this, node.expression)]
     return call_alike(COMPARISONS[type(node).__name__], both, node, scope)
@@ -458,10 +463,13 @@ def _between(node: exp.Expr, scope: Scope) -> Expression:
     ends = node.args["low"], node.args["high"]
     if type(node.this) is exp.Column and all(map(is_value, ends)):
         found = scope.column(node.this)
-        _refuse_unordered(found)
-        low, high = (read_value(end, found.column, scope.sql) for end in ends)
-        reference = found.reference
-        return AllOf((Compare(reference, ">=", low), Compare(reference, "<=", high)))
+        reference = found.stored
+        if reference is not None:
+            _refuse_unordered(found)
+            low, high = (read_value(end, found.column, scope.sql) for end in ends)
+            return AllOf(
+                (Compare(reference, ">=", low), Compare(reference, "<=", high))
+            )
     refuse_odd(node, scope)
     values = [read_expression(one, scope) for one in (node.this, *ends)]
     return call_alike("between", values, node, scope)
@@ -471,7 +479,7 @@ def _in_values(node: exp.Expr, scope: Scope) -> Expression:
     from sqlglot import exp
 
     if node.args.get("query") is not None:
-        raise scope.sql.unread(node.args["query"], INNER_QUERY)
+        return _member(node, scope)
     only(scope.sql, node, ("this", "expressions"))
     nodes = node.args.get("expressions") or []
     if not 1 <= len(nodes) <= VALUES_MAX:
@@ -483,8 +491,9 @@ def _in_values(node: exp.Expr, scope: Scope) -> Expression:
         )
     if type(node.this) is exp.Column and all(map(is_value, nodes)):
         found = scope.column(node.this)
-        read = (read_value(one, found.column, scope.sql) for one in nodes)
-        return IsIn(found.reference, tuple(read))
+        if found.stored is not None:
+            read = (read_value(one, found.column, scope.sql) for one in nodes)
+            return IsIn(found.stored, tuple(read))
     refuse_odd(node, scope)
     values = [read_expression(one, scope) for one in (node.this, *nodes)]
     return call_alike("in", values, node, scope)
@@ -523,7 +532,16 @@ def _truth(node: exp.Expr, scope: Scope) -> Expression:
             found.mark,
             reason=Reason("", "compare it with a value"),
         )
-    return Compare(found.reference, "=", value=True)
+    if found.stored is None:
+        return found.value
+    return Compare(found.stored, "=", value=True)
+
+
+def _member(node: exp.Expr, scope: Scope) -> Expression:
+    """Return whether a subquery has a row: IN (SELECT …), or EXISTS (SELECT …)."""
+    if scope.reads is None:
+        raise scope.sql.unread(node, INNER_QUERY)
+    return scope.reads.member(node, scope)
 
 
 _Reader = Callable[["exp.Expr", Scope], Expression]
@@ -534,6 +552,7 @@ _CONDITIONS: Final[Mapping[str, _Reader]] = {
     "Paren": _condition_in_brackets,
     "Between": _between,
     "In": _in_values,
+    "Exists": _member,
     "Is": _is,
     "NullSafeEQ": _same,
     "NullSafeNEQ": _same,

@@ -28,13 +28,17 @@ def read_key(node: exp.Expr, scope: Scope) -> Key:
     Raises:
         InputError: If it is no expression that is read.
     """
+    from sqlglot import exp
+
     mark = scope.sql.mark_of(node)
     period = read_period(node, scope)
     if period is not None:
         found, grain = period
-        return Key(f"{found.column.name}_{grain}", found.reference, grain, found.mark)
+        return Key(f"{found.column.name}_{grain}", found.value, grain, found.mark)
     value = read_whole(node, scope)
-    return Key(label_of(value), value, None, mark)
+    column = type(node) is exp.Column
+    name = scope.column(node).column.name if column else label_of(value)
+    return Key(name, value, None, mark)
 
 
 def refuse_key(key: Key, scope: Scope, tables: Tables) -> None:
@@ -74,7 +78,8 @@ def refuse_key(key: Key, scope: Scope, tables: Tables) -> None:
 
 
 def _row_ids(reference: ColumnRef, tables: Tables) -> tuple[str, ...]:
-    return tables.by_name[reference.table].row_id
+    table = tables.by_name.get(reference.table)  # Rows of a derived one have no id.
+    return () if table is None else table.row_id
 
 
 def at_position(node: exp.Expr, outputs: Sequence[T], sql: SqlText) -> T:

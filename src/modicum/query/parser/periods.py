@@ -29,6 +29,11 @@ def read_period(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain] | 
     Raises:
         InputError: If it is one of these, and not as it is read.
     """
+    found = _period(node, scope)
+    return None if found is None or found[0].reference is None else found
+
+
+def _period(node: exp.Expr, scope: Scope) -> tuple[ResolvedColumn, Grain] | None:
     from sqlglot import exp
 
     sql = scope.sql

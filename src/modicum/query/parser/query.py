@@ -18,7 +18,7 @@ from modicum.query.model import (
     Query,
 )
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.joins import read_tables_of
+from modicum.query.parser.joins import Texts, common_tables, read_tables_of
 from modicum.query.parser.keys import at_position, read_key
 from modicum.query.parser.literals import read_number
 from modicum.query.parser.outputs import Outputs, must_measure, read_outputs
@@ -129,7 +129,7 @@ def _refuse_ambiguous(node: exp.Expr, output: _Output, scope: Scope) -> None:
     spend_name(scope.sql, node.this)
     lower = node.name.lower()
     columns = [
-        ColumnRef(named.table.name, name)
+        named.value(name)
         for named in scope.tables
         for name in named.table.columns
         if name.lower() == lower
@@ -177,8 +177,10 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     select, sql = read_tree(text, source, _names(tables))
     if select.args.get("distinct") is not None:
         raise sql.unread_at(sql.keyword("DISTINCT"))
-    only(sql, select, _CLAUSES)
-    scope = read_tables_of(select, sql, tables)
+    only(sql, select, (*_CLAUSES, "with_"))
+    scope, reads = read_tables_of(
+        select, Texts(sql, tables, common_tables(select, sql))
+    )
     where = select.args.get("where")
     condition = None
     found = Problems()
@@ -197,9 +199,9 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     limit, offset = (_number(select, one, sql) for one in ("LIMIT", "OFFSET"))
     sql.refuse_left()
     return Query(
-        tables=tuple(named.table.name for named in scope.tables),
-        joined_on=scope.joined_on,
-        where=condition,
+        tables=tuple(reads.tables),
+        joined_on=reads.joined_on,
+        where=reads.where(condition),
         keys=outputs.keys,
         aggregates=tuple(outputs.reader.aggregates),
         computed=outputs.computed,
@@ -207,6 +209,8 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         order=order,
         limit=limit,
         offset=offset or 0,
+        lookups=tuple(reads.lookups),
+        derived=tuple(reads.derived),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.model import ColumnRef, Expression
+from modicum.query.model import AllOf, ColumnRef, Derived, Expression, Lookup
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Column, Table, Tables
@@ -25,18 +25,95 @@ _LISTED_MAX = 20
 
 
 class Named(Struct, frozen=True):
-    """A table that is read, under the name that the query gives it."""
+    """A table or subquery that is read, under the name that the query gives it.
+
+    Attributes:
+        alias: The name.
+        table: Its columns.
+        shown: For a subquery, by column its expression.
+        base: For a subquery, the tables that these are of.
+        inlined: Whether rows of these tables are read already.
+        merged: Columns that USING joins: without the table's name, they mean those of
+            a table before it.
+    """
 
     alias: str
     table: Table
+    shown: Mapping[str, Expression] = {}
+    base: tuple[Table, ...] = ()
+    inlined: bool = False
+    merged: frozenset[str] = frozenset()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that its columns are of."""
+        return self.base or (self.table,)
+
+    def value(self, column: str) -> Expression:
+        """Return what a column is."""
+        return self.shown.get(column, ColumnRef(self.table.name, column))
 
 
 class ResolvedColumn(Struct, frozen=True):
     """A column that a name means, and the position of the name."""
 
-    reference: ColumnRef
+    value: Expression
     column: Column
     mark: Mark
+
+    @property
+    def reference(self) -> ColumnRef | None:
+        """The column of a table; None if it is computed of others."""
+        return self.value if isinstance(self.value, ColumnRef) else None
+
+    @property
+    def stored(self) -> ColumnRef | None:
+        """The column of a table, if it can be compared as it is stored."""
+        return None if self.column.counted else self.reference
+
+
+class Reads:
+    """What a query reads: its tables grow while its text is read.
+
+    Args:
+        member: Returns the condition of a subquery after IN or EXISTS.
+
+    Attributes:
+        tables: The tables whose rows are read.
+        joined_on: The id that these are joined on.
+        lookups: The tables in which rows are looked up.
+        derived: The tables that are computed.
+        conditions: Those of subqueries.
+        inner: The tables that only conditions read.
+    """
+
+    def __init__(self, member: Callable[[exp.Expr, Scope], Expression]) -> None:
+        self.member = member
+        self.tables: list[str] = []
+        self.joined_on: str | None = None
+        self.lookups: list[Lookup] = []
+        self.derived: list[Derived] = []
+        self.conditions: list[Expression] = []
+        self.inner: list[Table] = []
+
+    def where(self, condition: Expression | None) -> Expression | None:
+        """Return the condition on all rows, with those of subqueries."""
+        every = [*self.conditions, *(() if condition is None else (condition,))]
+        return AllOf(tuple(every)) if len(every) > 1 else next(iter(every), None)
+
+
+class Grouped(Protocol):
+    """The columns of groups, where names are those of their rows."""
+
+    @property
+    def table(self) -> Table:
+        """The table of the groups, as far as it is known."""
+
+    def column(self, found: ResolvedColumn) -> ResolvedColumn:
+        """Return the key that a column is."""
+
+    def read(self, node: exp.Expr) -> Expression | None:
+        """Return an aggregate or a key; None for what is computed of others."""
 
 
 class Scope(Struct, frozen=True):
@@ -46,11 +123,15 @@ class Scope(Struct, frozen=True):
         sql: The text.
         tables: The tables, in the order of the text.
         joined_on: The column by which they are joined; it means the same in all.
+        reads: All that is read, if more may come.
+        grouped: The groups that expressions are of, if they are not of rows.
     """
 
     sql: SqlText
     tables: tuple[Named, ...]
     joined_on: str | None = None
+    reads: Reads | None = None
+    grouped: Grouped | None = None
 
     def column(self, node: exp.Expr) -> ResolvedColumn:
         """Return the column that a node names.
@@ -71,16 +152,21 @@ class Scope(Struct, frozen=True):
         mark = self.sql.mark_of(identifier)
         spend_name(self.sql, identifier)
         found = [
-            ResolvedColumn(ColumnRef(named.table.name, column.name), column, mark)
+            ResolvedColumn(named.value(column.name), column, mark)
             for named in tables
             for column in matching(identifier, named.table.columns.values())
+            if qualifier is not None or column.name not in named.merged
         ]
-        return self._one(found, identifier, tables)
+        one = self._one(found, identifier, tables)
+        return one if self.grouped is None else self.grouped.column(one)
 
     @property
     def declared(self) -> Tables:
         """Return the tables that are read, by their own names."""
-        return Tables({named.table.name: named.table for named in self.tables})
+        every = [one for named in self.tables for one in named.tables]
+        every += () if self.reads is None else self.reads.inner
+        every += () if self.grouped is None else (self.grouped.table,)
+        return Tables({one.name: one for one in every})
 
     def facts(self, expression: Expression) -> Facts:
         """Return what is known of an expression's values."""
@@ -97,7 +183,8 @@ class Scope(Struct, frozen=True):
         name: exp.Identifier,
         tables: Iterable[Named],
     ) -> ResolvedColumn:
-        joined = {one.reference.column for one in found} == {self.joined_on}
+        columns = [one.reference for one in found]
+        joined = all(one and one.column == self.joined_on for one in columns)
         if len(found) == 1 or (found and joined):
             return found[0]
         known = [column for named in tables for column in named.table.columns]
@@ -105,7 +192,9 @@ class Scope(Struct, frozen=True):
         if not found:
             raise unknown("column", name.name, mark, known)
         names = ", ".join(
-            f'{one.reference.table}."{one.reference.column}"' for one in found
+            f'{named.alias}."{column.name}"'
+            for named in tables
+            for column in matching(name, named.table.columns.values())
         )
         raise refused(
             Code.UNKNOWN_NAME,

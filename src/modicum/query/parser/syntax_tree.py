@@ -65,6 +65,8 @@ _NO_NAMES: Final = frozenset(
 _SIGNS: Final = frozenset({"NOT", "DASH"})
 #: Words between which an expression is nested as between brackets.
 _CASES: Final = {"CASE": 1, "END": -1}
+#: Words before the bracket of a subquery.
+_BEFORE_QUERIES: Final = ("FROM", "JOIN", "AS", "IN", "EXISTS")
 #: Words that are functions before a bracket.
 _CALLED: Final = frozenset({"LEFT", "RIGHT", "REPLACE"})
 _ORDINARY: Final = frozenset("\n\r\t")
@@ -124,9 +126,9 @@ _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 def _refuse_tokens(sql: SqlText) -> None:
     """Refuse tokens that no supported query contains, before a tree is built."""
-    if sql.word(0) != "SELECT":
+    if sql.word(0) not in ("SELECT", "WITH"):
         reason = Reason("one query is one SELECT over declared tables")
-        raise sql.unread_at(0, INNER_QUERY if sql.word(0) == "WITH" else reason)
+        raise sql.unread_at(0, reason)
     if sql.word(1) == "TOP" and sql.kind(2) == "NUMBER":
         raise sql.unread_at(1)
     names = _names()
@@ -202,10 +204,15 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str], opener: str) -
     if sql.word(place) in CLAUSES and sql.word(place - 1) != "WITHIN":
         raise no_sql(sql, token)
     if again and sql.word(place - 1) == "(":
-        raise sql.unread_at(place, INNER_QUERY)
+        if sql.word(place - 2) not in _BEFORE_QUERIES:
+            raise sql.unread_at(place, INNER_QUERY)
+        again = False
+    elif again and sql.word(place - 1) == ")" and sql.word(0) == "WITH":
+        again = False
     called = kind in _CALLED and sql.word(place + 1) == "("
     known = (kind in SYNTAX and not again and not several) or kind in names
-    if not (known or within or called or _is_clause(sql, place, opener)):
+    clause = _is_clause(sql, place, opener) or _of_query(sql, place)
+    if not (known or within or called or clause):
         raise sql.unread_at(place)
 
 
@@ -219,6 +226,18 @@ def _is_clause(sql: SqlText, place: int, opener: str) -> bool:
     if kind == "HAVING":
         return opener == ""
     return kind in ("ORDER_BY", "PARTITION_BY") and opener in ("", "OVER")
+
+
+def _of_query(sql: SqlText, place: int) -> bool:
+    """Return whether a word belongs to a subquery, or to a join."""
+    kind, behind = sql.kind(place), sql.word(place + 1)
+    if kind == "WITH":
+        return place == 0
+    if kind in ("LEFT", "OUTER", "SEMI", "ANTI"):
+        return behind in ("OUTER", "JOIN")
+    if kind == "EXISTS":
+        return behind == "("
+    return kind == "HAVING" and "SELECT" in map(sql.word, range(1, place))
 
 
 # --- the tree -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sqlglot import exp
 from modicum.core.errors import Code, InputError
 from modicum.query.expressions.facts import TIMES
 from modicum.query.groups import first_day, grain_of, values_of
-from modicum.query.model import ColumnRef, Key
+from modicum.query.model import ColumnRef, Key, Query
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql
 from modicum.query.sql.instances import clocks, in_block, in_sample, known, on_days
@@ -18,6 +18,7 @@ from modicum.query.sql.names import Names
 from modicum.query.sql.terms import condition, term
 from modicum.query.tables import Table
 from modicum.release.parts import LAST_DAY, Box, Values
+from modicum.release.units import Unit
 
 
 def conditions(
@@ -36,6 +37,9 @@ def conditions(
     """
     plan = names.plan
     found = [*known(names), *_in_part(names)]
+    chosen = plan.sample or plan.block
+    if chosen is not None:
+        _must_choose_ids(plan.query, plan.units[chosen.unit])
     if plan.sample is not None:
         found.append(in_sample(names, sample_seed))
     if plan.block is not None:
@@ -47,6 +51,20 @@ def conditions(
     return found
 
 
+def _must_choose_ids(query: Query, unit: Unit) -> None:
+    """Refuse to choose instances that a derived table does not distinguish."""
+    for one in query.derived:
+        if unit.id != one.keys[0].name or unit.period is not None:
+            raise refused(
+                Code.DOES_NOT_FIT,
+                f"`{unit.name}` cannot be sampled, or divided into blocks: rows are"
+                f" computed from all rows of one `{one.keys[0].name}`",
+                None,
+                help=f"choose a unit of `{one.keys[0].name}` without a time",
+            )
+        _must_choose_ids(one.rows, unit)
+
+
 # --- the part -------------------------------------------------------------------------
 
 
@@ -54,17 +72,22 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
     part = names.plan.part
     if part.periods is not None:
         found = clocks(names)
-        if not found:
+        if not found and not _is_derived(names):
             raise _unreadable("the time of its rows", "periods")
         for clock in found:
             yield sql.any_of(on_days(clock, span, names) for span in part.periods)
     if part.groups is not None:
-        if not names.groups():
+        if not names.groups() and not _is_derived(names):
             raise _unreadable("the user group of its rows", "groups")
         for group in names.groups():
             yield _has(group, part.groups, names)
     if part.where is not None:
         yield sql.any_of(_in_box(box, names, names.tables) for box in part.where)
+
+
+def _is_derived(names: Names) -> bool:
+    """Return whether the rows that a table is computed from are those in the part."""
+    return any(table.name in names.derived for table in names.tables)
 
 
 def in_some_box(names: Names, table: Table) -> list[exp.Expression]:
@@ -81,13 +104,13 @@ def in_some_box(names: Names, table: Table) -> list[exp.Expression]:
 def _in_box(box: Box, names: Names, tables: list[Table]) -> exp.Expression:
     parts: list[exp.Expression] = []
     for attribute, values in box:
-        columns = names.holding(attribute)
-        if not columns:
+        if not names.holding(attribute) and not _is_derived(names):
             raise _unreadable(f"the `{attribute}` of its rows", "where")
         parts.extend(
-            _has(column, values, names)
-            for column in columns
-            if any(column.table == table.name for table in tables)
+            _has(ColumnRef(table.name, column.name), values, names)
+            for table in tables
+            for column in table.columns.values()
+            if column.partition == attribute
         )
     return sql.all_of(parts) if parts else exp.true()
 

@@ -155,7 +155,7 @@ def in_steps(
     overflows.
     """
     step = column.step
-    if column.type == "integer" and step == 1:
+    if column.counted or (column.type == "integer" and step == 1):
         return bounded(value, low, high)
     value = exp.cast(value, "double")
     if (1 / step).denominator == 1:

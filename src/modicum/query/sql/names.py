@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import structs
 from sqlglot import exp
 
 from modicum.core.errors import Code
@@ -11,7 +12,7 @@ from modicum.query.aggregates import column_of
 from modicum.query.attributes import columns_in
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.model import ColumnRef, Expression
+from modicum.query.model import ColumnRef, Derived, Expression, Lookup, Query
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql
 from modicum.query.statistics import ExactPlan, Statistic
@@ -23,18 +24,31 @@ class Names:
 
     Args:
         plan: The plan.
+        relations: By table, its relation; by default they are numbered.
+        also: What else is read of rows.
 
     Attributes:
         plan: The plan.
         main: The table whose rows are counted; of each other one, a row joins at most
             one row.
+        derived: By name, the tables that are computed, and the columns of each.
 
     Raises:
         InputError: If several tables may have many rows of an id.
     """
 
-    def __init__(self, plan: ExactPlan) -> None:
+    def __init__(
+        self,
+        plan: ExactPlan,
+        relations: Mapping[str, str] | None = None,
+        also: Sequence[Expression | None] = (),
+    ) -> None:
         self.plan = plan
+        self._also = also
+        self._relations = _relations(plan.query) if relations is None else relations
+        self.derived = {
+            one.table.name: (one, self._inner(one)) for one in plan.query.derived
+        }
         self._tables = [plan.tables.by_name[name] for name in plan.query.tables]
         on = plan.query.joined_on
         many = [table for table in self._tables if on is None or table.one_per != on]
@@ -49,6 +63,19 @@ class Names:
         self.main = (many or self._tables)[0]
         if on is not None:
             self._check_joined(on)
+
+    def _inner(self, derived: Derived) -> Names:
+        """Return the columns of the rows that a table is computed from."""
+        plan = structs.replace(
+            self.plan,
+            query=derived.rows,
+            sample=None,
+            caps=(),
+            statistics=(),
+            selection=None,
+            block=None,
+        )
+        return Names(plan, self._relations, derived.values)
 
     def _check_joined(self, on: str) -> None:
         types = {self.declared(ColumnRef(one.name, on)).type for one in self._tables}
@@ -78,7 +105,30 @@ class Names:
 
     def relation(self, table: str) -> str:
         """Return the name of a table."""
-        return f"table_{self.plan.query.tables.index(table)}"
+        return self._relations[table]
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The tables in which rows are looked up."""
+        return self.plan.query.lookups
+
+    def read_of(self) -> dict[str, tuple[str, ...]]:
+        """Return by table of the data the columns that are read, here or below."""
+        names = [self, *(inner for _, inner in self.derived.values())]
+        found: dict[str, tuple[str, ...]] = {}
+        for table in self.plan.query.sources:
+            read = {
+                column
+                for one in names
+                for column in (
+                    one.needed(self.plan.tables.by_name[table])
+                    if one is self
+                    else one.read_of().get(table, ())
+                )
+            }
+            declared = self.plan.tables.by_name[table].columns
+            found[table] = tuple(name for name in declared if name in read)
+        return found
 
     def column(self, reference: ColumnRef) -> exp.Column:
         """Return a column of one of the tables, as its declared type."""
@@ -161,17 +211,32 @@ class Names:
             yield from self.row_id(table)
             if query.joined_on is not None:
                 yield ColumnRef(table.name, query.joined_on)
+        for lookup in query.lookups:
+            yield lookup.on
+            table = plan.tables.by_name[lookup.table]
+            yield ColumnRef(table.name, lookup.key)
+            yield from self.row_id(table)
+            yield from self._of_part(table)
+            # Which row of a key is kept goes by all contents, whatever is read.
+            for column in table.columns if table.key is not None else ():
+                yield ColumnRef(table.name, column)
         yield from self._of_units()
-        for box in plan.part.where or ():
-            for attribute, _ in box:
-                yield from self.holding(attribute)
-        if plan.part.groups is not None:
-            yield from self.groups()
-        read = [*(key.value for key in query.keys), query.where]
+        for table in self.tables:
+            yield from self._of_part(table)
+        read = [*(key.value for key in query.keys), query.where, *self._also]
         read += [statistic.value for statistic in self.statistics]
         for one in read:
             if one is not None:
                 yield from columns_in(one)
+
+    def _of_part(self, table: Table) -> Iterator[ColumnRef]:
+        """Yield the columns of a table that a part of the data is about."""
+        part = self.plan.part
+        attributes = {name for box in part.where or () for name, _ in box}
+        for column in table.columns.values():
+            grouped = part.groups is not None and column.name == table.group
+            if grouped or column.partition in attributes:
+                yield ColumnRef(table.name, column.name)
 
     def _of_units(self) -> Iterator[ColumnRef]:
         for unit in self.plan.units.values():
@@ -179,3 +244,17 @@ class Names:
                 found = None if name is None else self.find(name)
                 if found is not None:
                     yield found
+
+
+def _relations(query: Query) -> dict[str, str]:
+    """Return the relation of each table that a query reads."""
+    found = {name: f"table_{number}" for number, name in enumerate(query.sources)}
+    for one in _all_derived(query):
+        found[one.table.name] = f"derived_{len(found)}"
+    return found
+
+
+def _all_derived(query: Query) -> Iterator[Derived]:
+    for one in query.derived:
+        yield from _all_derived(one.rows)
+        yield one

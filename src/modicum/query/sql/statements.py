@@ -13,13 +13,14 @@ from modicum.core.errors import check
 from modicum.query.groups import grain_of
 from modicum.query.model import ColumnRef
 from modicum.query.sql import expressions as sql
-from modicum.query.sql.conditions import conditions, in_some_box, key_value
+from modicum.query.sql.conditions import key_value
 from modicum.query.sql.instances import unit_columns
 from modicum.query.sql.names import Names
-from modicum.query.sql.pieces import Pieces, first_rows, spare_name
+from modicum.query.sql.pieces import Pieces
+from modicum.query.sql.relations import derived_relations, main_source, rows_read
 from modicum.query.sql.terms import term
 from modicum.query.statistics import Cap, Exact, ExactPlan, KeyValue, Secrets, Statistic
-from modicum.query.tables import ColumnType, Table
+from modicum.query.tables import ColumnType
 from modicum.release.periods import Period
 
 #: The name of the number of rows of a group in every statement.
@@ -74,6 +75,8 @@ class Statements(Struct, frozen=True):
         main: The table that has at least as many rows as are read.
         relations: By the name of a table, its name in the statements.
         columns: By the name of a table, its columns that are read.
+        derived: By their names in the statements, the relations that are computed of
+            these, in order.
         rows: The rows that are read, before any cap. It reads relations `table_0`,
             `table_1`, … in the order of the query's tables, with columns of their
             declared types.
@@ -87,6 +90,7 @@ class Statements(Struct, frozen=True):
     main: str
     relations: Mapping[str, str]
     columns: Mapping[str, tuple[str, ...]]
+    derived: Mapping[str, exp.Select]
     rows: exp.Select
     slow: bool
     limits: tuple[Limit, ...]
@@ -111,7 +115,7 @@ class Statements(Struct, frozen=True):
             dialect: The engine's dialect in sqlglot.
         """
         query = self.rows.copy()
-        for name, rows in relations.items():
+        for name, rows in {**relations, **self.derived}.items():
             query.with_(name, as_=rows, copy=False)
         return query.sql(dialect=dialect, comments=False)
 
@@ -131,11 +135,14 @@ def statements(plan: ExactPlan, secrets: Secrets) -> Statements:
     names = Names(plan)
     made = _Made(names, secrets)
     return Statements(
-        names.main.name,
-        {table.name: names.relation(table.name) for table in names.tables},
-        {table.name: tuple(names.needed(table)) for table in names.tables},
+        main_source(names),
+        {table: names.relation(table) for table in plan.query.sources},
+        names.read_of(),
+        dict(derived_relations(names, secrets)),
         made.rows(),
-        bool(names.others) or plan.sample is not None or plan.block is not None,
+        bool(names.others or names.lookups or names.derived)
+        or plan.sample is not None
+        or plan.block is not None,
         made.limits,
         made.row_id,
         made.statements(),
@@ -240,48 +247,9 @@ class _Made:
         value, declared = self._names.column(column), self._names.declared(column)
         return sql.in_steps(value, declared, one.low, one.high)
 
-    # --- rows -------------------------------------------------------------------------
-
     def rows(self) -> exp.Select:
         """Return the rows that are read, with all pieces."""
-        names = self._names
-        query = exp.select(*self._pieces.selected(), copy=False)
-        query.from_(exp.to_table(names.relation(names.main.name)), copy=False)
-        on = self._plan.query.joined_on
-        for table in names.others:
-            assert on is not None  # Else there is one table only.
-            match = exp.EQ(
-                this=names.column(ColumnRef(names.main.name, on)),
-                expression=names.column(ColumnRef(table.name, on)),
-            )
-            one = self._one_row_per(table, on).subquery(names.relation(table.name))
-            query.join(one, on=match, join_type="inner", copy=False)
-        found = conditions(names, self._secrets.sample_seed, self._secrets.block_key)
-        return query.where(*found, copy=False) if found else query
-
-    def _one_row_per(self, table: Table, on: str) -> exp.Select:
-        """Return the first row of every id that may lie in the part."""
-        names = self._names
-        needed = names.needed(table)
-        contents = [ColumnRef(table.name, name) for name in needed]
-        ids = names.row_id(table) or contents
-        texts = [names.identity_text(one) for one in ids]
-        relation = names.relation(table.name)
-        digits = sql.hashed(self._secrets.order_key, texts, sql.ORDER_DIGITS)
-        digest = spare_name(needed)
-        order = exp.alias_(digits, digest, quoted=True)
-        rows = exp.select(
-            *(sql.named(name, relation) for name in needed), order, copy=False
-        ).from_(exp.to_table(relation), copy=False)
-        reference = ColumnRef(table.name, on)
-        rows.where(
-            sql.is_known(names.column(reference)),
-            *in_some_box(names, table),
-            copy=False,
-        )
-        by = [sql.named(digest), *map(sql.named, table.row_id), *map(sql.named, needed)]
-        cut = first_rows(rows, [sql.named(on)], list(dict.fromkeys(by)), 1)
-        return exp.select(*map(sql.named, needed)).from_(cut.subquery("firsts"))
+        return rows_read(self._pieces.selected(), self._names, self._secrets)
 
 
 def _number(one: Statistic, value: exp.Column | None) -> exp.Expression:

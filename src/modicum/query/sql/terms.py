@@ -61,6 +61,10 @@ def term(what: Expression, names: Names) -> Term:
 def condition(what: Expression, names: Names) -> exp.Expression:
     """Return a condition on one row; unknown where SQL defines it so."""
     match what:
+        case Compare(column=column) | IsIn(column=column) if (
+            names.declared(column).counted  # It is stored in steps.
+        ):
+            return term(_as_call(what, names.declared(column).type), names).sql
         case Compare(column=column, operator=operator, value=value):
             right = sql.literal(value, names.declared(column).type)
             return _OPERATORS[operator](this=names.column(column), expression=right)
@@ -83,6 +87,14 @@ def condition(what: Expression, names: Names) -> exp.Expression:
             return sql.any_of(condition(part, names) for part in parts)
         case _:
             return term(what, names).sql
+
+
+def _as_call(what: Compare | IsIn, kind: ColumnType) -> Call:
+    """Return a comparison of a stored column as one of an expression."""
+    if isinstance(what, Compare):
+        return Call(what.operator, (what.column, Literal(what.value, kind)))
+    listed = (Literal(value, kind) for value in what.values)
+    return Call("in", (what.column, *listed))
 
 
 def _read(value: exp.Expression, column: Column) -> exp.Expression:

@@ -165,7 +165,7 @@ def contract_of_query(
     for written in wanted.texts:
         query = newest.read(written, compiled)
         charges.append(charge_of(written, query, compiled))
-        used.update(query.request.query.tables)
+        used.update(query.request.query.sources)
     versions = {name: one for name, one in newest.versions.items() if name in used}
     results = ("exact", "private") if wanted.exact else ("private",)
     terms = QueryTerms(tuple(charges), results)

@@ -162,7 +162,7 @@ def opened_engines(
             stack.enter_context(
                 engines.engine(
                     "duckdb",
-                    {name: sources[name] for name in one.request.query.tables},
+                    {name: sources[name] for name in one.request.query.sources},
                     "",
                     spills=False,
                 )

@@ -229,7 +229,7 @@ class Queries:
                 )
             )
         must_be_query(query)
-        sources = by_table(data, query.request.query.tables)
+        sources = by_table(data, query.request.query.sources)
         with self._engines.engine(engine, sources, spark_master) as opened:
             return self.run_on(
                 query,
@@ -345,7 +345,7 @@ def answers_under(
     if query.heading.id != use.release:
         raise _other(use, query)
     planned(ledger, query)  # Refuses other contents under this id.
-    sources = by_table(where.data, query.request.query.tables)
+    sources = by_table(where.data, query.request.query.sources)
     with engines.engine(where.engine, sources, where.spark_master) as opened:
         sampler = engines.sampler()
         must_fit(query.compiled, opened, sampler)

@@ -92,6 +92,8 @@ def tables_schema(vocabulary: Vocabulary | None = None) -> Schema:
         "columns": columns,
         "one_per": name("the id with at most one row for each value"),
         "group": name("the column with the user group"),
+        "public": {"type": "boolean", "description": "whether no row is of a person"},
+        "key": name("the column that identifies a row of a public table"),
     }
     properties: dict[str, Schema] = {
         "modicum": {"const": FORMAT, "description": "the version of the format"},

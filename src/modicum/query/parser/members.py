@@ -1,0 +1,294 @@
+"""Conditions that rows of the same id exist: IN (SELECT …) and EXISTS (SELECT …)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from modicum.core.errors import Code, InputError
+from modicum.query.model import (
+    AllOf,
+    Call,
+    ColumnRef,
+    Expression,
+    IsNull,
+    Key,
+    Literal,
+    Lookup,
+    Not,
+)
+from modicum.query.parser.expressions import read_whole
+from modicum.query.parser.joins import (
+    Texts,
+    columns_joined,
+    read_tables_of,
+    refuse_odd_lookup,
+    spend_words,
+    table_item,
+)
+from modicum.query.parser.scope import Reads, ResolvedColumn, Scope
+from modicum.query.parser.sql_text import only
+from modicum.query.parser.subqueries import (
+    CLAUSES,
+    Groups,
+    columns_of,
+    condition_of,
+    free_name,
+    grouped_rows,
+    is_grouped,
+)
+from modicum.query.refusals import INNER_QUERY, Reason, refused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+class _Rows(NamedTuple):
+    """The rows of a subquery: its tables, what it reads, and their condition."""
+
+    scope: Scope
+    reads: Reads
+    where: Expression | None
+
+
+def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+    """Return the condition that a subquery has a row of the same id.
+
+    Args:
+        node: column IN (SELECT …), or EXISTS (SELECT …).
+        scope: The tables of the query around it.
+        texts: What names of tables mean.
+
+    Raises:
+        InputError: If it is one of other rows.
+    """
+    from sqlglot import exp
+
+    sql = texts.sql
+    if type(node) is exp.Exists:
+        only(sql, node, ("this",))
+        before = range(sql.first(node) or 0)
+        sql.spend(*[one for one in before if sql.word(one) == "EXISTS"][-1:])
+        return _exists(node.this, scope, texts)
+    only(sql, node, ("this", "query"))
+    select = node.args["query"].this
+    if type(node.this) is not exp.Column or type(select) is not exp.Select:
+        raise sql.unread(node, INNER_QUERY)
+    only(sql, node.args["query"], ("this",))
+    ours = scope.column(node.this)
+    if len(select.expressions) != 1:
+        raise sql.unread(select.expressions[1], Reason("IN takes one column"))
+    assert scope.reads is not None  # The caller looked.
+    if is_grouped(select):
+        groups, shown, having = grouped_rows(select, "members", texts, scope.reads)
+        (value,) = shown.values()
+        if value != ColumnRef(groups.table.name, groups.keys[0].name):
+            raise _not_of_id(ours, texts)
+        return _if_known(ours, _found(ours, groups, having, scope, texts), scope)
+    only(sql, select, CLAUSES)
+    tables, reads = read_tables_of(select, texts, public=True)
+    inner = _Rows(tables, reads, reads.where(condition_of(select, tables)))
+    (value,) = columns_of(select, tables).values()
+    if not isinstance(value, ColumnRef):
+        raise _not_of_id(ours, texts)
+    if tables.declared.by_name[value.table].key is not None:
+        return _unless_null(ours, _listed(ours, value, inner, scope, texts))
+    return _if_known(ours, _of_rows(ours, value, inner, scope, texts), scope)
+
+
+def read_semi_join(join: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+    """Return the condition that SEMI JOIN means, or ANTI JOIN: the opposite.
+
+    Raises:
+        InputError: If it is not by an id, or by the key of a public table.
+    """
+    sql, kind = texts.sql, join.args["kind"]
+    only(sql, join, ("this", "using", "on", "kind"))
+    new = table_item(join.this, texts)
+    spend_words(join, (kind,), sql)
+    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=False)
+    reads = Reads(lambda node, inner: read_member(node, inner, texts))
+    reads.tables.append(new.table.name)
+    rows = _Rows(Scope(sql, (new,), None, reads), reads, None)
+    assert own.reference is not None  # A declared table has no computed columns.
+    public = new.table.key is not None
+    found = (_listed if public else _of_rows)(ours, own.reference, rows, scope, texts)
+    return found if kind == "SEMI" else Not(found)
+
+
+def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+    """Return whether rows of the same id exist: their id is compared in WHERE."""
+    from sqlglot import exp
+
+    sql = texts.sql
+    if type(select) is not exp.Select or is_grouped(select):
+        raise sql.unread(select, INNER_QUERY)
+    only(sql, select, CLAUSES)
+    for item in select.expressions:
+        if type(item) is exp.Literal and not item.is_string:
+            sql.spend_node(item, "NUMBER")
+        elif type(item) is not exp.Star:
+            raise sql.unread(item, Reason("", "write EXISTS (SELECT 1 FROM …)"))
+    inner, inner_reads = read_tables_of(select, texts)
+    where = select.args.get("where")
+    only(sql, where, ("this",)) if where is not None else None
+    matches, others = [], []
+    for part in _parts(None if where is None else where.this):
+        pair = _correlated(part, inner, scope)
+        matches += [pair] if pair is not None else []
+        others += [] if pair is not None else [part]
+    if len(matches) != 1:
+        raise refused(
+            Code.NOT_BOUNDED,
+            "EXISTS is not about the rows of one id",
+            sql.mark_of(select),
+            reason=Reason(
+                "whether a row counts must depend on rows of its own id",
+                "compare the ids in the subquery: WHERE inner.id = outer.id",
+            ),
+        )
+    ((theirs, ours),) = matches
+    conditions = [read_whole(one, inner, condition=True) for one in others]
+    inner_reads.conditions += conditions
+    if theirs.reference is None:
+        raise _not_of_id(ours, texts)
+    rows = _Rows(inner, inner_reads, inner_reads.where(None))
+    return _of_rows(ours, theirs.reference, rows, scope, texts)
+
+
+def _parts(node: exp.Expr | None) -> list[exp.Expr]:
+    """Return the conditions that AND connects."""
+    from sqlglot import exp
+
+    if node is None:
+        return []
+    if type(node) is exp.Paren and type(node.this) is exp.And:
+        return _parts(node.this)
+    if type(node) is exp.And:
+        return [*_parts(node.this), *_parts(node.expression)]
+    return [node]
+
+
+def _correlated(
+    node: exp.Expr, inner: Scope, outer: Scope
+) -> tuple[ResolvedColumn, ResolvedColumn] | None:
+    """Return the columns of an equality: of the subquery, and of the query around."""
+    from sqlglot import exp
+
+    if type(node) is not exp.EQ:
+        return None
+    sides = [node.this, node.expression]
+    if not all(type(one) is exp.Column and one.args.get("table") for one in sides):
+        return None
+    mine = [
+        any(one.args["table"].name.lower() == named.alias.lower()
+            for named in inner.tables)
+        for one in sides
+    ]  # fmt: skip
+    if sum(mine) != 1:
+        return None
+    theirs, ours = sides if mine[0] else reversed(sides)
+    return inner.column(theirs), outer.column(ours)
+
+
+def _of_rows(
+    ours: ResolvedColumn,
+    value: ColumnRef,
+    inner: _Rows,
+    scope: Scope,
+    texts: Texts,
+) -> Expression:
+    """Return whether rows have the id."""
+    if value.column not in texts.tables.ids:
+        raise _not_of_id(ours, texts)
+    assert scope.reads is not None  # The caller looked.
+    name = free_name("members", texts, scope.reads)
+    groups = Groups(name, [Key(value.column, value)], inner.scope, texts)
+    scope.reads.derived.append(groups.made(inner.reads, inner.where))
+    return _found(ours, groups, None, scope, texts)
+
+
+def _found(
+    ours: ResolvedColumn,
+    groups: Groups,
+    having: Expression | None,
+    scope: Scope,
+    texts: Texts,
+) -> Expression:
+    """Return whether a group of the id is there, and meets a condition."""
+    reads, table = scope.reads, groups.table
+    assert reads is not None  # The caller looked.
+    own = table.one_per
+    if own is None or ours.reference is None or ours.reference.column != own:
+        raise _not_of_id(ours, texts)
+    others = {reads.joined_on, *(one.key for one in reads.lookups
+              if one.table not in texts.tables.by_name
+              or texts.tables.by_name[one.table].key is None)}  # fmt: skip
+    if others - {None, own}:
+        raise _not_of_id(ours, texts)
+    reads.lookups.append(Lookup(table.name, ours.reference, own, optional=True))
+    reads.inner.append(table)
+    there = Not(IsNull(ColumnRef(table.name, own)))
+    return there if having is None else AllOf((there, _surely(having)))
+
+
+def _if_known(ours: ResolvedColumn, found: Expression, scope: Scope) -> Expression:
+    """Return a condition that is unknown where the row has no id to look for."""
+    reads, reference = scope.reads, ours.reference
+    assert reads is not None  # The caller looked.
+    read = reference is not None and reference.table in reads.tables
+    return found if read else _unless_null(ours, found)
+
+
+def _unless_null(ours: ResolvedColumn, found: Expression) -> Expression:
+    unknown = Literal(None, "boolean")
+    return Call("case", (IsNull(ours.value), unknown, found))
+
+
+def _surely(condition: Expression) -> Expression:
+    """Return whether a condition is true; false where it is unknown."""
+    return Call("same", (condition, Literal(True, "boolean")))  # noqa: FBT003
+
+
+def _listed(
+    ours: ResolvedColumn,
+    value: ColumnRef,
+    inner: _Rows,
+    scope: Scope,
+    texts: Texts,
+) -> Expression:
+    """Return whether a public table has the value."""
+    reads, declared = scope.reads, texts.tables.by_name[value.table]
+    assert reads is not None  # The caller looked.
+    taken = {one.table for one in reads.lookups}
+    if value.column != declared.key or inner.reads.lookups or value.table in taken:
+        raise refused(
+            Code.NOT_IN_SUBSET,
+            f"`{value.column}` is not the key of one public table that is read once",
+            ours.mark,
+            reason=Reason("", f"JOIN {value.table}, and write conditions in WHERE"),
+        )
+    refuse_odd_lookup(ours, texts)
+    assert ours.reference is not None  # Else it was refused.
+    if ours.column.type != declared.columns[value.column].type:
+        raise _not_of_id(ours, texts)
+    reads.lookups.append(
+        Lookup(value.table, ours.reference, value.column, optional=True)
+    )
+    reads.inner.append(declared)
+    there: Expression = Not(IsNull(value))
+    if inner.where is not None:
+        there = AllOf((there, _surely(inner.where)))
+    return there
+
+
+def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:
+    ids = ", ".join(sorted(texts.tables.ids)) or "none"
+    return refused(
+        Code.NOT_BOUNDED,
+        "a subquery in a condition is not about the rows of the same id",
+        ours.mark,
+        reason=Reason(
+            "whether a row counts must depend on rows of its own id",
+            f"compare the id of a unit with those of rows: {ids}",
+        ),
+    )

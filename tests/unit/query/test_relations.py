@@ -1,0 +1,407 @@
+"""Lookups, subqueries and members: what is read, what it counts as, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from samples import asked
+
+from modicum.core.errors import Code, InputError
+from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
+from modicum.query.attributes import attributes_read
+from modicum.query.digest import identity_of
+from modicum.query.model import ColumnRef
+from modicum.query.query_file import QueryFile
+from modicum.query.statistics import Secrets
+
+POLICY = asked.POLICY.replace(
+    "schema:", "  device: {id: device_id, within: user}\nschema:"
+).replace("amount: high}", "amount: high, plan: low, other: low}")
+TABLES = """\
+modicum: tables/v1
+tables:
+  views:
+    row_id: view_id
+    columns:
+      view_id: {type: integer}
+      user_id: {type: text}
+      read_at: {type: timestamp}
+      page: {type: text, values: [help, main]}
+      topic: {type: text}
+      amount: {type: number, step: 0.5, bounds: [0, 8]}
+  clicks:
+    columns:
+      user_id: {type: text}
+      device_id: {type: text, attribute: other}
+      read_at: {type: timestamp}
+  orders:
+    row_id: order_id
+    columns:
+      order_id: {type: integer}
+      user_id: {type: text}
+      page: {type: text, attribute: other, values: [help, main]}
+  people:
+    row_id: user_id
+    one_per: user_id
+    columns:
+      user_id: {type: text}
+      plan: {type: text, values: [free, plus]}
+  pages:
+    public: true
+    key: page
+    columns:
+      page: {type: text}
+      section: {type: text, values: [a, b]}
+      weight: {type: integer, bounds: [0, 9]}
+  sections:
+    public: true
+    key: name
+    columns:
+      name: {type: text}
+      rank: {type: integer, values: [1, 2]}
+  numbers:
+    public: true
+    key: number
+    columns:
+      number: {type: integer}
+"""
+USER: dict[str, Any] = {
+    "bounds": {"user": 5},
+    "noise": "laplace",
+    "loss": {"user": {"eps": Fraction(1)}},
+    "periods": None,
+}
+PER_USER = "SELECT user_id, COUNT(*) AS n FROM views GROUP BY user_id"
+
+
+def query(sql: str, **more: Any) -> QueryFile:
+    given = {**USER, **more}
+    periods = given.pop("periods")
+    policy = asked.compiled(POLICY)
+    plain = asked.document(sql, periods=periods, **given)
+    if periods is None:
+        del plain["periods"]
+    return asked.read(plain, policy=policy, declared=TABLES)
+
+
+def derived(sql: str, **more: Any) -> QueryFile:
+    return query(sql, **{"bounds": {}, **more})
+
+
+def norms(found: QueryFile) -> dict[str, tuple[int, int]]:
+    (line,) = found.compiled.lines
+    return {unit: (one.l1, one.l2_squared) for unit, one in line.norms.items()}
+
+
+# --- what is read ---------------------------------------------------------------------
+
+
+@pytest.mark.spec("QRY-20")
+def test_a_lookup_reads_the_attribute_of_what_is_looked_up() -> None:
+    for sql, read in [
+        ("SELECT COUNT(*) AS n FROM views JOIN pages USING (page)", ("page",)),
+        ("SELECT COUNT(*) AS n FROM views v LEFT JOIN pages ON topic = pages.page",
+         ("topic",)),
+        ("SELECT SUM(weight) AS n FROM pages JOIN views USING (page)", ("page",)),
+        ("SELECT rank, COUNT(*) AS n FROM orders o JOIN pages p ON o.page = p.page"
+         " JOIN sections s ON s.name = p.section GROUP BY rank", ("other",)),
+        ("SELECT COUNT(*) AS n FROM views WHERE page IN (SELECT page FROM pages"
+         " WHERE weight > 3)", ("page",)),
+    ]:  # fmt: skip
+        found = query(sql)
+        vocabulary = asked.compiled(POLICY).policy.vocabulary
+        assert attributes_read(found.request, vocabulary) == read, sql
+        assert found.compiled.moves["user"].coming == 5
+        assert found.compiled.moves["user"].going == 0
+
+
+@pytest.mark.spec("QRY-21")
+def test_all_that_a_subquery_reads_is_read() -> None:
+    sql = (
+        "SELECT COUNT(*) AS n FROM (SELECT user_id, SUM(amount) AS unused FROM views"
+        " WHERE topic = 'x' GROUP BY user_id HAVING MAX(CASE WHEN page = 'main' THEN 1"
+        " END) = 1) AS t WHERE user_id IN (SELECT user_id FROM orders"
+        " WHERE page = 'help')"
+    )
+    assert derived(sql).compiled.attributes == ("amount", "other", "page", "topic")
+
+
+@pytest.mark.spec("QRY-21")
+def test_what_is_called_the_time_of_a_row_is_not_its_time() -> None:
+    sql = (
+        "SELECT {} AS k, COUNT(*) AS n FROM (SELECT user_id, MIN(read_at) AS read_at"
+        " FROM views GROUP BY user_id) AS t GROUP BY k"
+    )
+    for key in ("DATE_TRUNC('day', read_at)", "CAST(read_at AS DATE)"):
+        with pytest.raises(InputError) as caught:
+            derived(sql.format(key), periods="2026-10")
+        assert "not all values of the keys are public" in str(caught.value)
+    (table,) = query(
+        "SELECT COUNT(*) AS n FROM (SELECT user_id, MIN(read_at) AS read_at, COUNT(*)"
+        " AS device_id FROM views GROUP BY user_id) AS t"
+    ).request.query.derived
+    assert [*table.table.columns] == ["user_id", "read_at_2", "device_id_2"]
+
+
+@pytest.mark.spec("QRY-21")
+def test_a_day_of_a_person_exchanges_the_row_of_the_person() -> None:
+    sql = f"SELECT LEAST(n, 3) AS k, COUNT(*) AS c FROM ({PER_USER}) AS t GROUP BY k"
+    found = derived(sql)
+    assert norms(found)["user"] == (1, 1)
+    assert norms(found)["user-day"] == norms(found)["user-month"] == (2, 2)
+    assert found.compiled.groups == 3
+    total = derived(f"SELECT SUM(LEAST(n, 50)) AS c FROM ({PER_USER}) AS t")
+    assert norms(total)["user"] == norms(total)["user-day"] == (50, 2500)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*) AS c FROM ({PER_USER}) AS t WHERE n > 1",
+        f"SELECT COUNT(*) AS c FROM ({PER_USER} HAVING COUNT(*) > 1) AS t",
+        f"WITH t AS ({PER_USER}) SELECT COUNT(*) AS c FROM t WHERE n > 1",
+        f"WITH v AS (SELECT * FROM views), t AS ({PER_USER.replace('views', 'v')})"
+        " SELECT COUNT(*) AS c FROM t WHERE n > 1",
+        f"SELECT COUNT(*) AS c FROM (SELECT n AS m FROM ({PER_USER}) AS t) AS s"
+        " WHERE m > 1",
+        "SELECT COUNT(*) AS c FROM (SELECT user_id, COUNT(*) > 1 AS often FROM views"
+        " GROUP BY 1) AS t WHERE often",
+    ],
+)
+def test_the_same_question_costs_the_same(sql: str) -> None:
+    found = norms(derived(sql))
+    assert set(found) == {"user", "user-month", "user-day", "device"}
+    assert set(found.values()) == {(1, 1)}  # One comes, one goes, or both.
+
+
+@pytest.mark.parametrize("inner", ["views", "(SELECT * FROM views)", "v"])
+def test_a_subquery_without_groups_costs_nothing(inner: str) -> None:
+    tail = "" if inner != "v" else "WITH v AS (SELECT page, amount FROM views) "
+    found = query(f"{tail}SELECT page, SUM(amount) AS s FROM {inner} GROUP BY page")
+    assert norms(found)["user"] == (80, 6400)
+    assert found.request.query.tables == ("views",)
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.spec("QRY-20")
+@pytest.mark.spec("QRY-21")
+@pytest.mark.parametrize(
+    ("sql", "code", "said"),
+    [
+        ("SELECT COUNT(*) AS c FROM pages", Code.NOT_IN_SUBSET, "`pages` is public"),
+        ("SELECT COUNT(*) AS c FROM pages JOIN sections ON section = name JOIN views"
+         " USING (page)", Code.NOT_IN_SUBSET, "begin with a table of people"),
+        ("SELECT COUNT(*) AS c FROM views JOIN pages ON views.page = pages.section",
+         Code.NOT_BOUNDED, "is not the key of the public table"),
+        ("SELECT COUNT(*) AS c FROM views JOIN pages ON user_id = pages.page",
+         Code.NOT_BOUNDED, "identifies a person or a row"),
+        ("SELECT COUNT(*) AS c FROM views JOIN numbers ON view_id = number",
+         Code.NOT_BOUNDED, "identifies a person or a row"),
+        ("SELECT COUNT(*) AS c FROM views JOIN numbers ON topic = number",
+         Code.DOES_NOT_FIT, "text and integer"),
+        ("SELECT COUNT(*) AS c FROM views RIGHT JOIN pages USING (page)",
+         Code.NOT_IN_SUBSET, "RIGHT"),
+        ("SELECT COUNT(*) AS c FROM views FULL JOIN pages USING (page)",
+         Code.NOT_IN_SUBSET, "FULL"),
+        ("SELECT COUNT(*) AS c FROM views CROSS JOIN pages", Code.NOT_IN_SUBSET,
+         "CROSS"),
+        ("SELECT COUNT(*) AS c FROM views JOIN people USING (user_id) JOIN orders"
+         " USING (user_id)", Code.NOT_BOUNDED, "GROUP BY user_id"),
+        ("SELECT COUNT(*) AS c FROM people LEFT JOIN views USING (user_id)",
+         Code.NOT_BOUNDED, "many rows for one `user_id`"),
+        ("SELECT COUNT(*) AS c FROM views LEFT JOIN (SELECT user_id FROM people WHERE"
+         " plan = 'free') AS t USING (user_id)", Code.NOT_IN_SUBSET, "free"),
+        ("SELECT COUNT(*) AS c FROM (SELECT page, COUNT(*) AS n FROM views GROUP BY"
+         " page) AS t", Code.NOT_BOUNDED, "group by the id of a unit"),
+        ("SELECT COUNT(*) AS c FROM (SELECT COUNT(*) AS n FROM views) AS t",
+         Code.NOT_IN_SUBSET, "rows of one id"),
+        ("SELECT COUNT(*) AS c FROM (SELECT user_id, topic FROM views GROUP BY user_id)"
+         " AS t", Code.NOT_IN_SUBSET, "neither in an aggregate nor in GROUP BY"),
+        ("SELECT COUNT(*) AS c FROM (SELECT user_id, AVG(amount) AS a FROM views GROUP"
+         " BY user_id) AS t", Code.NOT_IN_SUBSET, "SUM(…) and COUNT(…)"),
+        ("SELECT COUNT(*) AS c FROM (SELECT user_id, MAX(topic) AS a FROM views GROUP"
+         " BY user_id) AS t", Code.DOES_NOT_FIT, "numbers and times"),
+        (f"SELECT SUM(n) AS c FROM ({PER_USER}) AS t", Code.DOES_NOT_FIT,
+         "LEAST(GREATEST(n, 0), 1000)"),
+        (f"SELECT COUNT(*) AS c FROM ({PER_USER} ORDER BY n) AS t",
+         Code.NOT_IN_SUBSET, "ORDER BY"),
+        (f"SELECT COUNT(*) AS c FROM ({PER_USER}) AS t JOIN pages ON t.n = page",
+         Code.DOES_NOT_FIT, "integer and text"),
+        (f"SELECT user_id, COUNT(*) AS c FROM ({PER_USER}) AS t GROUP BY user_id",
+         Code.NOT_BOUNDED, "identifies a"),
+        ("SELECT COUNT(*) AS c FROM views WHERE page IN (SELECT page FROM orders)",
+         Code.NOT_BOUNDED, "rows of the same id"),
+        ("SELECT COUNT(*) AS c FROM views WHERE user_id IN (SELECT plan FROM people)",
+         Code.NOT_BOUNDED, "rows of the same id"),
+        ("SELECT COUNT(*) AS c FROM views WHERE amount > (SELECT AVG(amount) FROM"
+         " views)", Code.NOT_IN_SUBSET, "SELECT"),
+        ("SELECT COUNT(*) AS c FROM views v WHERE EXISTS (SELECT 1 FROM orders o WHERE"
+         " o.page = v.page)", Code.NOT_BOUNDED, "same id"),
+        ("WITH RECURSIVE t AS (SELECT user_id FROM views) SELECT COUNT(*) AS c FROM t",
+         Code.NOT_IN_SUBSET, "RECURSIVE"),
+        ("WITH t(a) AS (SELECT user_id FROM views) SELECT COUNT(*) AS c FROM t",
+         Code.NOT_IN_SUBSET, "a"),
+        ("SELECT COUNT(*) AS c FROM views WHERE user_id IN (SELECT user_id FROM"
+         " clicks)", Code.NOT_BOUNDED, "its id `device_id`"),
+    ],
+)  # fmt: skip
+def test_what_has_no_bound_or_no_meaning_is_refused(
+    sql: str, code: Code, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        query(sql, bounds={"user": 5})
+    rendered = "\n".join(one.render() for one in caught.value.problems)
+    assert caught.value.problems[0].code is code, rendered
+    assert said in rendered, rendered
+
+
+@pytest.mark.spec("QRY-21")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"bounds": {"user-day": 3}}, "leave `user-day` out of `bounds`"),
+        ({"bounds": {"device": 3}}, "leave `device` out of `bounds`"),
+        ({"heading": {"sampling": {"unit": "user-day", "rate": Fraction(1, 2)}}},
+         "without a time"),
+    ],
+)  # fmt: skip
+def test_rows_of_an_id_belong_to_nothing_smaller(
+    more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        derived(f"SELECT COUNT(*) AS c FROM ({PER_USER}) AS t", **more)
+    assert said in "\n".join(one.render() for one in caught.value.problems)
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def counted(sql: str, rows: dict[str, Any], **more: Any) -> dict[tuple[Any, ...], int]:
+    plan = query(sql, **more).compiled.plan
+    with DuckdbEngine(rows, DuckdbOptions(threads=1)) as engine:
+        (found,) = engine.run(plan, Secrets("00", "00")).values()
+    return dict(found)
+
+
+def views(*rows: tuple[str, str, str | None]) -> pa.Table:
+    return pa.table(
+        {
+            "view_id": range(len(rows)),
+            "user_id": [user for user, _, _ in rows],
+            "read_at": [datetime.fromisoformat(day) for _, day, _ in rows],
+            "page": pa.array([page for _, _, page in rows], pa.string()),
+            "topic": pa.nulls(len(rows), pa.string()),
+            "amount": pa.nulls(len(rows), pa.float64()),
+        }
+    )
+
+
+def test_a_subquery_reads_no_days_but_those_that_are_named() -> None:
+    rows = views(
+        ("ann", "2026-10-05", None), ("ann", "2026-10-06", None),
+        ("ann", "2026-11-01", None), ("bob", "2026-11-01", None),
+    )  # fmt: skip
+    sql = f"SELECT LEAST(n, 5) AS k, COUNT(*) AS c FROM ({PER_USER}) AS t GROUP BY k"
+    found = counted(sql, {"views": rows}, bounds={}, periods="2026-10")
+    assert found == {(2,): 1}
+
+
+@pytest.mark.spec("QRY-20")
+def test_no_key_of_a_public_table_doubles_a_row() -> None:
+    rows = views(("ann", "2026-10-05", "main"), ("ann", "2026-10-05", None),
+                 ("bob", "2026-10-05", "help"))  # fmt: skip
+    pages = pa.table(
+        {
+            "page": ["main", "main", None, "main"],
+            "section": ["b", "b", "a", None],
+            "weight": [4, 2, 9, 1],
+        }
+    )
+    data = {"views": rows, "pages": pages}
+    sql = "SELECT {} AS c FROM views {} JOIN pages USING (page)"
+    assert counted(sql.format("SUM(weight)", ""), data) == {(): 2}
+    assert counted(sql.format("COUNT(*)", ""), data) == {(): 1}
+    assert counted(sql.format("COUNT(*)", "LEFT"), data) == {(): 3}
+    assert counted(sql.format("COUNT(pages.page)", "LEFT"), data) == {(): 1}
+
+
+def test_not_in_counts_those_without_rows() -> None:
+    people = pa.table({"user_id": ["ann", "bob", "eve"], "plan": ["free"] * 3})
+    orders = pa.table(
+        {"order_id": [1, 2], "user_id": ["ann", None], "page": ["main", "help"]}
+    )
+    data = {"people": people, "orders": orders}
+    sql = (
+        "SELECT COUNT(*) AS c FROM people WHERE user_id {} (SELECT user_id FROM orders)"
+    )
+    assert counted(sql.format("IN"), data) == {(): 1}
+    assert counted(sql.format("NOT IN"), data) == {(): 2}
+
+
+def test_a_value_that_is_missing_is_neither_in_a_public_table_nor_not_in_it() -> None:
+    rows = views(("ann", "2026-10-05", "main"), ("ann", "2026-10-05", None),
+                 ("bob", "2026-10-05", "help"))  # fmt: skip
+    pages = pa.table({"page": ["main"], "section": ["b"], "weight": [4]})
+    data = {"views": rows, "pages": pages}
+    sql = "SELECT COUNT(*) AS c FROM views WHERE page {} (SELECT page FROM pages)"
+    assert counted(sql.format("IN"), data) == {(): 1}
+    assert counted(sql.format("NOT IN"), data) == {(): 1}
+
+
+def test_a_column_that_is_computed_is_no_column_as_it_is_stored() -> None:
+    found = derived(
+        "SELECT COUNT(*) AS c FROM (SELECT user_id, SUM(amount) AS s, MIN(read_at) AS"
+        " first FROM views GROUP BY user_id) AS t WHERE s > 2.5 AND s IN (3, 4.5) AND"
+        " first >= '2026-10-05'"
+    )
+    where = str(found.request.query.where)
+    assert "Compare" in where
+    assert str(ColumnRef("t", "s")) in where
+    assert "Compare(column=ColumnRef(table='t', column='s')" not in where
+
+
+# --- declarations ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("key: name\n", "\n", "needs the key `key`"),
+        ("key: name\n", "key: rang\n", "has no column `rang`"),
+        ("key: name\n", "key: name\n    row_id: name\n", "row_id"),
+        ("key: name\n", "key: name\n    one_per: name\n", "one_per"),
+        ("rank: {type: integer,", "rank: {type: integer, attribute: page,",
+         "of a public table has no `attribute`"),
+        ("rank: {type: integer,", "user_id: {type: integer,", "a unit's id or time"),
+        ("rank: {type: integer,", "read_at: {type: integer,", "a unit's id or time"),
+        ("name: {type: text}", "name: {type: boolean}", "cannot be the key"),
+        ("key: number\n", "public: maybe\n", "twice"),
+        ("public: true\n    key: number", "public: 1\n    key: number", "`public`"),
+        ("public: true\n    key: number", "public: false\n    key: number", "key"),
+    ],
+)  # fmt: skip
+def test_a_public_table_that_is_none_is_refused(old: str, new: str, said: str) -> None:
+    assert old in TABLES
+    with pytest.raises(InputError) as caught:
+        asked.tables(asked.compiled(POLICY), TABLES.replace(old, new))
+    assert said in "\n".join(one.render() for one in caught.value.problems)
+
+
+def test_what_is_declared_of_a_public_table_is_in_the_digest() -> None:
+    request = query("SELECT COUNT(*) AS n FROM views JOIN pages USING (page)").request
+    found = set()
+    for old, new in [
+        ("", ""),
+        ("    key: page\n", "    key: section\n"),
+        ("bounds: [0, 9]", "bounds: [0, 8]"),
+    ]:
+        tables = asked.tables(asked.compiled(POLICY), TABLES.replace(old, new))
+        found.add(identity_of(replace(request, tables=tables), "", Fraction(1), ""))
+    assert len(found) == 3
