@@ -180,8 +180,7 @@ class AnswerReader:
         return tuple(found)
 
     def _named(self, node: exp.Expr) -> Expression:
-        name = node.name.lower() if _is_name(node) else ""
-        alias = self._aliases.get(name)
+        """Return an item of ORDER BY: an output by name or position, or a value."""
         alias = self._aliases.get(node.name.lower()) if _is_name(node) else None
         if alias is not None:  # In ORDER BY, it hides a column of the same name.
             spend_name(self._sql, node.this)
