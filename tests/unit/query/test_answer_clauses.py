@@ -167,6 +167,20 @@ def test_the_digest_of_a_query_contains_them() -> None:
     assert len(found) == len(texts)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT page FROM views GROUP BY page HAVING COUNT(*) > 3",
+        "SELECT page FROM views GROUP BY page ORDER BY COUNT(*)",
+        "SELECT page, 7 AS seven FROM views GROUP BY page",
+        "SELECT page, RANK() OVER (ORDER BY page) AS place FROM views GROUP BY page",
+    ],
+)
+def test_keys_alone_are_no_answer(sql: str) -> None:
+    with pytest.raises(InputError, match="no aggregate is selected"):
+        parsed(sql)
+
+
 # --- which groups are shown -----------------------------------------------------------
 
 GROUPED = "SELECT page, COUNT(*) AS n FROM views GROUP BY page"
@@ -202,6 +216,15 @@ def test_an_alias_hides_a_column_in_order_by_alone() -> None:
         parsed(f"{sql} HAVING age > 3")
     with pytest.raises(InputError, match="both a column and the name"):
         parsed(f"{sql} ORDER BY age + 1")
+
+
+@pytest.mark.spec("QRY-26")
+def test_a_window_may_order_groups_each_in_its_direction() -> None:
+    sql = f"{GROUPED} ORDER BY RANK() OVER (ORDER BY COUNT(*) DESC, page ASC) DESC, n"
+    assert pages(released(sql, {"a": 5, "b": 5, "c": 9})) == ["b", "a", "c"]
+    with pytest.raises(InputError) as caught:
+        parsed(f"{GROUPED} ORDER BY SUM(COUNT(*)) OVER (ORDER BY 2)")
+    assert "name a key or an aggregate" in caught.value.render()
 
 
 # --- intervals ------------------------------------------------------------------------

@@ -162,28 +162,42 @@ class AnswerReader:
         Raises:
             InputError: If one is no value of the answer.
         """
-        only(self._sql, order, ("expressions",))
-        return tuple(self._ordered(one) for one in order.args["expressions"])
+        return self._orders(order, self._named)
 
-    def _ordered(self, item: exp.Expr) -> Order:
-        only(self._sql, item, ("this", "desc", "nulls_first"))
-        node = item.this
+    def _orders(
+        self, order: exp.Expr, value_of: Callable[[exp.Expr], Expression]
+    ) -> tuple[Order, ...]:
+        only(self._sql, order, ("expressions",))
+        found = []
+        for item in order.args["expressions"]:
+            only(self._sql, item, ("this", "desc", "nulls_first"))
+            value = value_of(item.this)
+            self._spend_direction(item)
+            descending, nulls_first = map(
+                bool, (item.args.get("desc"), item.args.get("nulls_first"))
+            )
+            found.append(Order(value, descending, nulls_first))
+        return tuple(found)
+
+    def _named(self, node: exp.Expr) -> Expression:
+        """Return an item of ORDER BY: an output by name or position, or a value."""
         alias = self._aliases.get(node.name.lower()) if _is_name(node) else None
         if alias is not None:  # In ORDER BY, it hides a column of the same name.
             spend_name(self._sql, node.this)
-            value = _of_output(alias)
-        elif type(node).__name__ == "Literal":
-            value = _of_output(at_position(node, self._outputs, self._sql))
-        else:
-            value = self.read(node)
-        self._spend_direction(item)
-        return Order(
-            value, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
-        )
+            return _of_output(alias)
+        if type(node).__name__ == "Literal":
+            return _of_output(at_position(node, self._outputs, self._sql))
+        return self.read(node)
+
+    def _in_window(self, node: exp.Expr) -> Expression:
+        """Return an item of ORDER BY in a window, where a number is no position."""
+        if is_value(node):
+            raise self._sql.unread(node, Reason("", "name a key or an aggregate"))
+        return self.read(node)
 
     def _spend_direction(self, item: exp.Expr) -> None:
         sql, place = self._sql, (self._sql.last(item.this) or 0) + 1
-        while sql.kind(place) in _CLOSING:
+        while sql.kind(place) in _CLOSING or sql.is_spent(place):
             place += 1
         if sql.word(place) in ("ASC", "DESC"):
             sql.spend(place)
@@ -503,7 +517,7 @@ class AnswerReader:
         if partition:
             sql.spend(sql.keyword("PARTITION BY", after=place))
         order = node.args.get("order")
-        orders = () if order is None else self.orders(order)
+        orders = () if order is None else self._orders(order, self._in_window)
         if order is not None:
             sql.spend(sql.keyword("ORDER BY", after=place))
         if function in ("sum", "lag", "lead") and inner is None:

@@ -97,7 +97,8 @@ def must_measure(outputs: Outputs, scope: Scope) -> None:
     Raises:
         InputError: If it is one.
     """
-    if not outputs.reader.aggregates:
+    selected = any(not isinstance(one, Key) for one in outputs.every)
+    if not (selected and outputs.reader.aggregates):
         raise refused(
             Code.NOT_IN_SUBSET,
             "no aggregate is selected",
