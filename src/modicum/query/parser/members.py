@@ -142,7 +142,7 @@ def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
             "EXISTS is not about the rows of one id",
             sql.mark_of(select),
             reason=Reason(
-                "whether a row counts must depend on rows of its own id",
+                "whether a row counts must depend on rows of the same id",
                 "compare the ids in the subquery: WHERE inner.id = outer.id",
             ),
         )
@@ -288,7 +288,7 @@ def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:
         "a subquery in a condition is not about the rows of the same id",
         ours.mark,
         reason=Reason(
-            "whether a row counts must depend on rows of its own id",
+            "whether a row counts must depend on rows of the same id",
             f"compare the id of a unit with those of rows: {ids}",
         ),
     )
