@@ -355,8 +355,11 @@ QUOTED_SQL = {
         "SELECT age, COUNT(*) FROM views GROUP BY age ORDER BY COUNT(*) DESC LIMIT 10",
     "GROUP BY key HAVING COUNT(*) > 10":
         "SELECT page, COUNT(*) FROM views GROUP BY page HAVING COUNT(*) > 10",
-    "FROM table JOIN … USING (id) WHERE …":
-        "SELECT COUNT(*) FROM views JOIN users USING (user_id) WHERE page = 'main'",
+    "FROM (SELECT id, COUNT(*) AS n FROM table GROUP BY id) AS t":
+        "SELECT AVG(LEAST(n, 9)) FROM"
+        " (SELECT user_id, COUNT(*) AS n FROM views GROUP BY user_id) AS t",
+    "WHERE id IN (SELECT id FROM table)":
+        "SELECT COUNT(*) FROM views WHERE user_id IN (SELECT user_id FROM users)",
     "JOIN … USING (id)": "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
     "SUM(COUNT(*)) OVER ()":
         "SELECT page, SUM(COUNT(*)) OVER () AS n FROM views GROUP BY page",
