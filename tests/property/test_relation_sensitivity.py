@@ -221,8 +221,8 @@ def query_of(one: Asked, relation: str) -> QueryFile:
 
 def some_rows(dice: random.Random, user: str, day: int | None = None) -> Rows:
     """Rows that a user may have: some days with events, orders, and a line."""
-    amounts = dice.choice([[-1], [3], [-1, 0, 3, None]])
-    pages = dice.choice([["help"], ["main"], ["help", "main", None]])
+    amounts: list[int | None] = dice.choice([[-1], [3], [-1, 0, 3, None]])
+    pages: list[str | None] = dice.choice([["help"], ["main"], ["help", "main", None]])
     events = [
         {
             "event_id": dice.randrange(10**9),
