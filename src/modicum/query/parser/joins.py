@@ -5,7 +5,7 @@ Tables of people are joined on the id of a unit, public ones on their key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -35,6 +35,20 @@ _WITH_MORE: Final = _JOINED._replace(
 _KINDS: Final = (None, "", "INNER", "OUTER", "SEMI", "ANTI")
 
 
+class Nested(NamedTuple):
+    """How queries in a query are read; their modules read tables with this one.
+
+    Attributes:
+        subquery: Reads one that stands for a table.
+        member: Reads a condition on one, such as IN.
+        semi_join: Reads a join that only keeps or drops rows.
+    """
+
+    subquery: Callable[..., Named]
+    member: Callable[[exp.Expr, Scope, Texts], Expression]
+    semi_join: Callable[[exp.Expr, Scope, Texts], Expression]
+
+
 class Texts(NamedTuple):
     """What names of tables may mean.
 
@@ -42,11 +56,13 @@ class Texts(NamedTuple):
         sql: The text.
         tables: The declared tables.
         common: The subqueries of WITH that come before, by name.
+        nested: How queries in the query are read.
     """
 
     sql: SqlText
     tables: Tables
     common: Mapping[str, exp.Expr]
+    nested: Nested
 
 
 def common_tables(select: exp.Expr, sql: SqlText) -> Mapping[str, exp.Expr]:
@@ -86,18 +102,13 @@ def read_tables_of(
         InputError: If it reads something else, or joins so that one id's rows are not
             bounded.
     """
-    from modicum.query.parser.members import (  # They read tables.
-        read_member,
-        read_semi_join,
-    )
-
     sql, clause = texts.sql, select.args.get("from_")
     if clause is None:
         mark = sql.mark(sql.tokens[-1])
         reason = Reason("", "name the table: FROM table")
         raise refused(Code.NOT_IN_SUBSET, "no table is read", mark, reason=reason)
     only(sql, clause, ("this",))
-    reads = Reads(lambda node, scope: read_member(node, scope, texts))
+    reads = Reads(lambda node, scope: texts.nested.member(node, scope, texts))
     joins = select.args.get("joins") or []
     first = _item(clause.this, texts, reads, left=False)
     scope = Scope(sql, (first,), reads.joined_on, reads)
@@ -106,7 +117,7 @@ def read_tables_of(
         _begin(first, reads)
     for join in joins:
         if join.args.get("kind") in ("SEMI", "ANTI") and not waiting:
-            reads.conditions.append(read_semi_join(join, scope, texts))
+            reads.conditions.append(texts.nested.semi_join(join, scope, texts))
             continue
         left = _is_left(join, sql)
         new = _item(join.this, texts, reads, left=left)
@@ -168,14 +179,12 @@ def _item(node: exp.Expr, texts: Texts, reads: Reads, *, left: bool) -> Named:
     """Return a table or subquery under the name that the query gives it."""
     from sqlglot import exp
 
-    from modicum.query.parser.subqueries import read_subquery  # They read tables.
-
     sql = texts.sql
     if type(node) is exp.Subquery:
         only(sql, node, ("this", "alias"))
         alias = node.args.get("alias")
         name = "subquery" if alias is None else _alias(alias, sql)
-        return read_subquery(node.this, name, texts, reads, left=left)
+        return texts.nested.subquery(node.this, name, texts, reads, left=left)
     if type(node) is not exp.Table or type(node.this) is not exp.Identifier:
         reason = Reason("a query reads declared tables only")
         raise sql.unread(node, WORDS.get(sql.called(node), reason))
@@ -191,7 +200,9 @@ def _item(node: exp.Expr, texts: Texts, reads: Reads, *, left: bool) -> Named:
         earlier = list(texts.common.items())
         earlier = earlier[: list(texts.common).index(common[0])]
         inner = texts._replace(common=dict(earlier))
-        return read_subquery(texts.common[common[0]], name, inner, reads, left=left)
+        return texts.nested.subquery(
+            texts.common[common[0]], name, inner, reads, left=left
+        )
     found = matching(node.this, texts.tables.by_name.values())
     if len(found) != 1:
         known = (*texts.common, *texts.tables.by_name)

@@ -18,12 +18,14 @@ from modicum.query.model import (
     Query,
 )
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.joins import Texts, common_tables, read_tables_of
+from modicum.query.parser.joins import Nested, Texts, common_tables, read_tables_of
 from modicum.query.parser.keys import at_position, read_key
 from modicum.query.parser.literals import read_number
+from modicum.query.parser.members import read_member, read_semi_join
 from modicum.query.parser.outputs import Outputs, must_measure, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import SqlText, only
+from modicum.query.parser.subqueries import read_subquery
 from modicum.query.parser.syntax_tree import read_tree
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
@@ -178,9 +180,9 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     if select.args.get("distinct") is not None:
         raise sql.unread_at(sql.keyword("DISTINCT"))
     only(sql, select, (*_CLAUSES, "with_"))
-    scope, reads = read_tables_of(
-        select, Texts(sql, tables, common_tables(select, sql))
-    )
+    nested = Nested(read_subquery, read_member, read_semi_join)
+    common = common_tables(select, sql)
+    scope, reads = read_tables_of(select, Texts(sql, tables, common, nested))
     where = select.args.get("where")
     condition = None
     found = Problems()
