@@ -40,6 +40,8 @@ _KEPT: Final = "kept_rows"
 _BATCH: Final = 122_880
 #: Not more rows are held in memory while caps count them; more are read again.
 _HELD: Final = 1 << 24
+#: Nor more bytes of them.
+_HELD_BYTES: Final = 1 << 30
 #: Then crowded rows are held in parts of about so many; the rows are read for each.
 _PART: Final = 1 << 25
 #: Forbidden features; no statement can enable them again.
@@ -49,6 +51,8 @@ _CLOSED: Final = {
     "allow_community_extensions": "false",
     "allow_unsigned_extensions": "false",
     "python_enable_replacements": "false",
+    # Else more than 2 GiB of texts in a batch would end a run.
+    "arrow_large_buffer_size": "true",
 }
 #: Maximum length of a line of a CSV file, in bytes; several are read at a time.
 _LINE_MAX: Final = 1 << 24
@@ -169,28 +173,36 @@ class DuckdbEngine(SqlEngine):
         self._connection.unregister(_KEPT)
 
     def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
-        self._interrupted = False
-        counted = self._select(f"SELECT COUNT(*) FROM {self._relations[made.main]}")  # noqa: S608
         import pyarrow as pa
 
+        self._interrupted = False
+        counted = self._select(f"SELECT COUNT(*) FROM {self._relations[made.main]}")  # noqa: S608
         ((most,),) = counted
         assert isinstance(most, int)
-        sketch = Sketch(caps, most)
+        schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
+        wide = any(map(pa.types.is_large_string, schema.types))
         held: list[pa.RecordBatch] | None = [] if most <= _HELD else None
-        columns = "*" if held is not None else ", ".join(map(_quoted, caps.columns))
+        all_columns = wide or held is not None  # Of texts, the length is not known.
+        columns = "*" if all_columns else ", ".join(map(_quoted, caps.columns))
+        sketch, seen, size = Sketch(caps, most), 0, 0
         for batch in self._scan(f"SELECT {columns} FROM {rows}"):  # noqa: S608
             sketch.add(batch)
-            if held is not None:
+            seen, size = seen + batch.num_rows, size + batch.nbytes
+            if held is not None and size <= _HELD_BYTES:
                 held.append(batch)
-            elif sketch.whole:
+                continue
+            held = None
+            if sketch.whole and not wide:
                 break
         crowded = sketch.close()
-        schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
         if held is not None:
             kept = pa.Table.from_batches(kept_rows(held, caps, sketch), schema)
             return lambda: self._show(kept)
         # The instances of several ids overlap: no part would have all rows of each.
-        parts = 1 if len(caps.ids) > 1 else max(-(-crowded // _PART), 1)
+        parts = -(-crowded // _PART)
+        if wide:
+            parts = max(parts, -(-crowded * size // (max(seen, 1) * _HELD_BYTES)))
+        parts = 1 if len(caps.ids) > 1 else max(parts, 1)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._cursor() as cursor:

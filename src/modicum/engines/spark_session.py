@@ -55,6 +55,8 @@ _RUN: Final = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",
     "spark.sql.redaction.string.regex": "(?s).+",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+    # Else more than 2 GiB of texts in a batch would end a run.
+    "spark.sql.execution.arrow.useLargeVarTypes": "true",
 }
 _QUIET: Final = """\
 status = off

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -38,6 +39,7 @@ class SqlEngine(ABC):
             table: source_of(one, table) for table, one in sources.items()
         }
         self._state = state_of(self._sources.values())
+        self._lock = Lock()
         #: By table, its relation in the engine, and its columns.
         self._relations = {
             table: f"data_{number}" for number, table in enumerate(sources)
@@ -111,7 +113,8 @@ class SqlEngine(ABC):
         made = statements(plan, secrets)
         failure = failed(self.name, "to compute a query")
         try:
-            found = scrubbed(lambda: self._run(plan, made, secrets), failure)
+            with self._lock:  # Relations of a run have the names of any other's.
+                found = scrubbed(lambda: self._run(plan, made, secrets), failure)
         finally:  # What failed may have done so since a file changed.
             must_be_unchanged(self._state)
         return found

@@ -46,6 +46,12 @@ class Misfit(Exception):  # noqa: N818 - the parser makes an `InputError` of it
         self.why, self.remedy = why, remedy
 
 
+#: Texts that are computed are no longer than so many columns in them, and so many
+#: characters: else a row could make a run fail, and reveal itself.
+COPIES_MAX: Final = 16
+EXTRA_MAX: Final = 1_000
+
+
 class Facts(Struct, frozen=True):
     """What is known of the values of an expression, besides that any may be NULL.
 
@@ -58,6 +64,8 @@ class Facts(Struct, frozen=True):
         value: The constant.
         nonzero: Whether no number is 0.
         endless: A column without bounds that it is computed from, if there is one.
+        copies: A text is at most so many times as long as the columns in it.
+        extra: And longer by so many characters at most.
     """
 
     type: ColumnType
@@ -68,6 +76,8 @@ class Facts(Struct, frozen=True):
     value: Value | None = None
     nonzero: bool = False
     endless: str = ""
+    copies: int = 0
+    extra: int = 0
 
     @property
     def numeric(self) -> bool:
@@ -88,7 +98,7 @@ class Facts(Struct, frozen=True):
 def of_column(column: Column) -> Facts:
     """Return the facts of a column: within its bounds, if it has some."""
     if column.type not in NUMERIC:
-        return Facts(column.type)
+        return Facts(column.type, copies=int(column.type == "text"))
     if column.low is not None and column.high is not None:
         low, high = int(column.low / column.step), int(column.high / column.step)
         return Facts(column.type, column.step, low, high)
@@ -101,7 +111,8 @@ def of_column(column: Column) -> Facts:
 def of_constant(value: Value | None, kind: ColumnType) -> Facts:
     """Return the facts of a value."""
     if kind not in NUMERIC or value is None:
-        return Facts(kind, constant=True, value=value)
+        extra = len(value) if isinstance(value, str) else 0
+        return Facts(kind, constant=True, value=value, extra=extra)
     exact = Fraction(value)
     step = Fraction(1, exact.denominator)
     count, sure = exact.numerator, exact != 0
@@ -170,7 +181,31 @@ def joined(*parts: Facts) -> Facts:
             "values of different types are mixed: "
             + " and ".join(sorted({A[one] for one in types}))
         )
-    return Facts(known[0].type)
+    copies, extra = (max(ends) for ends in zip(*map(_length, known), strict=True))
+    return of_text(copies, extra) if types == {"text"} else Facts(known[0].type)
+
+
+def _length(text: Facts) -> tuple[int, int]:
+    return text.copies, text.extra
+
+
+def of_text(copies: int, extra: int) -> Facts:
+    """Return the facts of a text that is computed.
+
+    Args:
+        copies: How many times as long as the columns in it it is, at most.
+        extra: By how many characters it is longer, at most.
+
+    Raises:
+        Misfit: If it may be so long that a row could exhaust the memory.
+    """
+    if copies > COPIES_MAX or extra > EXTRA_MAX:
+        raise Misfit(
+            f"a text would be longer than {COPIES_MAX} times a column and"
+            f" {EXTRA_MAX} characters",
+            "join fewer texts, and replace by shorter ones",
+        )
+    return Facts("text", copies=copies, extra=extra)
 
 
 def is_null(part: Facts) -> bool:

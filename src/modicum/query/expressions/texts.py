@@ -7,7 +7,7 @@ import string
 from fractions import Fraction
 from typing import Any, Final
 
-from modicum.query.expressions.facts import Facts, Misfit, number
+from modicum.query.expressions.facts import Facts, Misfit, number, of_text
 from modicum.query.expressions.function import (
     Function,
     Plain,
@@ -23,6 +23,8 @@ _TEXT: Final = Facts("text")
 _BOOLEAN: Final = Facts("boolean")
 #: No text is longer, in characters; too long to be summed without a limit.
 _LENGTH_MAX: Final = 2**31
+#: Of an integer, with its sign.
+_DIGITS: Final = 40
 #: What marks `%` and `_` as themselves in a pattern.
 _ESCAPE: Final = "!"
 _WILD: Final = re.compile(r"[%_!]")
@@ -31,10 +33,20 @@ _RUNS: Final = re.compile(r"%+")
 _RUNS_MAX: Final = 4
 
 
+#: A text that is joined counts as so many characters at least: engines nest the
+#: pieces, and not too deep.
+_PIECE: Final = 10
+
+
 def _typed(name: str) -> Any:
     def typed(*parts: Facts) -> Facts:
         needs(name, ("text",), *parts)
-        return _TEXT
+        return of_text(
+            sum(one.copies for one in parts),
+            sum(max(one.extra, _PIECE) for one in parts)
+            if len(parts) > 1
+            else parts[0].extra,
+        )
 
     return typed
 
@@ -66,7 +78,7 @@ def _piece_typed(one: Facts, start: Facts, *length: Facts) -> Facts:
     many = constant("SUBSTRING", length[0], "integer") if length else 0
     if not (1 <= first < _LENGTH_MAX and 0 <= many < _LENGTH_MAX):
         raise Misfit("SUBSTRING takes a place from 1 on, and a length from 0 on")
-    return _TEXT
+    return of_text(one.copies, one.extra)
 
 
 def _piece(x: Any, _out: Facts, one: Term, start: Term, *length: Term) -> Any:
@@ -82,7 +94,7 @@ def _end_typed(one: Facts, length: Facts) -> Facts:
     needs("LEFT and RIGHT", ("text",), one)
     if not 0 <= constant("LEFT and RIGHT", length, "integer") < _LENGTH_MAX:
         raise Misfit("LEFT and RIGHT take a length from 0 on")
-    return _TEXT
+    return of_text(one.copies, one.extra)
 
 
 def _end(name: str) -> Any:
@@ -98,10 +110,11 @@ def _trim(x: Any, _out: Facts, one: Term) -> Any:
 
 def _replace_typed(one: Facts, old: Facts, new: Facts) -> Facts:
     needs("REPLACE", ("text",), one)
-    constant("REPLACE", new, "text")
-    if not constant("REPLACE", old, "text"):
+    after, before = constant("REPLACE", new, "text"), constant("REPLACE", old, "text")
+    if not before:
         raise Misfit("REPLACE takes a text that is not empty, and another one")
-    return _TEXT
+    times = max(1, -(-len(after) // len(before)))
+    return of_text(one.copies * times, one.extra * times)
 
 
 def _replace(x: Any, _out: Facts, one: Term, old: Term, new: Term) -> Any:
@@ -203,7 +216,7 @@ def _cast(x: Any, _out: Facts, one: Term) -> Any:
 
 def _cast_typed(one: Facts) -> Facts:
     needs("CAST to text", ("text", "integer"), one)
-    return _TEXT
+    return of_text(one.copies, max(one.extra, _DIGITS))
 
 
 def _cast_meant(one: Plain) -> str:
