@@ -81,7 +81,8 @@ _WINDOWS: Final = Reason(
     "group instead, or compute it from the answer",
 )
 _INNER: Final = Reason(
-    "rows without a partner would be filled with NULL", "write JOIN … USING (id)"
+    "each row of the first table is read once, with at most one other row",
+    "write JOIN … USING (id), or LEFT JOIN with the other table first",
 )
 _PATTERN: Final = Reason(
     "patterns have % and _ only, which all engines read alike",
