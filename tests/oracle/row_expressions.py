@@ -23,6 +23,8 @@ from modicum.query.model import (
     IsNull,
     Literal,
     Not,
+    Released,
+    Window,
 )
 from modicum.query.tables import Column, Tables
 
@@ -75,6 +77,8 @@ class Meaning:
                 return row[table][name] is None
             case IsNull(value=inner):
                 return self.of(inner, row) is None
+            case Released() | Window():
+                raise AssertionError(what)  # They are of answers.
             case _:
                 return self.holds(what, row)
 

@@ -19,11 +19,13 @@ from oracle.row_expressions import Meaning
 from samples.drawn_expressions import CONSTRUCTS, Expressions
 from samples.spark import spark_or_skip
 
+from modicum.core.errors import InputError
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.engines.sql_engine import SqlEngine
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.model import ColumnRef, Expression, Key, Query
+from modicum.query.parser import parse_query
 from modicum.query.statistics import ExactPlan, Secrets, Statistic
 from modicum.query.tables import Column, Table, Tables
 from modicum.release.parts import EVERYTHING
@@ -205,3 +207,62 @@ def test_spark_computes_what_expressions_mean(construct: str) -> None:
             ansi = "true" if number % 2 else "false"
             engine._session.conf.set("spark.sql.ansi.enabled", ansi)
             check(engine, drawn(construct, number), keys=1)
+
+
+_MOST = 2**62
+EDGES = [
+    f"(LEAST(GREATEST(large, 0), {_MOST}) + 0) // 3",
+    f"(LEAST(GREATEST(large, 0), {_MOST - 1}) + LEAST(ABS(small), {_MOST})) % 7",
+    f"(LEAST(GREATEST(large, 0), {_MOST - 1}) * 2) % 7",
+    f"LEAST(GREATEST(large, -{_MOST}), {_MOST}) - 1 + 1",
+    "large + large",
+    "large * large",
+    "large - small * 1000",
+    "- large",
+    "ABS(large)",
+    "SIGN(large * large)",
+    "large // 3",
+    "large % 10",
+    "FLOOR(large)",
+    "CEIL(large)",
+    "large * small < large + 1",
+    "LEAST(large * small, 5)",
+    "GREATEST(LEAST(large * large, 9), -9)",
+    "CASE WHEN flag THEN large ELSE 0.25 END > 3",
+    "COALESCE(large, price) = free",
+    "ROUND(free / 1000000000000 * 4, 2)",
+    "ROUND(free * 1000000, -12)",
+    "ROUND(small, -1)",
+    "ROUND(ratio)",
+    "FLOOR(ratio * -2)",
+    "WIDTH_BUCKET(ratio, -1, 2, 7)",
+    "WIDTH_BUCKET(large, 0, 10, 5)",
+    "small / NULLIF(ratio, 0)",
+    "ratio / (small + 6)",
+    "price / 3 * 7 - 1",
+    "free * free",
+    "NULLIF(large, small) = 7",
+]
+
+
+@pytest.mark.spec("QRY-17")
+@pytest.mark.parametrize("name", ["duckdb", "spark"])
+def test_numbers_at_the_edges_of_64_bits_are_exact(name: str) -> None:
+    whats, unread = list[Expression](), list[str]()
+    for sql in EDGES:
+        try:
+            query = parse_query(f"SELECT COUNT({sql}) FROM t", TABLES)
+        except InputError:
+            unread.append(sql)
+            continue
+        (one,) = query.aggregates
+        assert one.value is not None
+        whats.append(one.value)
+    assert unread == ["WIDTH_BUCKET(large, 0, 10, 5)"]
+    engine = (
+        DuckdbEngine({"t": in_memory()}, DuckdbOptions(threads=1))
+        if name == "duckdb"
+        else SparkEngine({"t": in_memory()}, spark_or_skip())
+    )
+    with engine:
+        check(engine, whats, keys=0)

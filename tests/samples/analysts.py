@@ -143,6 +143,11 @@ class AnalystQuery:
     dated: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def ordered(self) -> bool:
+        """Whether its last clauses order the answer."""
+        return "ORDER BY" in self.sql.rpartition("GROUP BY ")[2]
+
     def document(self) -> dict[str, Any]:
         """Return its file as plain data."""
         query = {"tables": "tables.yaml", "sql": self.sql, **DEFAULTS, **self.settings}

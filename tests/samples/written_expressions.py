@@ -74,6 +74,8 @@ class Written:
                 return f"({self.column(column)} IN ({listed}))"
             case Compare(column=column, operator=sign, value=value):
                 return f"({self.column(column)} {sign} {value_text(value, '')})"
+            case _:
+                raise AssertionError(what)  # It is of answers.
 
     def call(self, name: str, arguments: tuple[Expression, ...]) -> str:
         texts = [self.text(one) for one in arguments]

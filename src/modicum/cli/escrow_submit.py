@@ -192,7 +192,7 @@ def columns_of(
     return {
         release: [
             *(key.name for key in one.request.query.keys),
-            *(each.name for each in one.request.query.aggregates),
+            *(each.name for each in one.request.query.outputs),
         ]
         for release, one in queries.items()
     }

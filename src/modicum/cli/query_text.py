@@ -85,7 +85,7 @@ def print_answers(answers: Answers) -> None:
 def _print_rows(answers: Answers) -> None:
     from rich.table import Table
 
-    from modicum.query.results import interval_of
+    from modicum.query.results import ends_text, interval_of
 
     table = Table(box=None, pad_edge=False)
     for key in answers.keys:
@@ -96,7 +96,7 @@ def _print_rows(answers: Answers) -> None:
     for row in answers.rows:
         cells = [printable(str(key)) for key in row.keys]
         for one in row.estimates:
-            cells += [_brief(one.value), f"{_brief(one.low)} … {_brief(one.high)}"]
+            cells += [_brief(one.value), ends_text(one)]
         table.add_row(*cells)
     print_table(table)
 

@@ -21,7 +21,8 @@ from modicum.core.errors import Code, InputError, Problem
 from modicum.escrow.arguments import mistake, unknown_column, whole
 from modicum.escrow.programs import Cell, Table
 from modicum.query import tables as declared
-from modicum.query.aggregates import column_of
+from modicum.query.aggregates import column_of as declared_column
+from modicum.query.answer_expressions import column_of, shown_groups, sure
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
 from modicum.query.model import Aggregate, ColumnRef, Grain, Key, Query
@@ -171,7 +172,7 @@ _PERIODS: Final[Mapping[Grain, tuple[str, ...]]] = MappingProxyType(
 def dummy_answers(
     query: Query, tables: Tables, dice: RandomSource, part: Part = EVERYTHING
 ) -> Table:
-    """Return synthetic answers to a query: its keys, and a number for each aggregate.
+    """Return synthetic answers to a query: its keys, and a number for each output.
 
     Groups are those of public values; a key without them gets five values.
 
@@ -184,7 +185,7 @@ def dummy_answers(
     Raises:
         InputError: If there are more than 100,000 groups.
     """
-    columns = (*(k.name for k in query.keys), *(a.name for a in query.aggregates))
+    columns = (*(k.name for k in query.keys), *(a.name for a in query.outputs))
     values = [_values(key, tables, part) for key in query.keys]
     groups = list(islice(product(*values), ROWS_MAX + 1))
     if len(groups) > ROWS_MAX:
@@ -198,7 +199,32 @@ def dummy_answers(
         people = int(_PEOPLE_MAX * dice.random() ** 3)  # Many groups are small.
         numbers = (_number(one, tables, people, dice) for one in query.aggregates)
         rows.append((*group, *numbers))
+    if not query.is_plain:
+        rows = _computed(query, rows)
     return Table(columns, tuple(rows))
+
+
+def _computed(query: Query, rows: list[tuple[Cell, ...]]) -> list[tuple[Cell, ...]]:
+    """Return what is computed of keys and aggregates, for the groups that are shown."""
+    names = (*(key.name for key in query.keys), *(a.name for a in query.aggregates))
+    known = {
+        name: [sure(Fraction(one) if isinstance(one, float) else one) for one in cells]
+        for name, cells in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    kept, shown = shown_groups(query, known, len(rows))
+    columns = [column_of(one.value, known, kept) for one in query.outputs]
+    numbers = dict(zip(kept, zip(*columns, strict=True), strict=True))
+    keys = len(query.keys)
+    return [
+        (*rows[group][:keys], *(_plain(one.value) for one in numbers[group]))
+        for group in shown
+    ]
+
+
+def _plain(value: object) -> Cell:
+    if not isinstance(value, Fraction):
+        return None
+    return value.numerator if value.denominator == 1 else float(value)
 
 
 def with_noise(
@@ -239,7 +265,7 @@ def _values(key: Key, tables: Tables, part: Part) -> tuple[Cell, ...]:
     if key.grain is not None:
         return _PERIODS[key.grain]
     column = (
-        column_of(key.value, tables)
+        declared_column(key.value, tables)
         if isinstance(key.value, ColumnRef)
         else declared.Column(key.name, facts_of(key.value, tables).type)
     )

@@ -17,6 +17,8 @@ from modicum.query.model import (
     Literal,
     Not,
     Query,
+    Released,
+    Window,
 )
 from modicum.query.request import QueryRequest
 from modicum.release.vocabulary import Vocabulary
@@ -71,5 +73,5 @@ def columns_in(expression: Expression) -> Iterator[ColumnRef]:
         case AllOf(parts=parts) | AnyOf(parts=parts) | Call(arguments=parts):
             for part in parts:
                 yield from columns_in(part)
-        case Literal():
+        case Literal() | Released() | Window():  # The last two are never of rows.
             return

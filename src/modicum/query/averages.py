@@ -131,7 +131,7 @@ def variance(
 def deviation(spread: Range) -> Range:
     """Return the standard deviation that a variance belongs to."""
     return Range(
-        _root(spread.value), _root(spread.low), _root(spread.high) + _ROOT_ERROR
+        root_below(spread.value), root_below(spread.low), root_above(spread.high)
     )
 
 
@@ -158,9 +158,20 @@ def _most(rows: Range, total: Range, squares: Fraction) -> Fraction:
 _ROOT_ERROR: Final = Fraction(1, 2**_ROOT_BITS)
 
 
-def _root(value: Fraction) -> Fraction:
+def root_below(value: Fraction) -> Fraction:
     """Return a square root, rounded down by less than `_ROOT_ERROR`."""
     return Fraction(isqrt(int(value * 4**_ROOT_BITS)), 2**_ROOT_BITS)
+
+
+def root_above(value: Fraction) -> Fraction:
+    """Return a number above a square root, by at most `_ROOT_ERROR`."""
+    return root_below(value) + _ROOT_ERROR
+
+
+def few_digits(value: Fraction, *, up: bool = False) -> Fraction:
+    """Return a number, rounded down or up unless it is a decimal of few places."""
+    short = (value * 10**DIGITS).denominator == 1
+    return value if short else _rounded(value, up=up)
 
 
 def _rounded(value: Fraction, *, up: bool) -> Fraction:

@@ -10,18 +10,41 @@ from msgspec import Struct
 
 from modicum.core.rationals import brief
 from modicum.query.aggregates import center_of
+from modicum.query.answer_expressions import released_in
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
 from modicum.query.estimates import lines_of, measured, quantile_of, step_of
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.intervals import width
-from modicum.query.model import Aggregate
+from modicum.query.model import Aggregate, Query, Released
 from modicum.query.sensitivity import Norms, root
 
 
 def derivation(compiled: CompiledQuery) -> list[str]:
     """Return why each mechanism costs each unit what it does, line by line."""
-    return [*_caps(compiled), *_moves(compiled), *_losses(compiled)]
+    return [
+        *_caps(compiled),
+        *_moves(compiled),
+        *_losses(compiled),
+        *_postprocessing(compiled.request.query),
+    ]
+
+
+def _postprocessing(query: Query) -> Iterator[str]:
+    """Yield what is computed of noisy answers, and so costs nothing."""
+    measured = [one.name for one in query.aggregates]
+    for output in query.outputs:
+        if output.value != Released(output.name):
+            inside = ", ".join(released_in(output.value, measured)) or "no aggregate"
+            yield f"{output.name}: computed of noisy answers, at no cost: {inside}"
+    if query.having is not None:
+        inside = ", ".join(released_in(query.having, measured)) or "keys"
+        yield f"HAVING: decided by noisy answers, at no cost: {inside}"
+    clauses = {"ORDER BY": query.order, "LIMIT": query.limit is not None,
+               "OFFSET": query.offset}  # fmt: skip
+    given = ", ".join(word for word, value in clauses.items() if value)
+    if given:
+        yield f"{given}: applied to noisy answers, at no cost"
 
 
 def computed(compiled: CompiledQuery, line: Line) -> Mapping[str, Fraction]:

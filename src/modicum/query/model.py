@@ -19,6 +19,7 @@ Function: TypeAlias = typing.Literal[
     "count", "count-distinct", "sum", "avg", "variance", "stddev", "quantile"
 ]
 Measured: TypeAlias = typing.Literal["count", "count-distinct", "sum", "min", "max"]
+WindowFunction: TypeAlias = typing.Literal["sum", "rank", "row_number", "lag", "lead"]
 
 
 class ColumnRef(Struct, frozen=True):
@@ -84,9 +85,49 @@ class AnyOf(Struct, frozen=True):
     parts: tuple[Expression, ...]
 
 
-#: What may stand where a column may.
+class Released(Struct, frozen=True):
+    """A key or an aggregate of the answer, by name: in what is computed of answers."""
+
+    name: str
+
+
+class Window(Struct, frozen=True):
+    """A function over the groups of the answer: in what is computed of answers.
+
+    Attributes:
+        function: Which one.
+        value: Of what; None for `rank` and `row_number`.
+        partition: Groups in which these are equal are looked at together.
+        order: In which order; a sum is then of all up to the group, and of its equals.
+    """
+
+    function: WindowFunction
+    value: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+
+
+class Order(Struct, frozen=True):
+    """One item of an order of groups."""
+
+    value: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+#: What may stand where a column may; of answers, `Released` and `Window` as well.
 Expression: TypeAlias = (
-    ColumnRef | Literal | Call | Compare | IsIn | IsNull | Not | AllOf | AnyOf
+    ColumnRef
+    | Literal
+    | Call
+    | Compare
+    | IsIn
+    | IsNull
+    | Not
+    | AllOf
+    | AnyOf
+    | Released
+    | Window
 )
 #: An expression of type boolean.
 Condition: TypeAlias = Expression
@@ -150,15 +191,29 @@ class Lookup(Struct, frozen=True):
     optional: bool
 
 
+class Output(Struct, frozen=True):
+    """A number of the answer, computed of keys and aggregates after the noise."""
+
+    name: str
+    value: Expression
+
+
 class Query(Struct, frozen=True):
     """A query: rows of one table, or of some that are joined on the privacy id.
+
+    What stands behind the aggregates is computed of noisy answers, at no cost.
 
     Attributes:
         tables: The tables whose rows are read, in the order of the text; at least one.
         joined_on: The id column that every one of them has; None for one table.
         where: The condition on the rows; None for all.
         keys: The grouping keys; none for one answer over all rows.
-        aggregates: The aggregates, at least one.
+        aggregates: The aggregates that are measured, at least one.
+        computed: The numbers of the answer; empty if these are the aggregates.
+        having: Which groups of the answer are shown; None for all.
+        order: Their order.
+        limit: How many of them are shown, in this order; None for all.
+        offset: How many before them are left out.
         lookups: The tables in which rows are looked up, in this order.
         derived: The tables among these that are computed from others.
     """
@@ -168,6 +223,11 @@ class Query(Struct, frozen=True):
     where: Condition | None
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
+    computed: tuple[Output, ...] = ()
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
     lookups: tuple[Lookup, ...] = ()
     derived: tuple[Derived, ...] = ()
 
@@ -177,6 +237,19 @@ class Query(Struct, frozen=True):
         own = (*self.tables, *(one.table for one in self.lookups))
         of = {one.table.name: one.rows.sources for one in self.derived}
         return tuple(dict.fromkeys(s for name in own for s in of.get(name, (name,))))
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The numbers of the answer, in the order of the text."""
+        return self.computed or tuple(
+            Output(one.name, Released(one.name)) for one in self.aggregates
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its answer is the aggregates of all groups, and nothing else."""
+        cut = self.order or self.offset or self.limit is not None
+        return not (self.computed or self.having is not None or cut)
 
 
 class Measure(Struct, frozen=True):

@@ -62,10 +62,17 @@ def not_read(
     return refused(Code.NOT_IN_SUBSET, message, mark, label=label, reason=found)
 
 
-_SORTED: Final = Reason("sort and cut the answer, at no cost", "leave it out")
+_SORTED: Final = Reason(
+    "the answer is sorted and cut at the end of the query, by numbers that are written",
+    "write ORDER BY and LIMIT last: … GROUP BY key ORDER BY COUNT(*) DESC LIMIT 10",
+)
 _FILTERED: Final = Reason(
-    "dropping groups by their exact value would reveal it",
-    "leave it out, and drop groups of the answer: that costs nothing",
+    "HAVING looks at the groups of the answer, behind GROUP BY",
+    "write … GROUP BY key HAVING COUNT(*) > 10",
+)
+_QUALIFIED: Final = Reason(
+    "ranks of rows reveal single rows",
+    "rank groups of the answer: … GROUP BY key ORDER BY COUNT(*) DESC LIMIT 10",
 )
 _ONE_QUERY: Final = Reason(
     "one query is one SELECT over declared tables", "write one query for each SELECT"
@@ -77,12 +84,16 @@ INNER_QUERY: Final = Reason(
     " WHERE id IN (SELECT id FROM table)",
 )
 _WINDOWS: Final = Reason(
-    "a value computed from other rows has no bound",
-    "group instead, or compute it from the answer",
+    "a window over rows reveals single rows; one over the groups of the answer is free",
+    "write it around an aggregate: SUM(COUNT(*)) OVER ()",
 )
-_INNER: Final = Reason(
+_OUTER: Final = Reason(
     "each row of the first table is read once, with at most one other row",
     "write JOIN … USING (id), or LEFT JOIN with the other table first",
+)
+_PARTNERS: Final = Reason(
+    "rows are joined on the id only, so the nearest row of another table is not found",
+    "compute it in the data, and declare that column",
 )
 _PATTERN: Final = Reason(
     "patterns have % and _ only, which all engines read alike",
@@ -93,12 +104,14 @@ _COMPUTED: Final = Reason(
     "compute it in the data, declare that column, and name it",
 )
 _LEAST: Final = Reason(
-    "the minimum and the first value are those of a single row",
-    "use a quantile: QUANTILE(column, 0.05)",
+    "the minimum is the value of a single row", "use a quantile: QUANTILE(column, 0.05)"
 )
 _GREATEST: Final = Reason(
-    "the maximum and the last value are those of a single row",
-    "use a quantile: QUANTILE(column, 0.95)",
+    "the maximum is the value of a single row", "use a quantile: QUANTILE(column, 0.95)"
+)
+_SINGLE: Final = Reason(
+    "this is the value of a single row, and nothing private is like it",
+    "count each value: SELECT column, COUNT(*) … GROUP BY column",
 )
 _PARAMETER: Final = Reason(
     "the query must contain all values", "write the value itself"
@@ -114,7 +127,13 @@ _JOINED: Final = Reason(
 )
 _NULL_TEST: Final = Reason("", "write IS NULL or IS NOT NULL")
 _SUBQUERY: Final = Reason(
-    "a condition looks at one row", "list the values: column IN (1, 2)"
+    "a condition looks at one row, and not at rows of another query",
+    "join a table that has one row for each id: JOIN … USING (id); or declare a column"
+    " that says it",
+)
+_SERIES: Final = Reason(
+    "groups without rows are in the answer anyway, if the values of keys are public",
+    "group by the key, such as DATE_TRUNC('day', column), and give the `periods`",
 )
 _EVERYTHING: Final = Reason("", "leave it out, or name each key of GROUP BY")
 
@@ -123,13 +142,13 @@ WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
         ("ORDER BY", "LIMIT", "OFFSET", "FETCH", "TOP", "SORT BY"), _SORTED
     ),
-    **dict.fromkeys(("HAVING", "QUALIFY"), _FILTERED),
+    "HAVING": _FILTERED,
+    "QUALIFY": _QUALIFIED,
     **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT", "SELECT"), _ONE_QUERY),
     "WITH": INNER_QUERY,
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY"), _WINDOWS),
-    **dict.fromkeys(
-        ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "ASOF", "POSITIONAL"), _INNER
-    ),
+    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
+    **dict.fromkeys(("ASOF", "POSITIONAL"), _PARTNERS),
     **dict.fromkeys(("CROSS", "NATURAL", "LATERAL"), _JOINED),
     **dict.fromkeys(
         (
@@ -147,17 +166,37 @@ WORDS: Final[Mapping[str, Reason]] = {
         _PATTERN,
     ),
     **dict.fromkeys(("^", "**", "&", "|", "<<", ">>"), _COMPUTED),
-    **dict.fromkeys(("MIN", "ARG_MIN", "FIRST"), _LEAST),
-    **dict.fromkeys(("MAX", "ARG_MAX", "LAST"), _GREATEST),
+    "MIN": _LEAST,
+    "MAX": _GREATEST,
+    **dict.fromkeys(
+        (
+            "ARG_MIN",
+            "ARG_MAX",
+            "MIN_BY",
+            "MAX_BY",
+            "FIRST",
+            "LAST",
+            "ANY_VALUE",
+            "FIRST_VALUE",
+            "LAST_VALUE",
+        ),
+        _SINGLE,
+    ),
     **dict.fromkeys(("?", "$", ":", "@", "#"), _PARAMETER),
-    **dict.fromkeys(("TABLESAMPLE", "SAMPLE"), _SAMPLED),
+    **dict.fromkeys(
+        ("TABLESAMPLE", "SAMPLE", "RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID"), _SAMPLED
+    ),
+    **dict.fromkeys(("GENERATE_SERIES", "RANGE"), _SERIES),
     **dict.fromkeys(
         ("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "NOW", "TODAY"), _CLOCK
     ),
     **dict.fromkeys(("ISNULL", "NOTNULL"), _NULL_TEST),
     **dict.fromkeys(("EXISTS", "ANY", "SOME"), _SUBQUERY),
     "ALL": _EVERYTHING,
-    "DISTINCT": Reason("groups use all their keys", "leave it out"),
+    "DISTINCT": Reason(
+        "values that some row has are those of single rows",
+        "count each: SELECT column, COUNT(*) … GROUP BY column",
+    ),
     "PIVOT": Reason("", "group by the column"),
     "UNNEST": _COMPUTED,
     "XOR": Reason("", "write it with AND, OR and NOT"),
@@ -165,7 +204,9 @@ WORDS: Final[Mapping[str, Reason]] = {
     "GROUPING SETS": Reason("", "write one query for each set of keys"),
     "ROLLUP": Reason("", "write one query for each set of keys"),
     "CUBE": Reason("", "write one query for each set of keys"),
-    "FILTER": Reason("conditions are in WHERE", "use another query for it"),
+    "FILTER": Reason(
+        "it stands behind an aggregate", "write COUNT(*) FILTER (WHERE condition)"
+    ),
     "INTERVAL": Reason(
         "", "write the date itself, or count days: DATE_DIFF('day', begin, end)"
     ),
@@ -182,7 +223,12 @@ WORDS: Final[Mapping[str, Reason]] = {
         ("ASC", "DESC", "NULLS"),
         Reason("quantiles are ordered by their values", "leave it out"),
     ),
-    "MODE": Reason("", "count each value: SELECT column, COUNT(*) … GROUP BY column"),
+    "MODE": Reason(
+        "the most frequent value follows from the counts of all",
+        "write SELECT column, COUNT(*) … GROUP BY column ORDER BY COUNT(*) DESC"
+        " LIMIT 1",
+    ),
+    "HISTOGRAM": Reason("", "write SELECT column, COUNT(*) … GROUP BY column"),
     "PERCENTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
     "APPROX_COUNT_DISTINCT": Reason("", "write COUNT(DISTINCT column)"),
     "<=>": Reason("", "write IS NOT DISTINCT FROM"),
@@ -192,14 +238,26 @@ WORDS: Final[Mapping[str, Reason]] = {
 
 # --- functions ------------------------------------------------------------------------
 
-#: The message about ROUND around an aggregate.
-ROUNDED: Final = Reason("round the answer, at no cost", "leave it out")
 #: The message about a cast that is not read.
 CASTS: Final = Reason(
     "times become dates and timestamps, integers become numbers and texts, and booleans"
     " become integers",
 )
-_OF_ROWS: Final = Reason("rows are never released", "add an aggregate: COUNT(*)")
+_OF_ROWS: Final = Reason(
+    "values of rows are never released",
+    "count each value: SELECT column, COUNT(*) … GROUP BY column",
+)
+#: The message about `*` outside of COUNT.
+ALL_COLUMNS: Final = Reason(
+    "rows are never released; the tables file says which columns there are",
+    "count rows by a key: SELECT column, COUNT(*) … GROUP BY column",
+)
+#: The message about several columns of one COUNT(DISTINCT …).
+SEVERAL: Final = Reason(
+    "COUNT(DISTINCT …) takes one column or expression",
+    "join texts to one: COUNT(DISTINCT CONCAT(x, '|', y)); other values become texts by"
+    " CAST(x AS TEXT)",
+)
 _PARTS: Final = Reason(
     "times are grouped by their period, or by a part of it",
     "write DATE_TRUNC('month', column), or EXTRACT(MONTH FROM column)",
@@ -235,6 +293,17 @@ _MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("DATETRUNC", "TRUNC"), "DATE_TRUNC('month', column)"),
     **dict.fromkeys(("TO_DATE", "STR_TO_DATE", "MAKE_DATE"), "DATE '2026-11-30'"),
 }
+_COVARIANCE: Final = "(AVG(x * y) - AVG(x) * AVG(y))"
+#: What can be computed of aggregates; `y` of a regression is its first argument.
+_FORMULAS: Final[Mapping[str, str]] = {
+    "COVAR_POP": _COVARIANCE[1:-1],
+    "COVAR_SAMP": f"{_COVARIANCE} * COUNT(x * y) / NULLIF(COUNT(x * y) - 1, 0)",
+    "CORR": f"{_COVARIANCE} / (STDDEV_POP(x) * STDDEV_POP(y))",
+    "REGR_SLOPE": f"{_COVARIANCE} / VAR_POP(x)",
+    "REGR_INTERCEPT": f"AVG(y) - AVG(x) * {_COVARIANCE} / VAR_POP(x)",
+    "REGR_R2": f"{_COVARIANCE} * {_COVARIANCE} / (VAR_POP(x) * VAR_POP(y))",
+    "REGR_COUNT": "COUNT(x * y)",
+}
 _FUNCTIONS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
         (
@@ -250,6 +319,8 @@ _FUNCTIONS: Final[Mapping[str, Reason]] = {
     ),
     **dict.fromkeys(("ARRAY_AGG", "LIST", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
                     _OF_ROWS),
+    **{name: Reason("it follows from averages", f"write {formula}")
+       for name, formula in _FORMULAS.items()},
     **{name: Reason("", f"write {suggestion}") for name, suggestion in _MEANT.items()},
 }  # fmt: skip
 

@@ -22,9 +22,22 @@ from msgspec import Struct
 from modicum.core.errors import UsageError, printable
 from modicum.core.extras import not_installed
 from modicum.core.rationals import brief, number_text
-from modicum.query.averages import Range
+from modicum.query.answer_expressions import (
+    UNKNOWN,
+    Cell,
+    Column,
+    aggregates_in_having,
+    chosen_by_noise,
+    column_of,
+    parts_of,
+    released_in,
+    shown_groups,
+    sure,
+)
+from modicum.query.averages import Range, few_digits
 from modicum.query.compiler import CompiledQuery
 from modicum.query.estimates import Group, Noisy, reader_of
+from modicum.query.model import Expression, Released, Window
 
 #: Maximum number of table rows in a notebook.
 HTML_ROWS_MAX = 1000
@@ -129,7 +142,7 @@ class Estimate(Struct, frozen=True, gc=False):
 
     Attributes:
         value: The answer.
-        low: Without noise, it would hardly be less.
+        low: Without noise, it would hardly be less; None if that is unknown, too.
         high: Nor more.
     """
 
@@ -233,11 +246,14 @@ class Answers(Struct, frozen=True):
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
-    return [
-        cell
-        for one in estimates
-        for cell in (_short(one.value), f"{_short(one.low)} … {_short(one.high)}")
-    ]
+    return [cell for one in estimates for cell in (_short(one.value), ends_text(one))]
+
+
+def ends_text(one: Estimate) -> str:
+    """Return the interval of an answer, for people."""
+    if one.value is not None and (one.low is None or one.high is None):
+        return "unknown"
+    return f"{_short(one.low)} … {_short(one.high)}"
 
 
 def _short(value: Fraction | None) -> str:
@@ -271,17 +287,115 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
         noisy: The statistics, each with noise, of the same groups in the same order.
         confidence: How sure each interval is, above 0 and below 1.
     """
-    query = compiled.request.query
-    readers = [reader_of(one, compiled, 1 - confidence) for one in query.aggregates]
-    groups = _groups(compiled, noisy)
-    columns = [[_estimate(reader(noisy, one)) for one in groups] for reader in readers]
+    query, groups = compiled.request.query, _groups(compiled, noisy)
+    found = _Released(compiled, noisy, groups, 1 - confidence)
+    columns = [found.estimates(one.value) for one in query.outputs]
+    keys = (groups[one] for one in found.shown)
     return Answers(
         tuple(key.name for key in query.keys),
-        tuple(one.name for one in query.aggregates),
-        tuple(map(Row, groups, zip(*columns, strict=True))),
+        tuple(one.name for one in query.outputs),
+        tuple(map(Row, keys, zip(*columns, strict=True))),
         confidence,
         notes_of(compiled, confidence),
     )
+
+
+class _Released:
+    """The keys and aggregates of all groups, and what is computed of them.
+
+    Which groups are shown, and in which order, follows from released numbers only.
+
+    Args:
+        compiled: The query.
+        noisy: The statistics.
+        groups: The groups.
+        error: How rarely the true value of a number may lie outside its interval.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledQuery,
+        noisy: Noisy,
+        groups: Sequence[Group],
+        error: Fraction,
+    ) -> None:
+        self._compiled, self._noisy, self._groups = compiled, noisy, groups
+        self._error = error
+        self._query = compiled.request.query
+        self._aggregates = {one.name: one for one in self._query.aggregates}
+        self._ranges: dict[tuple[str, Fraction], list[Range | None]] = {}
+        self._uncertain = bool(aggregates_in_having(self._query))
+        self._keys: dict[str, Column] = {}
+        self._kept = self.shown = list(range(len(groups)))
+        if not self._query.is_plain:
+            self._keys = {
+                key.name: [sure(group[place]) for group in groups]
+                for place, key in enumerate(self._query.keys)
+            }
+            self._kept, self.shown = shown_groups(
+                self._query, self._decisive(), len(groups)
+            )
+
+    def _decisive(self) -> dict[str, Column]:
+        """Return what decides which groups are shown, and in which order."""
+        having, order = self._query.having, self._query.order
+        known = dict(self._keys)
+        for one in order:
+            known.update(self._known(one.value))
+        if having is not None:
+            known.update(self._known(having))
+        return known
+
+    def estimates(self, value: Expression) -> list[Estimate]:
+        """Return the answers of the groups that are shown."""
+        if isinstance(value, Released) and value.name in self._aggregates:
+            ranges = self._ranges_of(value.name, self._error)
+            return [_estimate(ranges[group]) for group in self.shown]
+        column = column_of(value, self._known(value), self._kept)
+        cells = dict(zip(self._kept, column, strict=True))
+        found = [_computed(cells[group]) for group in self.shown]
+        if self._uncertain and any(isinstance(one, Window) for one in parts_of(value)):
+            return [Estimate(one.value, None, None) for one in found]
+        return found
+
+    def _known(self, value: Expression) -> dict[str, Column]:
+        """Return what an expression is computed of.
+
+        Its interval holds if those of all numbers in it do, so these share its error:
+        one of each aggregate, or of each group in a window.
+        """
+        inside = released_in(value, self._aggregates)
+        numbers = sum(len(self._groups) if whole else 1 for whole in inside.values())
+        known = dict(self._keys)
+        for name in inside:
+            values = self._ranges_of(name, self._error)
+            ranges = self._ranges_of(name, self._error / max(numbers, 1))
+            known[name] = list(map(_cell, values, ranges))
+        return known
+
+    def _ranges_of(self, name: str, error: Fraction) -> list[Range | None]:
+        if (name, error) not in self._ranges:
+            reader = reader_of(self._aggregates[name], self._compiled, error)
+            found = [reader(self._noisy, group) for group in self._groups]
+            self._ranges[name, error] = found
+        return self._ranges[name, error]
+
+
+def _cell(value: Range | None, ends: Range | None) -> Cell:
+    """Return a released number with its ends at another confidence."""
+    if value is None:
+        return UNKNOWN
+    return Cell(value.value) if ends is None else Cell(value.value, ends.low, ends.high)
+
+
+def _computed(cell: Cell) -> Estimate:
+    """Return a computed number; it has few digits unless it is a short decimal."""
+    if not isinstance(cell.value, Fraction):
+        return Estimate(None, None, None)
+    value = few_digits(cell.value)
+    if cell.low is None or cell.high is None:
+        return Estimate(value, None, None)
+    return Estimate(value, few_digits(cell.low), few_digits(cell.high, up=True))
 
 
 def interval_of(confidence: Fraction) -> str:
@@ -314,6 +428,17 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
         )
     if compiled.selection is not None:
         found.append("Groups with few contributors are left out.")
+    query = compiled.request.query
+    if any(not isinstance(one.value, Released) for one in query.outputs):
+        found.append(
+            "An interval of a computed number follows from those of its aggregates at a"
+            " higher confidence; it is unknown where they do not bound it."
+        )
+    if chosen_by_noise(query):
+        found.append(
+            "Groups were chosen by noisy numbers: some may be shown or left out by"
+            " chance, and the intervals of those that are shown hold less often."
+        )
     return tuple(found)
 
 

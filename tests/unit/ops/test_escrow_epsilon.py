@@ -254,6 +254,8 @@ def test_what_is_public_depends_on_no_row(tmp_path: Path, text: str) -> None:
             "reveals keys",
         ),
         (query() + "sampling: {unit: patient, rate: 0.5}\n", "secret sample"),
+        (query("SELECT 2 * COUNT(*) AS n FROM visits"), "computes with its answer"),
+        (query("SELECT COUNT(*) AS n FROM visits LIMIT 1"), "computes with its answer"),
     ],
 )
 def test_other_queries_have_no_indicator(

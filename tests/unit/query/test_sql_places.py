@@ -132,9 +132,9 @@ def mistake(folder: Path, text: str) -> InputError:
 
 def test_a_mistake_in_sql_is_told_with_its_place_in_the_file(tmp_path: Path) -> None:
     (problem,) = mistake(tmp_path, FILE.format(more=" HAVING x")).problems
-    assert str(problem.mark) == f"{tmp_path}/q.yaml:8:19"
+    assert str(problem.mark) == f"{tmp_path}/q.yaml:8:26"
     assert problem.mark is not None
-    assert problem.mark.length == len("HAVING")
+    assert problem.mark.length == len("x")
 
 
 def test_so_is_a_mistake_that_is_found_later(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_where_places_are_not_known_the_place_in_sql_is_a_note(tmp_path: Path) -
     )
     (problem,) = mistake(tmp_path, text).problems
     assert str(problem.mark) == f"{tmp_path}/q.yaml:5:8"
-    assert problem.notes[0] == "in the SQL, at line 2, column 26"
+    assert problem.notes[0] == "in the SQL, at line 2, column 33"

@@ -156,6 +156,11 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
             "it joins tables, and the table of the people is unknown",
             "use a query of one table",
         )
+    if not request.query.is_plain:
+        yield (
+            "it computes with its answer",
+            "leave arithmetic on aggregates, HAVING, ORDER BY and LIMIT out",
+        )
     if request.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"
     if compiled.selection is not None:

@@ -40,20 +40,20 @@ def facts_of(expression: Expression, tables: Tables) -> Facts:
 
 
 def size_of(expression: Expression) -> int:
-    """Return how large an expression is when it is written out in SQL."""
+    """Return how many parts of functions there are when it is written out in SQL."""
     match expression:
         case Call(function=name, arguments=arguments):
             copies = FUNCTIONS[name].copies
             return 1 + sum(
-                size_of(one) * copies[min(place, len(copies) - 1)]
+                max(size_of(one), 1) * copies[min(place, len(copies) - 1)]
                 for place, one in enumerate(arguments)
             )
         case IsNull(value=inner) | Not(inner=inner):
-            return 1 + size_of(inner)
+            return size_of(inner)
         case AllOf(parts=parts) | AnyOf(parts=parts):
-            return 1 + sum(map(size_of, parts))
+            return sum(map(size_of, parts))
         case _:
-            return 1
+            return 0
 
 
 def only_column(expression: Expression) -> ColumnRef | None:

@@ -57,7 +57,8 @@ def _nullif(x: Any, out: Facts, one: Term, other: Term) -> Any:
         return one.sql
     left, right = aligned(x, one, other)
     same = x.EQ(this=left, expression=right)
-    return x.paren(x.Case().when(same, x.null()).else_(one.sql.copy()))
+    found = x.Case().when(same, x.null(), copy=False)
+    return x.paren(found.else_(one.sql.copy(), copy=False), copy=False)
 
 
 def _compared_typed(sign: str) -> Callable[..., Facts]:

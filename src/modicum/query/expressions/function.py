@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -109,6 +110,19 @@ def call(x: ModuleType, name: str, *arguments: exp.Expression) -> exp.Expression
     return made
 
 
+def cast(x: ModuleType, value: exp.Expression, kind: str) -> exp.Expression:
+    """Return a value as another type, without a copy of it."""
+    made: exp.Expression = x.Cast(this=value, to=_type(x, kind).copy())
+    return made
+
+
+@cache
+def _type(x: ModuleType, kind: str) -> exp.Expression:
+    """Return a type; sqlglot parses its name each time."""
+    made: exp.Expression = x.DataType.build(kind)
+    return made
+
+
 def pair(
     x: ModuleType, sign: str, left: exp.Expression, right: exp.Expression
 ) -> exp.Expression:
@@ -130,7 +144,7 @@ def whole(x: ModuleType, value: int, *, narrow: bool = True) -> exp.Expression:
     """Return an integer of 64 bits, or of 38 digits."""
     digits = x.Literal.number(abs(value))
     signed = x.Neg(this=digits) if value < 0 else digits
-    made: exp.Expression = x.cast(signed, _BIGINT if narrow else _DECIMAL)
+    made: exp.Expression = cast(x, signed, _BIGINT if narrow else _DECIMAL)
     return made
 
 
@@ -154,7 +168,7 @@ def steps(
     times = int(term.facts.step / step) if term.facts.farthest else 1
     if term.facts.constant and term.facts.value is not None:
         return whole(x, term.facts.low * times, narrow=narrow)
-    value = term.sql if narrow else x.cast(term.sql, _DECIMAL)
+    value = term.sql if narrow else cast(x, term.sql, _DECIMAL)
     return (
         value if times == 1 else pair(x, "Mul", value, whole(x, times, narrow=narrow))
     )
@@ -196,7 +210,7 @@ def in_64_bits(part: Facts) -> None:
 
 def bigint(x: ModuleType, term: Term) -> exp.Expression:
     """Return steps as an integer of 64 bits, for which `in_64_bits` holds."""
-    made: exp.Expression = term.sql if term.facts.narrow else x.cast(term.sql, _BIGINT)
+    made: exp.Expression = term.sql if term.facts.narrow else cast(x, term.sql, _BIGINT)
     return made
 
 
@@ -237,5 +251,5 @@ def _int_div(
 
 def int_div(x: ModuleType, value: exp.Expression, by: exp.Expression) -> exp.Expression:
     """Return an integer quotient, rounded towards zero; the divisor is never 0."""
-    made: exp.Expression = x.cast(_int_div(x, value, by), _BIGINT)
+    made: exp.Expression = cast(x, _int_div(x, value, by), _BIGINT)
     return made

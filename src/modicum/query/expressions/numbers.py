@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from modicum.query.expressions.facts import (
+    NARROW_MAX,
     NUMERIC,
     A,
     Facts,
@@ -25,6 +26,7 @@ from modicum.query.expressions.function import (
     aligned,
     bigint,
     call,
+    cast,
     constant,
     floor_div,
     in_64_bits,
@@ -61,12 +63,14 @@ def _plus_typed(one: Facts, other: Facts) -> Facts:
     step = common_step(one, other)
     (low, high), (less, more) = at_step(one, step), at_step(other, step)
     both = one, other
+    number(step, min(low, less), max(high, more), *both)  # It is computed with them.
     return number(step, low + less, high + more, *both, whole=_whole(*both))
 
 
 def _plus(x: Any, out: Facts, one: Term, other: Term, sign: str = "Add") -> Any:
     narrow = out.narrow and all(
-        max(map(abs, at_step(term.facts, out.step))) < 2**62 for term in (one, other)
+        max(map(abs, at_step(term.facts, out.step))) <= NARROW_MAX
+        for term in (one, other)
     )
     left, right = (steps(x, term, out.step, narrow=narrow) for term in (one, other))
     return pair(x, sign, left, right)
@@ -132,7 +136,7 @@ def _divided_typed(one: Facts, other: Facts) -> Facts:
 
 def _refuse_zero(one: Facts, other: Facts) -> None:
     needs("/", NUMERIC, one, other)
-    if not other.nonzero:
+    if not other.nonzero and other.low <= 0 <= other.high:
         raise Misfit(
             "this may divide by 0",
             "engines disagree about it",
@@ -298,7 +302,11 @@ def _round(x: Any, out: Facts, one: Term, *more: Term) -> Any:
         negative = x.LT(this=one.sql.copy(), expression=whole(x, 0))
         half = x.paren(x.Case().when(negative, whole(x, -by)).else_(whole(x, by)))
     found = int_div(x, pair(x, "Add", value, half), whole(x, 2 * by))
-    return found if back == 1 else pair(x, "Mul", found, whole(x, back))
+    if back == 1:
+        return found
+    if not out.narrow:
+        found = cast(x, found, "decimal(38, 0)")
+    return pair(x, "Mul", found, whole(x, back, narrow=out.narrow))
 
 
 def _round_meant(one: Fraction, digits: int = 0) -> Fraction:
@@ -325,7 +333,7 @@ def _sign_typed(one: Facts) -> Facts:
 
 
 def _sign(x: Any, out: Facts, one: Term) -> Any:
-    return x.cast(call(x, "SIGN", one.sql), "bigint")
+    return cast(x, call(x, "SIGN", one.sql), "bigint")
 
 
 def _extremes(parts: tuple[Facts, ...]) -> tuple[Facts, list[tuple[int, int]]]:

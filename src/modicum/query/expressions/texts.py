@@ -13,6 +13,7 @@ from modicum.query.expressions.function import (
     Plain,
     Term,
     call,
+    cast,
     constant,
     needs,
     text,
@@ -25,6 +26,9 @@ _LENGTH_MAX: Final = 2**31
 #: What marks `%` and `_` as themselves in a pattern.
 _ESCAPE: Final = "!"
 _WILD: Final = re.compile(r"[%_!]")
+#: Several `%` mean what one does; engines may try them one by one.
+_RUNS: Final = re.compile(r"%+")
+_RUNS_MAX: Final = 4
 
 
 def _typed(name: str) -> Any:
@@ -128,7 +132,7 @@ def _length_typed(one: Facts) -> Facts:
 
 
 def _length(x: Any, _out: Facts, one: Term) -> Any:
-    return x.cast(call(x, "LENGTH", one.sql), "bigint")
+    return cast(x, call(x, "LENGTH", one.sql), "bigint")
 
 
 # --- patterns -------------------------------------------------------------------------
@@ -136,7 +140,15 @@ def _length(x: Any, _out: Facts, one: Term) -> Any:
 
 def _like_typed(one: Facts, pattern: Facts) -> Facts:
     needs("LIKE", ("text",), one)
-    constant("LIKE", pattern, "text")
+    if len(_RUNS.findall(constant("LIKE", pattern, "text"))) > _RUNS_MAX:
+        message = f"a pattern has % at most {_RUNS_MAX} times"
+        raise Misfit(message, "an engine may take long for more")
+    return _BOOLEAN
+
+
+def _part_typed(one: Facts, part: Facts) -> Facts:
+    needs("STARTS_WITH, ENDS_WITH and CONTAINS", ("text",), one)
+    constant("STARTS_WITH, ENDS_WITH and CONTAINS", part, "text")
     return _BOOLEAN
 
 
@@ -151,17 +163,18 @@ def _matches(x: Any, value: Any, pattern: str) -> Any:
 
 def _escaped(written: str, wild: str = "") -> str:
     """Return a pattern of a text, in which some characters stay wild."""
-    return _WILD.sub(
+    found = _WILD.sub(
         lambda one: one[0] if one[0] in wild else _ESCAPE + one[0], written
     )
+    return _RUNS.sub("%", found) if wild else found
 
 
 def _like_meant(one: str, pattern: str) -> bool:
     parts = (
-        ".*" if each == "%" else "." if each == "_" else re.escape(each)
-        for each in pattern
+        "." if each == "_" else re.escape(each) for each in _RUNS.sub("%", pattern)
     )
-    return re.fullmatch("".join(parts), one, re.DOTALL) is not None
+    regular = "".join(parts).replace("%", ".*")
+    return re.fullmatch(regular, one, re.DOTALL) is not None
 
 
 def _ilike(x: Any, out: Facts, one: Term, pattern: Term) -> Any:
@@ -185,7 +198,7 @@ def _part(before: str, after: str) -> Any:
 
 
 def _cast(x: Any, _out: Facts, one: Term) -> Any:
-    return x.cast(one.sql, "text")
+    return cast(x, one.sql, "text")
 
 
 def _cast_typed(one: Facts) -> Facts:
@@ -249,15 +262,15 @@ TEXTS: Final[dict[str, Function]] = {
     "like": Function(_like_typed, _like, _like_meant),
     "ilike": Function(_like_typed, _ilike, _ilike_meant),
     "starts_with": Function(
-        _like_typed, _part("", "%"), str.startswith, ("STARTS_WITH",),
+        _part_typed, _part("", "%"), str.startswith, ("STARTS_WITH",),
         nodes=("StartsWith",), parts=_BOTH,
     ),
     "ends_with": Function(
-        _like_typed, _part("%", ""), str.endswith, ("ENDS_WITH",),
+        _part_typed, _part("%", ""), str.endswith, ("ENDS_WITH",),
         nodes=("EndsWith",), parts=_BOTH,
     ),
     "contains": Function(
-        _like_typed, _part("%", "%"), lambda one, part: part in one, ("CONTAINS",),
+        _part_typed, _part("%", "%"), lambda one, part: part in one, ("CONTAINS",),
         nodes=("Contains",), parts=_BOTH,
     ),
     "text": Function(_cast_typed, _cast, _cast_meant),

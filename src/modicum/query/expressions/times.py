@@ -12,7 +12,15 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple, get_args
 
 from modicum.query.expressions.facts import TIMES, Facts, number
-from modicum.query.expressions.function import Function, Term, call, needs, pair, whole
+from modicum.query.expressions.function import (
+    Function,
+    Term,
+    call,
+    cast,
+    needs,
+    pair,
+    whole,
+)
 from modicum.query.model import Grain
 from modicum.query.tables import ColumnType
 
@@ -86,7 +94,7 @@ def _written_part(name: str) -> Callable[..., Any]:
     known = "WEEKOFYEAR" if name == "week" else name.upper()
 
     def written(x: Any, _out: Facts, one: Term) -> Any:
-        return x.cast(call(x, known, one.sql), "bigint")
+        return cast(x, call(x, known, one.sql), "bigint")
 
     return written
 
@@ -100,7 +108,7 @@ def _weekday(shift: int, first: int) -> Callable[..., Any]:
     """
 
     def written(x: Any, _out: Facts, one: Term) -> Any:
-        since = _days(x, _day(x, date.min), x.cast(one.sql, "date"))  # A Monday.
+        since = _days(x, _day(x, date.min), cast(x, one.sql, "date"))  # A Monday.
         rest = pair(x, "Mod", pair(x, "Add", since, whole(x, shift)), whole(x, 7))
         return pair(x, "Add", rest, whole(x, first))
 
@@ -108,13 +116,13 @@ def _weekday(shift: int, first: int) -> Callable[..., Any]:
 
 
 def _day(x: Any, day: date) -> Any:
-    return x.cast(x.Literal.string(day.isoformat()), "date")
+    return cast(x, x.Literal.string(day.isoformat()), "date")
 
 
 def _days(x: Any, begin: Any, end: Any) -> Any:
     """Return the number of days from one date to another."""
     between = x.DateDiff(this=end, expression=begin, unit=x.var("DAY"))
-    return x.cast(between, "bigint")
+    return cast(x, between, "bigint")
 
 
 def _part_of(name: str, part: _Part) -> Function:
@@ -136,11 +144,11 @@ def _period(grain: Grain) -> Function:
         return _DATE
 
     def written(x: Any, _out: Facts, one: Term) -> Any:
-        day = x.cast(one.sql, "date")
+        day = cast(x, one.sql, "date")
         if grain == "day":
             return day
         unit = x.Literal.string(grain.upper())
-        return x.cast(x.DateTrunc(this=day, unit=unit), "date")
+        return cast(x, x.DateTrunc(this=day, unit=unit), "date")
 
     return Function(typed, written, lambda one: start_of(one, grain))
 
@@ -170,7 +178,7 @@ def _between_typed(begin: Facts, end: Facts) -> Facts:
 
 
 def _between(x: Any, _out: Facts, begin: Term, end: Term) -> Any:
-    return _days(x, x.cast(begin.sql, "date"), x.cast(end.sql, "date"))
+    return _days(x, cast(x, begin.sql, "date"), cast(x, end.sql, "date"))
 
 
 def _between_meant(begin: date, end: date) -> int:
@@ -183,7 +191,7 @@ def _moment_typed(one: Facts) -> Facts:
 
 
 def _moment(x: Any, _out: Facts, one: Term) -> Any:
-    return x.cast(one.sql, "timestamp")
+    return cast(x, one.sql, "timestamp")
 
 
 def _moment_meant(one: date) -> datetime:

@@ -17,13 +17,14 @@ from modicum.query.model import (
     Function,
     Literal,
 )
+from modicum.query.parser.arguments import fitted
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.literals import read_number
 from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import SEVERAL, Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -80,8 +81,8 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
         return _of("count", read_whole(counted, scope), mark)
     only(sql, counted, ("expressions",))
     columns = counted.args["expressions"]
-    if len(columns) != 1:
-        raise sql.unread(columns[1], Reason("COUNT(DISTINCT …) takes one column"))
+    if len(columns) != 1 or type(columns[0]) is exp.Tuple:
+        raise sql.unread(columns[-1], SEVERAL)
     return _of("count-distinct", read_whole(columns[0], scope), mark)
 
 
@@ -92,6 +93,25 @@ def _count_if(node: exp.Expr, scope: Scope) -> Aggregate:
     mark = _named(node, scope.sql, ("COUNT_IF", "COUNTIF"))
     chosen = condition, Literal(True, "boolean"), Literal(None, "boolean")  # noqa: FBT003
     return replace(_of("count", Call("case", chosen), mark), name="count_if")
+
+
+def _filtered(node: exp.Expr, scope: Scope) -> Aggregate:
+    """Return an aggregate FILTER (WHERE condition): that of CASE WHEN condition."""
+    from sqlglot import exp
+
+    sql, where = scope.sql, node.expression
+    only(sql, node, ("this", "expression"))
+    if type(node.this).__name__ not in _AGGREGATES or type(where) is not exp.Where:
+        raise sql.unread(node)
+    only(sql, where, ("this",))
+    found = read_aggregate(node.this, scope)
+    condition = read_whole(where.this, scope, condition=True)
+    behind = sql.last(node.this) or 0
+    sql.spend(sql.keyword("FILTER", after=behind))
+    value = Literal(True, "boolean") if found.value is None else found.value  # noqa: FBT003
+    other = Literal(None, scope.facts(value).type)
+    chosen = fitted("case", (condition, value, other), node, scope)
+    return replace(found, name=f"{found.name}_if", value=chosen)
 
 
 def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
@@ -197,6 +217,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> Expression:
 _AGGREGATES: Final = {
     "Count": _count,
     "CountIf": _count_if,
+    "Filter": _filtered,
     "Median": _median,
     "Quantile": _quantile,
     "ApproxQuantile": _quantile,

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 #: Deeper expressions are refused: each level takes several calls in Python.
 _LEVELS_MAX: Final = 64
 #: Larger expressions are refused, as they are written for an engine.
-_SIZE_MAX: Final = 20_000
+_SIZE_MAX: Final = 3_000
 
 NO_COLUMN: Final = Reason(
     "a condition says something about a row",
     "leave it out: it has no effect on a row",
 )
 OF_GROUPS: Final = Reason(
-    "conditions apply to single rows",
-    "leave it out, and drop groups of the answer: that costs nothing",
+    "this looks at single rows, and aggregates are of groups",
+    "put conditions on aggregates into HAVING: … GROUP BY key HAVING COUNT(*) > 10 ;"
+    " sums of aggregates are windows: SUM(COUNT(*)) OVER ()",
 )
 #: The classes that sqlglot makes of the aggregates that are read.
 AGGREGATES: Final = frozenset(
@@ -36,6 +37,7 @@ AGGREGATES: Final = frozenset(
         "Avg",
         "Count",
         "CountIf",
+        "Filter",
         "Median",
         "Quantile",
         "ApproxQuantile",
@@ -176,7 +178,8 @@ def refuse_odd(node: exp.Expr, scope: Scope) -> None:
         if is_aggregate(one):
             raise scope.sql.unread(one, OF_GROUPS)
     if node.find(exp.Column) is None:
-        raise scope.sql.unread(node, NO_COLUMN)
+        drawn = node.find(exp.Rand)
+        raise scope.sql.unread(drawn or node, None if drawn else NO_COLUMN)
     names = ("this", "expression", "low", "high", "expressions")
     sides = [one for one in arguments_of(node, names) if type(one) is exp.Column]
     for one in sides:

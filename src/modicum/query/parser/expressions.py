@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 #: More values of one column are refused.
 VALUES_MAX: Final = 10_000
-_COMPARISONS: Final[Mapping[str, Comparison]] = {
+#: By the class that sqlglot makes of it, each comparison.
+COMPARISONS: Final[Mapping[str, Comparison]] = {
     "EQ": "=",
     "NEQ": "<>",
     "LT": "<",
@@ -109,7 +110,7 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
     reader = _READERS.get(kind)
     if reader is not None:
         return reader(node, scope)
-    if kind in _CONDITIONS or kind in _COMPARISONS:
+    if kind in _CONDITIONS or kind in COMPARISONS:
         return read_condition(node, scope)
     if is_aggregate(node):
         raise scope.sql.unread(node, OF_GROUPS)
@@ -125,7 +126,7 @@ def read_condition(node: exp.Expr, scope: Scope) -> Expression:
         InputError: If it is none that is read.
     """
     kind = type(node).__name__
-    if kind in _COMPARISONS:
+    if kind in COMPARISONS:
         return _compared(node, scope)
     reader = _CONDITIONS.get(kind)
     if reader is not None:
@@ -429,7 +430,7 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
     from sqlglot import exp
 
     only(scope.sql, node, ("this", "expression"))
-    operator = _COMPARISONS[type(node).__name__]
+    operator = COMPARISONS[type(node).__name__]
     left, right = node.this, node.expression
     if type(right) is exp.Column and type(left) is not exp.Column:
         left, right, operator = right, left, _FLIPPED[operator]
@@ -442,7 +443,7 @@ def _compared(node: exp.Expr, scope: Scope) -> Expression:
             return Compare(found.stored, operator, value)
     refuse_odd(node, scope)
     both = [read_expression(side, scope) for side in (node.this, node.expression)]
-    return call_alike(_COMPARISONS[type(node).__name__], both, node, scope)
+    return call_alike(COMPARISONS[type(node).__name__], both, node, scope)
 
 
 def _refuse_unordered(found: ResolvedColumn) -> None:

@@ -22,7 +22,7 @@ from modicum.query.parser.scope import (
     unknown,
 )
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.refusals import Reason, refused
+from modicum.query.refusals import WORDS, Reason, refused
 from modicum.query.tables import Column, Tables
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _item(node: exp.Expr, texts: Texts, reads: Reads, *, left: bool) -> Named:
         return read_subquery(node.this, name, texts, reads, left=left)
     if type(node) is not exp.Table or type(node.this) is not exp.Identifier:
         reason = Reason("a query reads declared tables only")
-        raise sql.unread(node, reason)
+        raise sql.unread(node, WORDS.get(sql.called(node), reason))
     if node.args.get("db") is not None:
         reason = Reason("tables must be in the tables file", "write the name alone")
         raise sql.unread(node.args["db"], reason)
@@ -215,7 +215,12 @@ def _refuse_twice(scope: Scope, new: Named, node: exp.Expr) -> None:
                 Code.NOT_IN_SUBSET,
                 f"`{new.alias[:60]}` is read twice",
                 scope.sql.mark_of(node),
-                reason=Reason("a table that is joined with itself pairs rows of one id")
+                reason=Reason(
+                    "a table that is joined with itself pairs rows, and the number of"
+                    " pairs that one person changes has no bound",
+                    "read it once, and count what one row says; what is said of pairs"
+                    " of rows of one id must be a column of the data",
+                )
                 if not same or not ours.isdisjoint(theirs)
                 else Reason("", "give each table another name"),
             )

@@ -10,28 +10,18 @@ from modicum.core.document import Kind, Scalar
 from modicum.core.errors import Code, Mark
 from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
-from modicum.query.expressions.analysis import only_column
-from modicum.query.model import Aggregate, ColumnRef, Key
+from modicum.query.model import Aggregate, Key, Output, Released
 from modicum.query.parser.aggregates import read_aggregate
+from modicum.query.parser.answers import AnswerReader, Selected, is_computed
 from modicum.query.parser.arguments import is_aggregate
-from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.names import label_of
-from modicum.query.parser.periods import read_period
+from modicum.query.parser.keys import read_key, refuse_key
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
-from modicum.query.refusals import ROUNDED, Reason, refused
+from modicum.query.refusals import ALL_COLUMNS, Reason, refused
 from modicum.query.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-#: The message about arithmetic on aggregates.
-COMPUTED: Final = Reason(
-    "each aggregate has its own noise",
-    "select the aggregates separately, and compute with the answers: that costs"
-    " nothing more",
-)
-_AVERAGE: Final = Reason("a sum divided by a count is an average", "write AVG(column)")
 
 #: An answer has no more columns than this.
 _OUTPUTS_MAX: Final = 100
@@ -41,14 +31,33 @@ class Outputs(NamedTuple):
     """The columns of an answer.
 
     Attributes:
-        every: All of them, in the order of the text.
-        keys: The keys among them.
-        aggregates: The aggregates among them.
+        selected: All of them, in the order of the text.
+        reader: Reads what is computed of them, and knows the aggregates.
     """
 
-    every: tuple[Key | Aggregate, ...]
-    keys: tuple[Key, ...]
-    aggregates: tuple[Aggregate, ...]
+    selected: tuple[Selected, ...]
+    reader: AnswerReader
+
+    @property
+    def every(self) -> tuple[Key | Aggregate | Output, ...]:
+        """All of them."""
+        return tuple(one.output for one in self.selected)
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys among them."""
+        return tuple(one for one in self.every if isinstance(one, Key))
+
+    @property
+    def computed(self) -> tuple[Output, ...]:
+        """The numbers among them; none if these are the aggregates in their order."""
+        numbers = [one for one in self.every if not isinstance(one, Key)]
+        if numbers == self.reader.aggregates:
+            return ()
+        return tuple(
+            one if isinstance(one, Output) else Output(one.name, Released(one.name))
+            for one in numbers
+        )
 
 
 def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Outputs:
@@ -62,15 +71,34 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
         mark = scope.sql.mark_of(nodes[_OUTPUTS_MAX])
         raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason())
     found = Problems()
-    every: list[Key | Aggregate] = []
-    for node in nodes:
+    every: dict[int, Selected] = {}
+    for place, node in enumerate(nodes):
         with found.guard():
-            every.append(_output(node, scope, tables))
+            if not _is_computed(_inner(node)):
+                every[place] = _selected(node, scope, tables)
     found.raise_any()
-    _refuse_same_names(every)
-    keys = tuple(one for one in every if isinstance(one, Key))
-    aggregates = tuple(one for one in every if isinstance(one, Aggregate))
-    if not aggregates:
+    names = {one.output.name for one in every.values()}
+    names.update(one.alias for one in nodes if one.alias)
+    reader = AnswerReader(scope, [*every.values()], names)
+    for place, node in enumerate(nodes):
+        with found.guard():
+            if place not in every:
+                every[place] = _computed(node, place, reader, scope)
+    found.raise_any()
+    selected = [every[place] for place in range(len(nodes))]
+    _refuse_same_names(selected, scope)
+    reader.name(selected)
+    return Outputs(tuple(selected), reader)
+
+
+def must_measure(outputs: Outputs, scope: Scope) -> None:
+    """Refuse a query without aggregates.
+
+    Raises:
+        InputError: If it is one.
+    """
+    selected = any(not isinstance(one, Key) for one in outputs.every)
+    if not (selected and outputs.reader.aggregates):
         raise refused(
             Code.NOT_IN_SUBSET,
             "no aggregate is selected",
@@ -80,42 +108,64 @@ def read_outputs(nodes: Sequence[exp.Expr], scope: Scope, tables: Tables) -> Out
                 "add an aggregate: COUNT(*)",
             ),
         )
-    return Outputs(tuple(every), keys, aggregates)
 
 
-def _output(node: exp.Expr, scope: Scope, tables: Tables) -> Key | Aggregate:
+def _is_computed(node: exp.Expr) -> bool:
+    """Return whether a node is computed of answers: not an aggregate or key itself."""
     from sqlglot import exp
 
-    alias: exp.Expr | None = None
-    if type(node) is exp.Alias:
-        only(scope.sql, node, ("this", "alias"))
-        node, alias = node.this, node.args["alias"]
-    if is_aggregate(node):
-        aggregate = read_aggregate(node, scope)
-        name = _name(alias, aggregate.name, aggregate.mark, scope)
-        return replace(aggregate, name=name)
-    if type(node) is exp.Star or type(node.this) is exp.Star:
-        reason = Reason("rows are never released", "name keys and aggregates")
-        raise scope.sql.unread(node, reason)
-    _refuse_computed(node, scope)
-    key = read_key(node, scope)
-    _refuse_key(key, scope, tables)
-    return replace(key, name=_name(alias, key.name, key.mark, scope))
+    number = type(node) is exp.Literal and not node.is_string
+    return number or (not is_aggregate(node) and is_computed(node))
 
 
-def _refuse_computed(node: exp.Expr, scope: Scope) -> None:
-    """Refuse arithmetic on aggregates."""
+def _inner(node: exp.Expr) -> exp.Expr:
+    """Return what is selected, without its alias and brackets around an aggregate."""
     from sqlglot import exp
 
-    if not any(is_aggregate(one) for one in node.walk()):
-        return
-    if type(node) is exp.Paren:
-        raise scope.sql.unread(node, Reason("", "leave the brackets out"))
-    if type(node) is exp.Round:
-        raise scope.sql.unread(node, ROUNDED)
-    mean = type(node) is exp.Div and type(node.this) is exp.Sum
-    counted = mean and type(node.expression) is exp.Count
-    raise scope.sql.unread(node, _AVERAGE if counted else COMPUTED)
+    inner: exp.Expr = node.this if type(node) is exp.Alias else node
+    while type(inner) is exp.Paren and is_computed(inner):
+        inner = inner.this
+    return inner
+
+
+def _selected(node: exp.Expr, scope: Scope, tables: Tables) -> Selected:
+    """Return a key or an aggregate that is selected as it is."""
+    from sqlglot import exp
+
+    alias, inner = _alias(node, scope), _inner(node)
+    output: Key | Aggregate
+    if is_aggregate(inner):
+        output = read_aggregate(inner, scope)
+    else:
+        if type(inner) is exp.Star or type(inner.this) is exp.Star:
+            raise scope.sql.unread(inner, ALL_COLUMNS)
+        output = read_key(inner, scope)
+        refuse_key(output, scope, tables)
+    name = _name(alias, output.name, output.mark, scope)
+    written = None if alias is None else alias.name
+    return Selected(inner, written, replace(output, name=name))
+
+
+def _computed(
+    node: exp.Expr, place: int, reader: AnswerReader, scope: Scope
+) -> Selected:
+    """Return a number that is computed of answers."""
+    alias, inner = _alias(node, scope), _inner(node)
+    value = reader.number(inner)
+    mark = scope.sql.mark_of(inner)
+    name = _name(alias, f"answer_{place + 1}", mark, scope)
+    written = None if alias is None else alias.name
+    return Selected(inner, written, Output(name, value))
+
+
+def _alias(node: exp.Expr, scope: Scope) -> exp.Expr | None:
+    from sqlglot import exp
+
+    if type(node) is not exp.Alias:
+        return None
+    only(scope.sql, node, ("this", "alias"))
+    alias: exp.Expr = node.args["alias"]
+    return alias
 
 
 def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -> str:
@@ -129,73 +179,15 @@ def _name(alias: exp.Expr | None, usual: str, mark: Mark | None, scope: Scope) -
     return house_name(given, "the name of a column of the answer")
 
 
-def _refuse_same_names(every: Sequence[Key | Aggregate]) -> None:
-    seen: dict[str, str] = {}
+def _refuse_same_names(every: Sequence[Selected], scope: Scope) -> None:
+    seen: set[str] = set()
     for one in every:
-        lower = one.name.lower()
-        if lower in seen:
+        name = one.output.name
+        if name.lower() in seen:
             raise refused(
                 Code.NOT_IN_SUBSET,
-                f"two columns of the answer are named `{one.name[:60]}`",
-                one.mark,
+                f"two columns of the answer are named `{name[:60]}`",
+                scope.sql.mark_of(one.node),
                 reason=Reason("", "give it another name: … AS name"),
             )
-        seen[lower] = one.name
-
-
-# --- keys -----------------------------------------------------------------------------
-
-
-def read_key(node: exp.Expr, scope: Scope) -> Key:
-    """Return a key, with its default name.
-
-    Raises:
-        InputError: If it is no expression that is read.
-    """
-    from sqlglot import exp
-
-    mark = scope.sql.mark_of(node)
-    period = read_period(node, scope)
-    if period is not None:
-        found, grain = period
-        return Key(f"{found.column.name}_{grain}", found.value, grain, found.mark)
-    value = read_whole(node, scope)
-    column = type(node) is exp.Column
-    name = scope.column(node).column.name if column else label_of(value)
-    return Key(name, value, None, mark)
-
-
-def _refuse_key(key: Key, scope: Scope, tables: Tables) -> None:
-    if key.grain is not None:
-        return
-    column = only_column(key.value)
-    if column is not None and (
-        column.column in tables.ids or column.column in _row_ids(column, tables)
-    ):
-        raise refused(
-            Code.NOT_BOUNDED,
-            f"groups cannot be formed by `{column.column}`, which identifies a"
-            " person or a row",
-            key.mark,
-            reason=Reason("each group would reveal one of them"),
-        )
-    plain = isinstance(key.value, ColumnRef)
-    remedies = {
-        "timestamp": "choose a period: DATE_TRUNC('day', column)",
-        "number": "declare it as an integer, or group by another column"
-        if plain
-        else "round it to integers: FLOOR(…)",
-    }
-    kind = scope.facts(key.value).type
-    if kind in remedies:
-        raise refused(
-            Code.DOES_NOT_FIT,
-            f"groups cannot be formed by `{key.name}`, which is of type {kind}",
-            key.mark,
-            reason=Reason("almost every row would be a group", remedies[kind]),
-        )
-
-
-def _row_ids(reference: ColumnRef, tables: Tables) -> tuple[str, ...]:
-    table = tables.by_name.get(reference.table)  # Rows of a derived one have no id.
-    return () if table is None else table.row_id
+        seen.add(name.lower())

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from modicum.core.errors import Code, InputError
 from modicum.core.reader import Problems
-from modicum.query.model import Aggregate, ColumnRef, Expression, Grain, Key, Query
+from modicum.query.model import (
+    Aggregate,
+    ColumnRef,
+    Expression,
+    Grain,
+    Key,
+    Order,
+    Output,
+    Query,
+)
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Texts, common_tables, read_tables_of
-from modicum.query.parser.outputs import Outputs, read_key, read_outputs
+from modicum.query.parser.keys import at_position, read_key
+from modicum.query.parser.literals import read_number
+from modicum.query.parser.outputs import Outputs, must_measure, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
-from modicum.query.parser.sql_text import only
+from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.parser.syntax_tree import read_tree
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
 
 #: A key: its value, and its period if it is one of a column with a time.
 _Group: TypeAlias = tuple[Expression, Grain | None]
+_Output: TypeAlias = Key | Aggregate | Output
 
 
 def match_groups(
@@ -74,16 +86,16 @@ def _key_problem(key: Key, wrong: str, remedy: str = "") -> InputError:
 
 def _grouped(
     node: exp.Expr,
-    aliases: dict[str, Key | Aggregate],
+    aliases: dict[str, _Output],
     outputs: Outputs,
     scope: Scope,
 ) -> _Group:
     """Return the key that one item of GROUP BY means: a position, a name, a value."""
     from sqlglot import exp
 
-    output: Key | Aggregate | None = None
+    output: _Output | None = None
     if type(node) is exp.Literal:
-        output = _at_position(node, outputs, scope)
+        output = at_position(node, outputs.every, scope.sql)
     elif type(node) is exp.Column and not node.args.get("table"):
         output = aliases.get(node.name.lower())
         if output is not None:
@@ -101,7 +113,7 @@ def _grouped(
                 ),
             )
         return key.value, key.grain
-    if isinstance(output, Aggregate):
+    if not isinstance(output, Key):
         reason = Reason("an aggregate cannot be a key")
         raise scope.sql.unread(node, reason)
     return output.value, output.grain
@@ -112,18 +124,7 @@ def _shown(key: Key) -> str:
     return key.value.column if isinstance(key.value, ColumnRef) else key.name
 
 
-def _at_position(node: exp.Expr, outputs: Outputs, scope: Scope) -> Key | Aggregate:
-    text = node.name
-    known = len(outputs.every)
-    valid = not node.is_string and text.isascii() and text.isdigit() and len(text) < 4
-    if not valid or not 1 <= int(text) <= known:
-        reason = Reason("", f"a position is an integer from 1 to {known}")
-        raise scope.sql.unread(node, reason)
-    scope.sql.spend_node(node, "NUMBER")
-    return outputs.every[int(text) - 1]
-
-
-def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> None:
+def _refuse_ambiguous(node: exp.Expr, output: _Output, scope: Scope) -> None:
     """Refuse a name that is a column's too, as engines disagree which is meant."""
     spend_name(scope.sql, node.this)
     lower = node.name.lower()
@@ -146,7 +147,19 @@ def _refuse_ambiguous(node: exp.Expr, output: Key | Aggregate, scope: Scope) -> 
         )
 
 
-_CLAUSES = ("expressions", "from_", "joins", "where", "group")
+_CLAUSES = (
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+)
+#: Larger limits show all groups that there may be.
+_ROWS_MAX: Final = 10**9
 
 
 def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
@@ -180,16 +193,69 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         outputs = read_outputs(selected, scope, tables)
     found.raise_any()
     match_groups(select.args.get("group"), selected, outputs, scope)
+    having = _having(select, outputs, sql)
+    order = _order(select, outputs, sql)
+    must_measure(outputs, scope)
+    limit, offset = (_number(select, one, sql) for one in ("LIMIT", "OFFSET"))
     sql.refuse_left()
     return Query(
         tables=tuple(reads.tables),
         joined_on=reads.joined_on,
         where=reads.where(condition),
         keys=outputs.keys,
-        aggregates=outputs.aggregates,
+        aggregates=tuple(outputs.reader.aggregates),
+        computed=outputs.computed,
+        having=having,
+        order=order,
+        limit=limit,
+        offset=offset or 0,
         lookups=tuple(reads.lookups),
         derived=tuple(reads.derived),
     )
+
+
+def _having(select: exp.Expr, outputs: Outputs, sql: SqlText) -> Expression | None:
+    having = select.args.get("having")
+    if having is None:
+        return None
+    only(sql, having, ("this",))
+    _spend_before(having, "HAVING", sql)
+    return outputs.reader.condition(having.this)
+
+
+def _order(select: exp.Expr, outputs: Outputs, sql: SqlText) -> tuple[Order, ...]:
+    order = select.args.get("order")
+    if order is None:
+        return ()
+    _spend_before(order, "ORDER BY", sql)
+    return outputs.reader.orders(order)
+
+
+def _number(select: exp.Expr, clause: str, sql: SqlText) -> int | None:
+    """Return the number of LIMIT or OFFSET; None if there is no such clause."""
+    node = select.args.get(clause.lower())
+    if node is None:
+        return None
+    number, reason = (
+        node.args["expression"],
+        Reason("", f"write an integer: {clause} 10"),
+    )
+    if any(value for part, value in node.args.items() if part != "expression"):
+        raise sql.unread(number, reason)
+    if type(number).__name__ != "Literal":
+        raise sql.unread(number, reason)
+    value = read_number(number, sql)
+    if value.denominator != 1 or not 0 <= value <= _ROWS_MAX:
+        raise sql.unread(number, reason)
+    _spend_before(node, clause, sql)
+    return value.numerator
+
+
+def _spend_before(node: exp.Expr, word: str, sql: SqlText) -> None:
+    """Note that the word before a clause was understood."""
+    before = range(sql.first(node) or 0)
+    places = [one for one in before if sql.word(one) == word]
+    sql.spend(*places[-1:])
 
 
 def _names(tables: Tables) -> Iterator[str]:

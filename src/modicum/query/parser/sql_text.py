@@ -148,6 +148,10 @@ class SqlText:
         """Note that tokens were understood."""
         self._spent.update(places)
 
+    def is_spent(self, place: int) -> bool:
+        """Return whether a token was understood."""
+        return place in self._spent
+
     def spend_node(self, node: exp.Expr, *kinds: str) -> bool:
         """Mark the token of a leaf as understood, if it has one of some types.
 

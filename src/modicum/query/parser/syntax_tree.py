@@ -134,17 +134,20 @@ def _refuse_tokens(sql: SqlText) -> None:
     names = _names()
     types = _types()
     depths, within, signs, row, joins, cases = [0], [0], 0, 0, 0, 0
+    openers = [""]
     for place, token in enumerate(sql.tokens):
         kind = token.token_type.name
-        _refuse_kind(sql, place, names)
+        _refuse_kind(sql, place, names, openers[-1])
         signs = signs + 1 if kind in _SIGNS else signs
         if kind == "L_PAREN":
             depths.append(depths[-1] + 1 + signs)
             within.append(within[-1] + (sql.kind(place - 1) in types))
+            openers.append(sql.word(place - 1))
             signs = 0
         elif kind == "R_PAREN" and len(depths) > 1:
             depths.pop()
             within.pop()
+            openers.pop()
         cases = max(cases + _CASES.get(kind, 0), 0)
         row = row + 1 if kind in names and kind not in SYNTAX else 0
         if kind == "JOIN":
@@ -187,7 +190,8 @@ def _types() -> frozenset[str]:
     return frozenset(one.name for one in parser.TYPE_TOKENS)
 
 
-def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
+def _refuse_kind(sql: SqlText, place: int, names: frozenset[str], opener: str) -> None:
+    """Refuse a token; the opener is the word before the brackets that it is in."""
     token = sql.tokens[place]
     kind = token.token_type.name
     within = kind == "ORDER_BY" and [
@@ -207,8 +211,21 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str]) -> None:
         again = False
     called = kind in _CALLED and sql.word(place + 1) == "("
     known = (kind in SYNTAX and not again and not several) or kind in names
-    if not (known or within or called or _of_query(sql, place)):
+    clause = _is_clause(sql, place, opener)
+    if not (known or within or called or _of_query(sql, place) or clause):
         raise sql.unread_at(place)
+
+
+def _is_clause(sql: SqlText, place: int, opener: str) -> bool:
+    """Return whether a word begins a clause about answers, or one in brackets."""
+    kind = sql.kind(place)
+    if kind in ("LIMIT", "OFFSET"):
+        return sql.kind(place + 1) == "NUMBER"
+    if kind in ("OVER", "FILTER"):
+        return sql.word(place - 1) == ")" and sql.word(place + 1) == "("
+    if kind == "HAVING":
+        return opener == ""
+    return kind in ("ORDER_BY", "PARTITION_BY") and opener in ("", "OVER")
 
 
 def _of_query(sql: SqlText, place: int) -> bool:

@@ -180,13 +180,12 @@ def _bounded(
     limits: tuple[int, int],
     inside: exp.Expression,
 ) -> exp.Expression:
-    bounded = (
-        exp.Case()
-        .when(exp.LTE(this=value.copy(), expression=ends[0]), whole(limits[0]))
-        .when(exp.GTE(this=value.copy(), expression=ends[1]), whole(limits[1]))
-        .else_(inside)
-    )
-    return exp.cast(bounded, "bigint")
+    low, high = map(whole, limits)
+    below = exp.LTE(this=value.copy(), expression=ends[0])
+    above = exp.GTE(this=value.copy(), expression=ends[1])
+    bounded = exp.Case().when(below, low, copy=False).when(above, high, copy=False)
+    bounded = bounded.else_(inside, copy=False)
+    return exp.cast(bounded, "bigint", copy=False)
 
 
 def hashed(key: str, parts: Sequence[exp.Expression], digits: int) -> exp.Expression:

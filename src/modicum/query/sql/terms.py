@@ -14,7 +14,7 @@ from modicum.query.expressions.facts import (
     of_column,
     of_constant,
 )
-from modicum.query.expressions.function import Term, whole
+from modicum.query.expressions.function import Term, cast, whole
 from modicum.query.expressions.table import FUNCTIONS
 from modicum.query.model import (
     AllOf,
@@ -104,7 +104,7 @@ def _read(value: exp.Expression, column: Column) -> exp.Expression:
         return sql.in_steps(value, column, facts.low, facts.high)
     if column.type in ("date", "timestamp"):
         ours = sql.on_days(value.copy(), column.type, date.min, date.max)
-        return exp.paren(exp.Case().when(ours, value))
+        return exp.paren(exp.Case().when(ours, value, copy=False))
     return value
 
 
@@ -128,7 +128,7 @@ def _called(name: str, parts: list[Term]) -> Term:
         and facts.narrow
         and any(_may_be_wide(one, facts) for one in parts)
     ):
-        written = exp.cast(written, "bigint")
+        written = cast(exp, written, "bigint")
     return Term(written, facts)
 
 

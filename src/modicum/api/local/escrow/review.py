@@ -172,7 +172,7 @@ def columns_of(ledger: EscrowReader, name: str) -> dict[str, tuple[str, ...]] | 
         for one in terms.charges if isinstance(terms, QueryTerms) else ():
             request = read_query(one.text, tables, compiled).request.query
             keys = [key.name for key in request.keys]
-            found[one.release] = (*keys, *(each.name for each in request.aggregates))
+            found[one.release] = (*keys, *(each.name for each in request.outputs))
     except InputError:
         return None
     return found or None

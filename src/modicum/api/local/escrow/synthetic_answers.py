@@ -15,6 +15,7 @@ from modicum.core.errors import Code, Problem, StaleError
 from modicum.escrow.dummy_data import RandomSource, dummy_answers, with_noise
 from modicum.escrow.programs import Table
 from modicum.query.explanation import errors_of
+from modicum.query.model import Output, Released
 from modicum.query.query_file import QueryFile
 
 _SURE: Final = Fraction(19, 20)
@@ -70,9 +71,15 @@ def synthetic_answers_of(
         request = one.request
         table = dummy_answers(request.query, request.tables, dice, request.part)
         exact[release] = table
+        shown = {each.name for each in request.query.outputs if _is_measured(each)}
         for error in errors_of(one.compiled, _SURE):
-            if error.per == "answer":
+            if error.per == "answer" and error.aggregate in shown:
                 scale = error.half_width / _WIDTH
                 table = with_noise(table, scale, dice, error.aggregate)
         private[release] = table
     return SyntheticAnswers(exact, private)
+
+
+def _is_measured(output: Output) -> bool:
+    """Return whether an output is an aggregate, and not computed of some."""
+    return output.value == Released(output.name)

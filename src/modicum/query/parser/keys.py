@@ -1,0 +1,97 @@
+"""The keys of an answer, and columns of it by position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from modicum.core.errors import Code
+from modicum.query.expressions.analysis import only_column
+from modicum.query.model import ColumnRef, Key
+from modicum.query.parser.expressions import read_whole
+from modicum.query.parser.names import label_of
+from modicum.query.parser.periods import read_period
+from modicum.query.parser.scope import Scope
+from modicum.query.parser.sql_text import SqlText
+from modicum.query.refusals import Reason, refused
+from modicum.query.tables import Tables
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+T = TypeVar("T")
+
+
+def read_key(node: exp.Expr, scope: Scope) -> Key:
+    """Return a key, with its default name.
+
+    Raises:
+        InputError: If it is no expression that is read.
+    """
+    from sqlglot import exp
+
+    mark = scope.sql.mark_of(node)
+    period = read_period(node, scope)
+    if period is not None:
+        found, grain = period
+        return Key(f"{found.column.name}_{grain}", found.value, grain, found.mark)
+    value = read_whole(node, scope)
+    column = type(node) is exp.Column
+    name = scope.column(node).column.name if column else label_of(value)
+    return Key(name, value, None, mark)
+
+
+def refuse_key(key: Key, scope: Scope, tables: Tables) -> None:
+    """Refuse a key that identifies a person or a row, or that has too many values.
+
+    Raises:
+        InputError: If it does.
+    """
+    if key.grain is not None:
+        return
+    column = only_column(key.value)
+    if column is not None and (
+        column.column in tables.ids or column.column in _row_ids(column, tables)
+    ):
+        raise refused(
+            Code.NOT_BOUNDED,
+            f"groups cannot be formed by `{column.column}`, which identifies a"
+            " person or a row",
+            key.mark,
+            reason=Reason("each group would reveal one of them"),
+        )
+    plain = isinstance(key.value, ColumnRef)
+    remedies = {
+        "timestamp": "choose a period: DATE_TRUNC('day', column)",
+        "number": "declare it as an integer, or group by another column"
+        if plain
+        else "round it to integers: FLOOR(…)",
+    }
+    kind = scope.facts(key.value).type
+    if kind in remedies:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"groups cannot be formed by `{key.name}`, which is of type {kind}",
+            key.mark,
+            reason=Reason("almost every row would be a group", remedies[kind]),
+        )
+
+
+def _row_ids(reference: ColumnRef, tables: Tables) -> tuple[str, ...]:
+    table = tables.by_name.get(reference.table)  # Rows of a derived one have no id.
+    return () if table is None else table.row_id
+
+
+def at_position(node: exp.Expr, outputs: Sequence[T], sql: SqlText) -> T:
+    """Return the column of the answer that a position means.
+
+    Raises:
+        InputError: If there is none.
+    """
+    text, known = node.name, len(outputs)
+    valid = not node.is_string and text.isascii() and text.isdigit() and len(text) < 4
+    if not valid or not 1 <= int(text) <= known:
+        reason = Reason("", f"a position is an integer from 1 to {known}")
+        raise sql.unread(node, reason)
+    sql.spend_node(node, "NUMBER")
+    return outputs[int(text) - 1]
