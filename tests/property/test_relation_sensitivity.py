@@ -221,8 +221,10 @@ def query_of(one: Asked, relation: str) -> QueryFile:
 
 def some_rows(dice: random.Random, user: str, day: int | None = None) -> Rows:
     """Rows that a user may have: some days with events, orders, and a line."""
-    amounts: list[int | None] = dice.choice([[-1], [3], [-1, 0, 3, None]])
-    pages: list[str | None] = dice.choice([["help"], ["main"], ["help", "main", None]])
+    some: list[list[int | None]] = [[-1], [3], [-1, 0, 3, None]]
+    amounts = dice.choice(some)
+    listed: list[list[str | None]] = [["help"], ["main"], ["help", "main", None]]
+    pages = dice.choice(listed)
     events = [
         {
             "event_id": dice.randrange(10**9),
@@ -326,6 +328,75 @@ def test_no_change_moves_an_answer_farther_than_is_priced(
             norms = lines["s"].norms[unit]
             assert (norms.l1, norms.l2_squared) == one.reached[unit]
             assert most == one.reached[unit]
+
+
+# --- queries that are drawn -----------------------------------------------------------
+
+
+def some_groups(dice: random.Random, name: str, *, more: bool = False) -> str:
+    """A subquery with one row for each user, or for more groups of each."""
+    table = dice.choice(["events", "orders"])
+    extras = [", amount", ", page"] if table == "events" else [", amount"]
+    extra = dice.choice(extras) if more else ""
+    where = dice.choice(["", " WHERE amount > 0", " WHERE user_id IN (SELECT user_id"
+                         " FROM people WHERE plan = 'free')"])  # fmt: skip
+    having = dice.choice(["", "", " HAVING COUNT(*) >= 2", " HAVING SUM(amount) > 3"])
+    return (
+        f"(SELECT user_id{extra}, COUNT(*) AS n, SUM(amount) AS total FROM"
+        f" {table}{where} GROUP BY user_id{extra}{having}) AS {name}"
+    )
+
+
+def a_query(dice: random.Random) -> Asked:
+    """A query over joins and subqueries, with a cap where rows of a user are many."""
+    groups, cap = some_groups(dice, "t"), {"user": dice.choice([1, 2, 3])}
+    negated = dice.choice(["", "NOT "])
+    member = f" WHERE user_id {negated}IN (SELECT user_id FROM {groups})"
+    source, keys, bounds = dice.choice(
+        [
+            (groups, ["LEAST(n, 2)", "n > 1"], {}),
+            (some_groups(dice, "t", more=True), ["LEAST(n, 2)", "total > 1"], cap),
+            (f"people JOIN {groups} USING (user_id)", ["plan", "total > 2"], {}),
+            (f"people LEFT JOIN {groups} USING (user_id)", ["COALESCE(n, 0) > 1"], {})
+            if "HAVING" not in groups
+            else (f"people{member}", ["plan"], {}),
+            (f"events JOIN {groups} USING (user_id)", ["page", "n > 1"], cap),
+            (f"events{member}", ["page", "amount > 0"], cap),
+            (f"events LEFT JOIN people USING (user_id){member}", ["plan"], cap),
+            (f"events JOIN pages USING (page){member}", ["kind"], cap),
+        ]
+    )
+    number = "1" if "events" in source[:6] or "people" in source[:6] else "n"
+    counted = dice.choice(
+        ["COUNT(*)", "COUNT(DISTINCT user_id)"]
+        + [f"SUM(LEAST({number}, 3) - 1)"] * (number == "n")
+    )
+    key = dice.choice([*keys, ""])
+    if not key:
+        return Asked(f"SELECT {counted} AS s FROM {source}", bounds, {})
+    sql = f"SELECT {key} AS k, {counted} AS s FROM {source} GROUP BY k"
+    return Asked(sql, bounds, {})
+
+
+@pytest.mark.spec("QRY-21")
+@pytest.mark.parametrize("relation", ["add-remove", "substitute", "any-change"])
+def test_no_drawn_query_moves_farther_than_is_priced(relation: str) -> None:
+    dice, reached, moved = random.Random(f"{seed()} drawn {relation}"), 0, 0
+    for _ in range(examples(60)):
+        one = a_query(dice)
+        query = query_of(one, relation)
+        (line,) = query.compiled.lines
+        for unit, norms in line.norms.items():
+            most = 0
+            for _ in range(examples(30, plain=20)):
+                pair = neighbors(dice, unit, relation)
+                ((_, l1, l2_squared),) = apart(query, pair, dice.randbytes(16).hex())
+                assert l1 <= norms.l1, (one.sql, one.bounds, unit, pair)
+                assert l2_squared <= norms.l2_squared, (one.sql, one.bounds, unit, pair)
+                most = max(most, l1)
+            moved += most > 0
+            reached += most == norms.l1
+    assert reached > moved // 4 > 0
 
 
 @pytest.mark.spec("QRY-20")

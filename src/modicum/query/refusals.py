@@ -88,9 +88,8 @@ _WINDOWS: Final = Reason(
     "write it around an aggregate: SUM(COUNT(*)) OVER ()",
 )
 _OUTER: Final = Reason(
-    "only rows with a partner are read",
-    "write JOIN … USING (id); for the rows without a partner, count all of them and"
-    " those that join, and subtract these answers",
+    "each row of the first table is read once, with at most one other row",
+    "write JOIN … USING (id), or LEFT JOIN with the other table first",
 )
 _PARTNERS: Final = Reason(
     "rows are joined on the id only, so the nearest row of another table is not found",
