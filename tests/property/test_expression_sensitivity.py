@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import pytest
-from budget import examples, seed
+from budget import counted, seed
 from oracle.row_expressions import Meaning
 from samples import asked
 from samples.drawn_expressions import CONSTRUCTS, Expressions, columns_of
@@ -93,7 +93,7 @@ def test_no_expression_moves_an_answer_farther_than_is_priced(construct: str) ->
     dice = random.Random(f"priced {seed()} {construct}")
     maker, seen = Expressions(dice, COLUMNS, DECLARED), Counter[str]()
     text = Written(lambda one: f'"{one.column}"').text
-    for _ in range(examples(40)):
+    for _ in range(counted(40)):
         value = maker.of_construct(construct)
         facts = facts_of(value, DECLARED)
         if not facts.numeric:
@@ -123,7 +123,7 @@ def test_no_expression_moves_an_answer_farther_than_is_priced(construct: str) ->
         assert l2_squared <= norms.l2_squared, sql
         seen["priced"] += 1
         seen["tight"] += (l1, l2_squared) == (norms.l1, norms.l2_squared)
-    assert seen["priced"] > examples(40) // 8, seen
+    assert seen["priced"] > counted(40) // 8, seen
     assert seen["tight"] > 0, seen
 
 

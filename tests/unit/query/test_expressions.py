@@ -381,3 +381,37 @@ def test_a_step_of_a_product_is_the_product_of_steps() -> None:
     (line,) = query.compiled.lines
     assert (line.statistic.low, line.statistic.high) == (0, 256)
     assert Fraction(1, 4) * line.statistic.high == 64
+
+
+# --- lengths of texts: no row may exhaust the memory ----------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "REPLACE(page, 'a', 'aaaaaaaaaaaaaaaaa')",
+        "REPLACE(REPLACE(page, 'a', 'aaaaa'), 'a', 'aaaaa')",
+        "CONCAT(" + ", ".join(["page"] * 17) + ")",
+        "CONCAT(page, " + ", ".join(["''"] * 100) + ")",
+        "UPPER(" + " || ".join(["page"] * 17) + ")",
+        "CASE WHEN mobile THEN '" + "a" * 1001 + "' ELSE page END",
+        "COALESCE(page || '" + "a" * 1001 + "', page)",
+    ],
+)
+def test_no_text_may_grow_without_limit(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        counted(f"CASE WHEN LENGTH({text}) > 1 THEN 1 END")
+    assert "would be longer than 16 times a column" in caught.value.render()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "REPLACE(page, 'ab', 'aaaaaaaaaaaaaaaa')",
+        "CONCAT(" + ", ".join(["page"] * 16) + ")",
+        "CASE WHEN mobile THEN '" + "a" * 1000 + "' ELSE page END",
+        "LEFT(CONCAT(page, '-', page), 3)",
+    ],
+)
+def test_texts_of_a_limited_length_are_read(text: str) -> None:
+    assert counted(f"CASE WHEN LENGTH({text}) > 1 THEN 1 END") is not None
