@@ -355,9 +355,10 @@ QUOTED_SQL = {
         "SELECT age, COUNT(*) FROM views GROUP BY age ORDER BY COUNT(*) DESC LIMIT 10",
     "GROUP BY key HAVING COUNT(*) > 10":
         "SELECT page, COUNT(*) FROM views GROUP BY page HAVING COUNT(*) > 10",
+    "LEFT JOIN": "SELECT COUNT(*) FROM views LEFT JOIN users USING (user_id)",
     "FROM (SELECT id, COUNT(*) AS n FROM table GROUP BY id) AS t":
-        "SELECT AVG(LEAST(n, 9)) FROM"
-        " (SELECT user_id, COUNT(*) AS n FROM views GROUP BY user_id) AS t",
+        "SELECT COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM views"
+        " GROUP BY user_id) AS t",
     "WHERE id IN (SELECT id FROM table)":
         "SELECT COUNT(*) FROM views WHERE user_id IN (SELECT user_id FROM users)",
     "JOIN … USING (id)": "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
