@@ -263,3 +263,10 @@ def test_rows_of_a_csv_file_are_not_looked_at_before_it_is_read(tmp_path: Path) 
         source = source_of(str(path), "views")
         assert isinstance(source, CsvFile)
         assert source.columns == ("view_id", "page")
+
+
+def test_more_than_two_gib_of_texts_fit_into_a_batch() -> None:
+    """Else how many rows match would decide whether a run fails."""
+    with DuckdbEngine({"t": pa.table({"name": ["a"]})}) as engine:
+        rows = engine.fetch(f"SELECT name FROM {engine.relations()['t']}")
+    assert rows.schema.field("name").type == pa.large_string()

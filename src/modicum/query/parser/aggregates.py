@@ -19,8 +19,8 @@ from modicum.query.model import (
 )
 from modicum.query.parser.arguments import fitted
 from modicum.query.parser.expressions import read_whole
+from modicum.query.parser.keys import label_of
 from modicum.query.parser.literals import read_number
-from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText, only

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from modicum.core.errors import Code
+from modicum.query.attributes import columns_in
 from modicum.query.expressions.analysis import only_column
-from modicum.query.model import ColumnRef, Key
+from modicum.query.model import Call, ColumnRef, Expression, Key
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.names import label_of
 from modicum.query.parser.periods import read_period
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 T = TypeVar("T")
+
+#: The longest name that is made up.
+_NAME_MAX = 60
 
 
 def read_key(node: exp.Expr, scope: Scope) -> Key:
@@ -39,6 +42,16 @@ def read_key(node: exp.Expr, scope: Scope) -> Key:
     column = type(node) is exp.Column
     name = scope.column(node).column.name if column else label_of(value)
     return Key(name, value, None, mark)
+
+
+def label_of(expression: Expression) -> str:
+    """Return the name of an expression: a column's, or its function's and theirs."""
+    if isinstance(expression, ColumnRef):
+        return expression.column
+    word = expression.function if isinstance(expression, Call) else "condition"
+    columns = dict.fromkeys(one.column for one in columns_in(expression))
+    label = "_".join((word if word.isidentifier() else "condition", *columns))
+    return label if len(label) <= _NAME_MAX else label[:_NAME_MAX].rstrip("_")
 
 
 def refuse_key(key: Key, scope: Scope, tables: Tables) -> None:

@@ -33,8 +33,7 @@ from modicum.query.parser.aggregates import read_aggregate
 from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Texts, read_tables_of
-from modicum.query.parser.keys import read_key
-from modicum.query.parser.names import label_of
+from modicum.query.parser.keys import label_of, read_key
 from modicum.query.parser.scope import (
     Named,
     Reads,
