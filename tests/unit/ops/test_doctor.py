@@ -109,15 +109,19 @@ def test_a_text_that_is_a_fact_has_no_word_of_its_own(text: str) -> None:
 
 def test_what_is_needed_is_read_as_others_read_it() -> None:
     written = metadata.requires("modicum") or []
-    mine = {(one.name, one.least, one.extra) for one in requirements(written)}
+    mine = {
+        (one.name, one.least, one.below, one.extra) for one in requirements(written)
+    }
     expected = set()
     for one in map(Oracle, written):
         extra = str(one.marker).rpartition(" ")[2].strip("'\"") if one.marker else ""
         if extra not in ("test", "dev"):
-            least = str(one.specifier).removeprefix(">=")
-            expected.add((one.name, least, extra))
+            bounds = {bound.operator: bound.version for bound in one.specifier}
+            assert bounds.keys() <= {">=", "<"}
+            least, below = bounds.get(">=", ""), bounds.get("<", "")
+            expected.add((one.name, least, below, extra))
     assert mine == expected
-    assert {"", "server", "postgres"} <= {extra for _, _, extra in mine}
+    assert {"", "server", "postgres"} <= {extra for *_, extra in mine}
 
 
 NUMBERS = st.lists(st.integers(0, 12), min_size=1, max_size=4)
@@ -168,6 +172,13 @@ def test_what_is_missing_is_installed_and_what_is_old_is_upgraded() -> None:
     assert missing.remedy == "pip install modicum"
     (old,) = check_libraries([Requirement("numpy", "999", "some")])
     assert old.remedy == "pip install --upgrade 'modicum[some]'"
+
+
+def test_a_library_may_be_too_new() -> None:
+    (one,) = check_libraries([Requirement("numpy", "2", "some", below="2")])
+    assert one.status is WARN
+    assert one.message.endswith("required is below 2")
+    assert one.remedy == "pip install --upgrade 'modicum[some]'"
 
 
 class Clocks:

@@ -13,9 +13,10 @@ from importlib import metadata
 from modicum.api.ports.storage import Clock
 from modicum.ops.doctor.findings import Finding, Status, known_name
 
-#: The requirements in the package's metadata.
+#: The requirements in the package's metadata, which sorts `<3` before `>=2`.
 _REQUIREMENT = re.compile(
-    r"(?P<name>[\w.-]+)(\[[^]]*\])?(>=(?P<least>[0-9.]+))?"
+    r"(?P<name>[\w.-]+)(\[[^]]*\])?"
+    r"(<(?P<below>[0-9.]+),?)?(>=(?P<least>[0-9.]+))?"
     r"(; extra == ['\"](?P<extra>\w+)['\"])?"
 )
 #: Extras for those who work on modicum itself.
@@ -30,18 +31,30 @@ class Requirement:
         name: Its name.
         least: The version that is needed at least; empty for any.
         extra: The extra that needs it; empty for all.
+        below: The first version that is too new; empty for none.
     """
 
     name: str
     least: str
     extra: str
+    below: str = ""
+
+    def fault(self, found: str) -> str | None:
+        """Return what is wrong with an installed version; None if nothing is."""
+        if not is_enough(found, self.least):
+            return f"{self.name} {found}, required is {self.least}"
+        if self.below and is_enough(found, self.below):
+            return f"{self.name} {found}, required is below {self.below}"
+        return None
 
 
 def requirements(written: Iterable[str]) -> list[Requirement]:
     """Return the requirements of modicum on this machine."""
     found = (_REQUIREMENT.fullmatch(one.strip()) for one in written)
     return [
-        Requirement(one["name"], one["least"] or "", one["extra"] or "")
+        Requirement(
+            one["name"], one["least"] or "", one["extra"] or "", one["below"] or ""
+        )
         for one in found
         if one is not None and one["extra"] not in _OF_MAKERS
     ]
@@ -103,21 +116,21 @@ def _checked(
     }
     name = f"extra {extra}" if extra else "libraries"
     missing = [one for one, version in versions.items() if version is None]
-    old = [
-        f"{one.name} {versions[one.name]}, required is {one.least}"
+    faults = [
+        fault
         for one in libraries
-        if not is_enough(versions[one.name] or one.least, one.least)
+        if (found := versions[one.name]) and (fault := one.fault(found))
     ]
     if extra and {one.name for one in own} <= {*missing}:
         return Finding(name, Status.OK, "not installed", facts=facts)
-    if missing or old:
-        wrong = [*(f"{one} is missing" for one in missing), *old]
+    if missing or faults:
+        wrong = [*(f"{one} is missing" for one in missing), *faults]
         package = f"'modicum[{extra}]'" if extra else "modicum"
         return Finding(
             name,
             Status.WARN if extra else Status.FAIL,
             "; ".join(wrong),
-            f"pip install {'--upgrade ' if old else ''}{package}",
+            f"pip install {'--upgrade ' if faults else ''}{package}",
             facts,
         )
     return Finding(name, Status.OK, f"{len(libraries)} installed", facts=facts)
