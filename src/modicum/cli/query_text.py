@@ -48,7 +48,7 @@ def print_plan(query: QueryFile, decision: Decision, *, whole: bool) -> None:
     for line in compiled.lines:
         losses = computed(compiled, line)
         table.add_row(
-            printable(line.statistic.name),
+            printable(line.name),
             compiled.request.noise,
             brief(scale_in_answers(compiled, line)),
             *(_brief(losses.get(unit)) for unit in compiled.moves),

@@ -89,6 +89,20 @@ def _statistics(aggregate: Aggregate, tables: Tables, bins: int) -> list[Statist
     return [found[kind] for kind in _SUMMED[aggregate.function]]
 
 
+def added_up(found: Exact, keys: Sequence[int], width: int) -> Exact:
+    """Return additive numbers by some of the keys, from those by all keys.
+
+    Args:
+        found: The numbers by all keys, and maybe by more.
+        keys: The positions of the keys.
+        width: The number of all keys.
+    """
+    sums: defaultdict[tuple[KeyValue, ...], int] = defaultdict(int)
+    for group, number in found.items():
+        sums[(*(group[one] for one in keys), *group[width:])] += number
+    return dict(sums)
+
+
 def nodes_of(statistic: Statistic, bins: Exact) -> Exact:
     """Return the number of values below each node of a tree, from those in its bins.
 

@@ -62,7 +62,9 @@ class Range(Struct, frozen=True, gc=False):
         )
 
 
-def noisy(number: int, width: int, step: Fraction = _ONE) -> Range:
+def noisy(
+    number: int | Fraction, width: int | Fraction, step: Fraction = _ONE
+) -> Range:
     """Return a noisy number with its range.
 
     Args:

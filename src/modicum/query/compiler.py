@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from math import prod
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
@@ -28,6 +29,7 @@ from modicum.query.groups import (
 )
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.joins import all_moves, within_days
+from modicum.query.marginals import Marginals, may_be_measured, set_of, shares_of
 from modicum.query.key_selection import Selection, selection_of
 from modicum.query.model import Expression, Key
 from modicum.query.problems import refused
@@ -41,7 +43,14 @@ from modicum.query.sensitivity import (
     of_tree,
     root,
 )
-from modicum.query.statistics import Cap, ExactPlan, Sample, Statistic
+from modicum.query.statistics import (
+    ADDITIVE,
+    Cap,
+    ExactPlan,
+    KeyValue,
+    Sample,
+    Statistic,
+)
 from modicum.release.parser import CONTRIBUTIONS_MAX
 from modicum.release.vocabulary import Vocabulary
 
@@ -174,7 +183,8 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
                 key.mark or request.mark,
                 help="give it other values, or leave it out",
             )
-    if groups == UNBOUNDED and request.discovery is None:
+    one_set = not request.query.sets
+    if groups == UNBOUNDED and (request.discovery is None or not one_set):
         keys = request.query.keys
         unknown = [
             key for key in keys if values_of(key, request.tables, request.part) is None
@@ -197,9 +207,21 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
     if GROUPS_MAX < groups < UNBOUNDED:
         raise refused(
             Code.DOES_NOT_FIT,
-            f"the answer has {groups} groups; at most {GROUPS_MAX} are allowed",
+            f"the answer has {groups} groups; at most {GROUPS_MAX} are allowed"
+            if one_set
+            else f"the keys have {groups} combinations of values; at most"
+            f" {GROUPS_MAX} are allowed",
             request.mark,
-            help="use longer periods or fewer values",
+            help="use longer periods or fewer values"
+            + ("" if one_set else ", or ask for fewer keys in one query"),
+        )
+    if not one_set and request.sampling is not None:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            "several sets of keys cannot be read of a sample",
+            request.sampling.mark or request.mark,
+            notes=("each mechanism has a sample of its own, so parts and totals differ",),
+            help="leave `sampling` out, or group by one set of keys",
         )
 
 
@@ -228,29 +250,29 @@ def _to_know(keys: Sequence[Key], request: QueryRequest) -> str:
     public = " and ".join(filter(None, advice)) if all_known else ""
     if request.sampling is not None:
         return public or "group by something else"
+    if request.query.sets:
+        return public or "group by one set of keys, and discover them"
     by_noise = "use noisy discovery of keys: `discover: {delta: 1e-8}`"
     return f"{public}, or {by_noise}" if public else by_noise
 
 
-def must_be_few(
-    request: QueryRequest, needed: Mapping[Statistic, Sequence[str]], groups: int
-) -> None:
+def must_be_few(request: QueryRequest, lines: Sequence[Line], groups: int) -> None:
     """Refuse a query with noise for too many numbers, in trees above all.
 
     Args:
         request: The query.
-        needed: The statistics, and the aggregates that need each.
-        groups: The number of groups; `UNBOUNDED` if keys are discovered.
+        lines: Its mechanisms.
+        groups: The number of groups by all keys; `UNBOUNDED` if these are discovered.
 
     Raises:
         InputError: If there are too many.
     """
-    for statistic, serves in needed.items():
-        numbers = statistic.numbers * (1 if groups == UNBOUNDED else groups)
+    for line in lines:
+        numbers = line.statistic.numbers * (1 if groups == UNBOUNDED else groups)
         if numbers > NUMBERS_MAX:
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"`{serves[0]}` takes {numbers} noisy numbers; at most"
+                f"`{line.serves[0]}` takes {numbers} noisy numbers; at most"
                 f" {NUMBERS_MAX} are allowed",
                 request.mark,
                 help="use fewer `bins`, longer periods or fewer values",
@@ -258,17 +280,21 @@ def must_be_few(
 
 
 class Line(Struct, frozen=True):
-    """One mechanism: a noisy statistic of every group.
+    """One mechanism: a noisy statistic of every group of one set of keys.
 
     Attributes:
-        statistic: The statistic.
+        name: Its name.
+        statistic: The statistic; an engine may compute it by more keys.
+        keys: The positions of the keys that its groups are formed by.
         serves: The aggregates that need it.
         norms: By unit that is bounded, how far it moves, in steps.
         scale: Of its noise, in steps: σ of `gaussian`, b of `laplace`.
         share: Its share of the query's loss, for the unit that this is given for.
     """
 
+    name: str
     statistic: Statistic
+    keys: tuple[int, ...]
     serves: tuple[str, ...]
     norms: Mapping[str, Norms]
     scale: Fraction
@@ -282,9 +308,11 @@ class CompiledQuery(Struct, frozen=True):
         request: The query.
         moves: By unit, how many of the rows that are kept move with one change.
         shapes: By unit that is bounded, how these may lie in the groups.
-        groups: The number of groups of its answers; `UNBOUNDED` if keys are discovered.
+        groups: The number of groups by all keys; `UNBOUNDED` if these are discovered.
         attributes: The attributes of the data that it reads.
         lines: The mechanisms, in order.
+        marginals: By the name of a statistic, how its sums by several sets of keys
+            follow from those that are measured; empty if there is one set.
         selection: The mechanism that selects keys that are not public, if there are
             any.
         plan: The plan for an engine.
@@ -296,8 +324,27 @@ class CompiledQuery(Struct, frozen=True):
     groups: int
     attributes: tuple[str, ...]
     lines: tuple[Line, ...]
+    marginals: Mapping[str, Marginals]
     selection: Selection | None
     plan: ExactPlan
+
+    @property
+    def answer_groups(self) -> int:
+        """The number of groups of its answers; `UNBOUNDED` if keys are discovered."""
+        if self.groups == UNBOUNDED:
+            return UNBOUNDED
+        return sum(
+            prod(len(values) for values in self.values_of(keys))
+            for keys in self.request.query.key_sets
+        )
+
+    def values_of(self, keys: Sequence[int]) -> list[tuple[KeyValue, ...]]:
+        """Return the values of some keys, by their positions; they are public."""
+        request = self.request
+        return [
+            values_of(request.query.keys[one], request.tables, request.part) or ()
+            for one in keys
+        ]
 
     def mechanisms(self) -> list[dict[str, object]]:
         """Return the mechanisms as in the description of a release."""
@@ -308,7 +355,7 @@ class CompiledQuery(Struct, frozen=True):
         }
         described = [
             {
-                "name": line.statistic.name,
+                "name": line.name,
                 "attributes": list(self.attributes),
                 "contribution_bound": bounds,
                 **_in_noise(self.request.noise, line),
@@ -360,11 +407,11 @@ def compile_query(request: QueryRequest, vocabulary: Vocabulary) -> CompiledQuer
     if groups == UNBOUNDED and request.discovery is not None:
         selection = selection_of(request, found, shapes, units)
         left = request.loss * (1 - request.discovery.share)
-    lines = _lines(request, found, shapes, left)
-    must_be_few(request, {line.statistic: line.serves for line in lines}, groups)
+    lines = tuple(_lines(request, found, grouping, left))
+    must_be_few(request, lines, groups)
     if selection is not None:
         selection = selection.called(
-            free_name(selection.name, [line.statistic.name for line in lines])
+            free_name(selection.name, [line.name for line in lines])
         )
     plan = ExactPlan(
         request.query,
@@ -372,11 +419,14 @@ def compile_query(request: QueryRequest, vocabulary: Vocabulary) -> CompiledQuer
         request.part,
         _sample(request),
         caps,
-        tuple(line.statistic for line in lines),
+        tuple(dict.fromkeys(line.statistic for line in lines)),
         units,
         None if selection is None else selection.statistic,
     )
-    return CompiledQuery(request, found, shapes, groups, read, lines, selection, plan)
+    marginals = _marginals(request, lines, found, grouping)
+    return CompiledQuery(
+        request, found, shapes, groups, read, lines, marginals, selection, plan
+    )
 
 
 # --- noise ----------------------------------------------------------------------------
@@ -385,24 +435,106 @@ def compile_query(request: QueryRequest, vocabulary: Vocabulary) -> CompiledQuer
 def _lines(
     request: QueryRequest,
     found: Mapping[str, Moves],
-    shapes: Mapping[str, Shape],
+    grouping: Grouping,
     loss: Fraction,
-) -> tuple[Line, ...]:
+) -> Iterator[Line]:
+    """Yield the mechanisms of a query."""
     needed = statistics_of(request.query.aggregates, request.tables, request.bins)
     weights = {
         one: sum(request.weights.get(name, Fraction(1)) for name in serves)
         for one, serves in needed.items()
     }
     every = sum(weights.values())
-    lines = []
+    taken = [one.name for one in needed]
     for one, serves in needed.items():
-        norms = {
-            unit: norms_of(one, found[unit], shape) for unit, shape in shapes.items()
+        norms_by = {
+            keys: {
+                unit: norms_of(one, moved, shape_of(moved, unit, grouping.by(keys)))
+                for unit, moved in found.items()
+                if moved.bounded
+            }
+            for keys in _may_be_measured(one, request)
         }
-        share = loss * weights[one] / every
-        scale = scale_of(request.noise, norms[request.unit], share)
-        lines.append(Line(one, serves, norms, scale, share))
-    return tuple(lines)
+        of_all = loss * weights[one] / every
+        for keys, part in _divided(one, norms_by, request, grouping).items():
+            norms = norms_by[keys]
+            scale = scale_of(request.noise, norms[request.unit], of_all * part)
+            name, statistic = one.name, one
+            if request.query.sets:
+                name = free_name(_called(one, keys, request), taken)
+                taken.append(name)
+            if request.query.sets and one.kind not in ADDITIVE:
+                statistic = structs.replace(one, name=name, keys=keys)
+            yield Line(name, statistic, keys, serves, norms, scale, of_all * part)
+
+
+def _called(one: Statistic, keys: Sequence[int], request: QueryRequest) -> str:
+    """Return the name of a statistic by some of the keys."""
+    every = request.query.keys
+    names = [every[key].name for key in keys]
+    return ".".join((one.name, "by", *names) if names else (one.name, "all"))
+
+
+def _may_be_measured(
+    one: Statistic, request: QueryRequest
+) -> list[tuple[int, ...]]:
+    """Return the sets of keys by which a statistic may be measured."""
+    asked = request.query.key_sets
+    if len(asked) == 1 or one.kind not in ADDITIVE:
+        return [*asked]
+    places = range(len(request.query.keys))
+    return [
+        tuple(place for place in places if keys >> place & 1)
+        for keys in may_be_measured([set_of(keys) for keys in asked])
+    ]
+
+
+def _divided(
+    one: Statistic,
+    norms: Mapping[tuple[int, ...], Mapping[str, Norms]],
+    request: QueryRequest,
+    grouping: Grouping,
+) -> dict[tuple[int, ...], Fraction]:
+    """Return by which sets of keys a statistic is measured, and each one's share."""
+    asked = request.query.key_sets
+    if len(asked) == 1 or one.kind not in ADDITIVE:
+        return dict.fromkeys(asked, Fraction(1, len(asked)))
+    by_set = {set_of(keys): (keys, of[request.unit]) for keys, of in norms.items()}
+    moved = {
+        keys: float(max(of.l1 if request.noise == "laplace" else of.l2_squared, 1))
+        for keys, (_, of) in by_set.items()
+    }
+    shares = shares_of(
+        grouping.values, [set_of(keys) for keys in asked], moved, request.noise
+    )
+    return {by_set[keys][0]: share for keys, share in shares.items()}
+
+
+def _marginals(
+    request: QueryRequest,
+    lines: Sequence[Line],
+    moved: Mapping[str, Moves],
+    grouping: Grouping,
+) -> dict[str, Marginals]:
+    """Return by the name of a statistic how its sums by several sets follow."""
+    by_statistic: dict[Statistic, dict[int, Line]] = {}
+    for line in lines:
+        if request.query.sets and line.statistic.kind in ADDITIVE:
+            by_statistic.setdefault(line.statistic, {})[set_of(line.keys)] = line
+    found = {}
+    asked, unit = request.query.key_sets, request.unit
+    for one, by_set in by_statistic.items():
+        share = sum(line.share for line in by_set.values()) / len(asked)
+        alone = {}
+        for keys in asked:
+            shape = shape_of(moved[unit], unit, grouping.by(keys))
+            norms = norms_of(one, moved[unit], shape)
+            alone[set_of(keys)] = scale_of(request.noise, norms, share)
+        scales = {keys: line.scale for keys, line in by_set.items()}
+        found[one.name] = Marginals(
+            tuple(grouping.values), request.noise, scales, alone
+        )
+    return found
 
 
 def norms_of(one: Statistic, moved: Moves, shape: Shape) -> Norms:

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import Final, TypeAlias
 
 from modicum.query.averages import Range, average, deviation, noisy, variance
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.intervals import width, width_of_sum
+from modicum.query.intervals import Draws, width, width_of_sum
+from modicum.query.marginals import set_of
 from modicum.query.model import Aggregate
 from modicum.query.request import Noise
 from modicum.query.statistics import KeyValue, Statistic
@@ -31,7 +33,7 @@ Tree = Sequence[Sequence[int]]
 
 def tree_of(
     statistic: Statistic,
-    noisy: Mapping[tuple[KeyValue, ...], int],
+    noisy: Mapping[tuple[KeyValue, ...], int | Fraction],
     group: tuple[KeyValue, ...],
 ) -> Tree:
     """Return the tree of one group.
@@ -42,7 +44,7 @@ def tree_of(
         group: The group.
     """
     return [
-        [noisy[(*group, level, node)] for node in range(2**level)]
+        [int(noisy[(*group, level, node)]) for node in range(2**level)]
         for level in range(1, statistic.levels + 1)
     ]
 
@@ -72,13 +74,15 @@ class Quantile:
     ) -> None:
         self._statistic = statistic
         self._share = share
-        self._few = width_of_sum(noise, scale, ((Fraction(1), 2),), error / 2)
+        self._few = width_of_sum(noise, (Draws(scale, Fraction(1), 2),), error / 2)
         bins = 2**statistic.levels
         self.strays = [
             width_of_sum(
                 noise,
-                scale,
-                ((1 - share, border.bit_count()), (share, (bins - border).bit_count())),
+                (
+                    Draws(scale, 1 - share, border.bit_count()),
+                    Draws(scale, share, (bins - border).bit_count()),
+                ),
                 error / 2,
             )
             for border in range(1, bins)
@@ -172,59 +176,106 @@ class Quantile:
 
 
 Group: TypeAlias = tuple[KeyValue, ...]
-#: By the name of a statistic, its noisy numbers by group; of a histogram, by group,
+#: The positions of some keys.
+Keys: TypeAlias = tuple[int, ...]
+#: By the name of a mechanism, its noisy numbers by group; of a histogram, by group,
 #: level and number of the node.
 Noisy: TypeAlias = Mapping[str, Mapping[Group, int]]
-Reader: TypeAlias = Callable[[Noisy, Group], Range | None]
+#: By the name of a statistic and a set of keys, its numbers by group.
+Numbers: TypeAlias = Mapping[tuple[str, Keys], Mapping[Group, int | Fraction]]
+Reader: TypeAlias = Callable[[Numbers, Group], Range | None]
 
 
-def lines_of(aggregate: Aggregate, compiled: CompiledQuery) -> dict[str, Line]:
-    """Return the mechanisms that an aggregate is made of, by kind of statistic."""
+def numbers_of(compiled: CompiledQuery, noisy: Noisy) -> Numbers:
+    """Return the numbers of all statistics, by all sets of keys that are asked.
+
+    Sums by several sets are made consistent: see `modicum.query.marginals`.
+    """
+    found: dict[tuple[str, Keys], Mapping[Group, int | Fraction]] = {
+        (line.statistic.name, line.keys): noisy[line.name] for line in compiled.lines
+    }
+    for name, marginals in compiled.marginals.items():
+        measured = {
+            set_of(line.keys): [
+                noisy[line.name][one] for one in product(*compiled.values_of(line.keys))
+            ]
+            for line in compiled.lines
+            if line.statistic.name == name
+        }
+        for keys in compiled.request.query.key_sets:
+            groups = product(*compiled.values_of(keys))
+            estimates = marginals.estimate(set_of(keys), measured)
+            found[name, keys] = dict(zip(groups, estimates, strict=True))
+    return found
+
+
+def lines_of(
+    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys
+) -> dict[str, Line]:
+    """Return by kind of statistic a mechanism that an aggregate is made of.
+
+    Sums by several sets of keys are made of others as well.
+    """
     return {
         line.statistic.kind: line
         for line in compiled.lines
         if aggregate.name in line.serves
+        and (line.keys == keys or line.statistic.name in compiled.marginals)
     }
 
 
-def reader_of(aggregate: Aggregate, compiled: CompiledQuery, error: Fraction) -> Reader:
+def strays_of(
+    line: Line, compiled: CompiledQuery, keys: Keys, error: Fraction
+) -> Fraction:
+    """Return how far noise strays in the numbers of a statistic by a set of keys."""
+    marginals = compiled.marginals.get(line.statistic.name)
+    if marginals is not None:
+        return marginals.width(set_of(keys), error)
+    return Fraction(width(compiled.request.noise, line.scale, error))
+
+
+def reader_of(
+    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
+) -> Reader:
     """Return a reader of an aggregate of any group from noisy statistics.
 
     Args:
         aggregate: The aggregate.
         compiled: The query that it is of.
+        keys: The positions of the keys that the groups are formed by.
         error: The maximum probability that its result lies outside its range.
     """
-    lines = lines_of(aggregate, compiled)
+    lines = lines_of(aggregate, compiled, keys)
     if aggregate.function == "quantile":
-        return _quantile_reader(aggregate, compiled, error)
+        return _quantile_reader(aggregate, compiled, keys, error)
     if aggregate.function in ("avg", "variance", "stddev"):
-        return _average_reader(aggregate, compiled, error)
+        return _average_reader(aggregate, compiled, keys, error)
     (line,) = lines.values()
     name, step = line.statistic.name, step_of(aggregate, compiled)
-    strays = width(compiled.request.noise, line.scale, error)
+    strays = strays_of(line, compiled, keys, error)
 
     @lru_cache(maxsize=_RANGES_MAX)
-    def told(number: int) -> Range:
-        return noisy(number, strays, step)
+    def told(number: int | Fraction) -> Range:
+        found = noisy(number, strays, step)
+        return found.rounded() if name in compiled.marginals else found
 
-    return lambda found, group: told(found[name][group])
+    return lambda found, group: told(found[name, keys][group])
 
 
 def _average_reader(
-    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
 ) -> Reader:
-    lines = lines_of(aggregate, compiled)
+    lines = lines_of(aggregate, compiled, keys)
     strays = {
-        kind: width(compiled.request.noise, line.scale, error / len(lines))
+        kind: strays_of(line, compiled, keys, error / len(lines))
         for kind, line in lines.items()
     }
     step = step_of(aggregate, compiled)
     total = lines["total"].statistic
 
-    def read(found: Noisy, group: Group) -> Range | None:
+    def read(found: Numbers, group: Group) -> Range | None:
         parts = {
-            kind: noisy(found[line.statistic.name][group], strays[kind])
+            kind: noisy(found[line.statistic.name, keys][group], strays[kind])
             for kind, line in lines.items()
         }
         if aggregate.function == "avg":
@@ -257,14 +308,14 @@ def _shifted(found: Range | None, center: int, step: Fraction) -> Range | None:
 
 
 def _quantile_reader(
-    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
 ) -> Reader:
-    quantile = quantile_of(aggregate, compiled, error)
-    (line,) = lines_of(aggregate, compiled).values()
+    quantile = quantile_of(aggregate, compiled, keys, error)
+    (line,) = lines_of(aggregate, compiled, keys).values()
     step = step_of(aggregate, compiled)
 
-    def read(found: Noisy, group: Group) -> Range | None:
-        tree = tree_of(line.statistic, found[line.statistic.name], group)
+    def read(found: Numbers, group: Group) -> Range | None:
+        tree = tree_of(line.statistic, found[line.statistic.name, keys], group)
         inside = quantile.of(tree)
         return None if inside is None else inside.times(step)
 
@@ -272,16 +323,17 @@ def _quantile_reader(
 
 
 def quantile_of(
-    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
+    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
 ) -> Quantile:
     """Return a reader of a quantile of any group from its tree.
 
     Args:
         aggregate: The aggregate.
         compiled: The query that it is of.
+        keys: The positions of the keys that the groups are formed by.
         error: How rarely it may lie outside its range.
     """
-    (line,) = lines_of(aggregate, compiled).values()
+    (line,) = lines_of(aggregate, compiled, keys).values()
     assert aggregate.share is not None  # It is a quantile.
     return Quantile(
         line.statistic, aggregate.share, compiled.request.noise, line.scale, error

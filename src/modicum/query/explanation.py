@@ -13,9 +13,15 @@ from modicum.query.aggregates import center_of
 from modicum.query.answer_expressions import released_in
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED, Moves
-from modicum.query.estimates import lines_of, measured, quantile_of, step_of
+from modicum.query.estimates import (
+    lines_of,
+    measured,
+    quantile_of,
+    step_of,
+    strays_of,
+)
 from modicum.query.expressions.analysis import facts_of
-from modicum.query.intervals import width
+from modicum.query.marginals import set_of
 from modicum.query.model import Aggregate, Query, Released
 from modicum.query.sensitivity import Norms, root
 
@@ -26,8 +32,24 @@ def derivation(compiled: CompiledQuery) -> list[str]:
         *_caps(compiled),
         *_moves(compiled),
         *_losses(compiled),
+        *_consistent(compiled),
         *_postprocessing(compiled.request.query),
     ]
+
+
+def _consistent(compiled: CompiledQuery) -> Iterator[str]:
+    """Yield what measuring several sets of keys together gains."""
+    for name, marginals in compiled.marginals.items():
+        query = compiled.request.query
+        gains = ", ".join(
+            f"{', '.join(query.keys[key].name for key in keys) or 'in all'}:"
+            f" {marginals.gain(set_of(keys)):.3g}"
+            for keys in query.sets
+        )
+        yield (
+            f"{name}: consistent by least squares; its variance, as a multiple of that"
+            f" of measuring each set of keys by itself: {gains}"
+        )
 
 
 def _postprocessing(query: Query) -> Iterator[str]:
@@ -97,7 +119,7 @@ def _moved(moves: Moves) -> str:
 
 
 def _together(compiled: CompiledQuery, unit: str) -> str:
-    shape = compiled.shapes.get(unit)
+    shape = None if compiled.request.query.sets else compiled.shapes.get(unit)
     most = compiled.moves[unit].coming
     if shape is None or shape.together > most or shape.groups == 1:
         return ""
@@ -109,7 +131,7 @@ def _losses(compiled: CompiledQuery) -> Iterator[str]:
     for line in compiled.lines:
         for unit, loss in computed(compiled, line).items():
             norms, scale = line.norms[unit], brief(line.scale)
-            name = f"{line.statistic.name}, one {unit}{_in_steps(compiled, line)}"
+            name = f"{line.name}, one {unit}{_in_steps(compiled, line)}"
             if noise == "laplace":
                 yield (
                     f"{name}: L1 sensitivity {norms.l1},"
@@ -152,6 +174,7 @@ class Expected(Struct, frozen=True):
 
     Attributes:
         aggregate: Its name.
+        keys: By which keys; None if there is one set of them.
         half_width: Half the width of its interval, or of its basis.
         per: The basis of `half_width`: the `answer` itself; that of an average, or of a
             variance, is at most about this over the number of `rows`; for a standard
@@ -160,8 +183,15 @@ class Expected(Struct, frozen=True):
     """
 
     aggregate: str
+    keys: tuple[str, ...] | None
     half_width: Fraction
     per: Literal["answer", "rows", "variance", "ranks"]
+
+    def by_keys(self) -> str:
+        """Return the keys of the groups as text; nothing if there is one set."""
+        if self.keys is None:
+            return ""
+        return f" by {', '.join(self.keys)}" if self.keys else " in all"
 
     def as_text(self) -> str:
         """Return it as text, for the plan of a query."""
@@ -183,45 +213,50 @@ def errors_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[Expected, 
         confidence: How sure each interval is, above 0 and below 1.
 
     Returns:
-        For each aggregate, in their order, its half-width.
+        For each aggregate, in their order, its half-width by each set of keys.
     """
-    error = 1 - confidence
+    query, error = compiled.request.query, 1 - confidence
     return tuple(
-        _expected(one, compiled, error) for one in compiled.request.query.aggregates
+        Expected(
+            one.name,
+            tuple(query.keys[key].name for key in keys) if query.sets else None,
+            *_expected(one, compiled, keys, error),
+        )
+        for one in query.aggregates
+        for keys in query.key_sets
     )
 
 
 def _expected(
-    aggregate: Aggregate, compiled: CompiledQuery, error: Fraction
-) -> Expected:
+    aggregate: Aggregate,
+    compiled: CompiledQuery,
+    keys: tuple[int, ...],
+    error: Fraction,
+) -> tuple[Fraction, Literal["answer", "rows", "variance", "ranks"]]:
+    """Return a half-width, and what it is per."""
     if aggregate.function == "quantile":
-        widest = max(quantile_of(aggregate, compiled, error).strays)
-        return Expected(aggregate.name, widest, "ranks")
-    lines = lines_of(aggregate, compiled)
+        return max(quantile_of(aggregate, compiled, keys, error).strays), "ranks"
+    lines = lines_of(aggregate, compiled, keys)
     strays = {
-        kind: width(compiled.request.noise, line.scale, error / len(lines))
+        kind: strays_of(line, compiled, keys, error / len(lines))
         for kind, line in lines.items()
     }
     step = step_of(aggregate, compiled)
     if len(lines) == 1:
         (only,) = strays.values()
-        return Expected(aggregate.name, only * step, "answer")
+        return only * step, "answer"
     center = center_of(measured(aggregate, compiled))
     statistic = lines["total"].statistic
     farthest = max(abs(statistic.low - center), abs(statistic.high - center))
     if aggregate.function == "avg":
         moved = strays["total"] + farthest * strays["rows"]
-        return Expected(aggregate.name, moved * step, "rows")
+        return moved * step, "rows"
     moved = (
         strays["squares"]
         + 2 * farthest * strays["total"]
         + 3 * farthest**2 * strays["rows"]
     )
-    return Expected(
-        aggregate.name,
-        moved * step**2,
-        "variance" if aggregate.function == "stddev" else "rows",
-    )
+    return moved * step**2, "variance" if aggregate.function == "stddev" else "rows"
 
 
 def headline(release: str, compiled: CompiledQuery) -> str:
@@ -254,12 +289,13 @@ def outlook(compiled: CompiledQuery, confidence: Fraction) -> list[str]:
         compiled: The query as mechanisms.
         confidence: How sure its intervals are.
     """
-    groups = "noisy discovery" if compiled.groups == UNBOUNDED else str(compiled.groups)
+    number = compiled.answer_groups
+    groups = "noisy discovery" if number == UNBOUNDED else str(number)
     sure = brief(100 * confidence)
     return [
         f"groups of the answer: {groups}",
         *(
-            f"{one.aggregate}: {one.as_text()} with {sure} % confidence"
+            f"{one.aggregate}{one.by_keys()}: {one.as_text()} with {sure} % confidence"
             for one in errors_of(compiled, confidence)
         ),
         "",
@@ -276,7 +312,7 @@ def _mechanisms(compiled: CompiledQuery) -> Iterator[str]:
             for unit, loss in computed(compiled, line).items()
         )
         scale = brief(scale_in_answers(compiled, line))
-        yield f"{line.statistic.name}: noise of scale {scale}; {losses}"
+        yield f"{line.name}: noise of scale {scale}; {losses}"
     selection = compiled.selection
     if selection is not None:
         losses = ", ".join(

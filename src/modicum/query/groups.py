@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.query.aggregates import column_of
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, most_rows
@@ -96,6 +97,13 @@ class Grouping(Struct, frozen=True):
     def groups(self) -> int:
         """The number of groups; `UNBOUNDED` if that is not public."""
         return _product(self.values)
+
+    def by(self, places: Sequence[int]) -> Grouping:
+        """Return the division by some of the keys, given by their positions."""
+        keys, values = (
+            [every[place] for place in places] for every in (self.keys, self.values)
+        )
+        return replace(self, keys=keys, values=values)
 
     def is_time(self, key: Key) -> bool:
         """Return whether the values of a key are periods of time, as those of units."""

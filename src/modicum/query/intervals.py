@@ -7,11 +7,13 @@ small.
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 from typing import Final
+
+from msgspec import Struct
 
 from modicum.accounting.decimals import lowest, normal_tail, precise, to_decimal
 from modicum.query.request import Noise
@@ -24,6 +26,8 @@ _SUMMED_MAX: Final = 8
 
 # The remainder of a sum with terms this small is below its error.
 _NOTHING: Final = Decimal("1e-50")
+#: Less than π.
+_PI: Final = Decimal("3.14159265358979323846")
 
 
 @lru_cache(maxsize=1024)
@@ -116,49 +120,116 @@ def _density(sigma: Decimal, place: int) -> Decimal:
 
 # --- sums of several draws ------------------------------------------------------------
 
+#: Variance of the noise that makes a sum of draws nearly normal in an argument.
+_SMOOTH: Final = Decimal(1)
+#: How far, in its standard deviations, that noise moves a sum.
+_MOVED: Final = Decimal(3)
+
+
+class Draws(Struct, frozen=True):
+    """Some independent draws of noise in a sum.
+
+    Attributes:
+        scale: Of each.
+        weight: Of each in the sum, at least 0.
+        number: How many there are.
+    """
+
+    scale: Fraction
+    weight: Fraction
+    number: int
+
 
 @lru_cache(maxsize=65536)
 @precise
-def width_of_sum(
-    noise: Noise,
-    scale: Fraction,
-    parts: tuple[tuple[Fraction, int], ...],
-    error: Fraction,
-) -> Fraction:
+def width_of_sum(noise: Noise, draws: tuple[Draws, ...], error: Fraction) -> Fraction:
     """Return a one-sided bound on a weighted sum of independent draws.
 
     By Chernoff's bound: for every t > 0, a sum of log-moments k(t) reaches x with a
     probability of at most exp(k(t) - t x). That holds for any t; the search finds a
-    good one.
+    good one. For Gaussian noise, see also `_nearly_normal`.
 
     Args:
         noise: The kind of noise.
-        scale: Of each draw, in steps.
-        parts: Weights, at least 0, and how many draws have each.
+        draws: What is added up.
         error: The maximum probability that the sum is larger, above 0.
 
     Examples:
-        >>> parts = ((Fraction(1, 2), 8),)
-        >>> strays = width_of_sum("gaussian", Fraction(100), parts, Fraction(1, 40))
+        >>> draws = (Draws(Fraction(100), Fraction(1, 2), 8),)
+        >>> strays = width_of_sum("gaussian", draws, Fraction(1, 40))
         >>> round(float(strays), 3)
-        384.129
+        281.418
     """
-    weighted = [(to_decimal(weight), n) for weight, n in parts if weight and n]
+    weighted = [
+        (to_decimal(one.scale) * to_decimal(one.weight), to_decimal(one.weight), one)
+        for one in draws
+        if one.weight and one.number
+    ]
     if not weighted or error >= 1:
         return Fraction(0)
-    sigma, rare = to_decimal(scale), -to_decimal(error).ln()
+    rare = -to_decimal(error).ln()
     if noise == "gaussian":
         # Discrete Gaussian noise has no larger moments than continuous noise.
-        squares = sum(n * weight * weight for weight, n in weighted)
-        return _up(sigma * (2 * squares * rare).sqrt())
+        squared = sum(one.number * strays * strays for strays, _, one in weighted)
+        chernoff = (2 * squared * rare).sqrt()
+        weights = sum(one.number * weight * weight for _, weight, one in weighted)
+        number = sum(one.number for _, _, one in weighted)
+        least = min(to_decimal(one.scale) for _, _, one in weighted)
+        found = _nearly_normal(squared, weights, number, least, to_decimal(error))
+        return _up(min(chernoff, found))
+    largest = max(strays for strays, _, _ in weighted)
 
     def reached(share: Decimal) -> Decimal:
-        t = share / (sigma * max(weight for weight, _ in weighted))
-        moments = sum(n * _log_moment(sigma, weight * t) for weight, n in weighted)
+        t = share / largest
+        moments = sum(
+            one.number * _log_moment(to_decimal(one.scale), weight * t)
+            for _, weight, one in weighted
+        )
         return (moments + rare) / t
 
     tiny = Decimal("1e-6")
     return _up(reached(lowest(reached, tiny, 1 - tiny, within=Decimal("1e-4"))))
+
+
+def _nearly_normal(
+    squared: Decimal, weights: Decimal, number: int, least: Decimal, error: Decimal
+) -> Decimal:
+    """Return a one-sided bound on a sum of draws of discrete Gaussian noise.
+
+    Add to each draw continuous Gaussian noise of variance v = 1. By Poisson's summation
+    formula the density of the result is at most 1 + h times the normal one of variance
+    σ² + v, where h = 2 Σ exp(-2π² s² k²) and 1/s² = 1/σ² + 1/v. So the sum S of all,
+    with a sum G of what was added, exceeds x at most (1 + h)ⁿ times as often as a
+    normal number. Where S exceeds x and G does not fall below -d, S + G exceeds x - d;
+    these two are independent.
+
+    Args:
+        squared: The sum of the squared products of weight and σ.
+        weights: The sum of the squared weights.
+        number: How many draws there are.
+        least: The least σ.
+        error: The maximum probability that the sum is larger.
+    """
+    shared = least * least * _SMOOTH / (least * least + _SMOOTH)
+    ripple = (-2 * _PI * _PI * shared).exp()
+    excess = (1 + 2 * ripple / (1 - ripple)) ** number / (1 - normal_tail(_MOVED))
+    # Of few digits, so that most sums of one query share it.
+    rare = Context(prec=6, rounding=ROUND_FLOOR).plus(error / (excess * _ERROR))
+    normal = _normal_width(rare) * (squared + _SMOOTH * weights).sqrt()
+    return normal + _MOVED * (_SMOOTH * weights).sqrt()
+
+
+@lru_cache(maxsize=1024)
+@precise
+def _normal_width(error: Decimal) -> Decimal:
+    """Return what a standard normal number exceeds with at most a given probability."""
+    low, high = Decimal(0), Decimal(60)
+    if normal_tail(high) > error:
+        return Decimal("Infinity")
+    while high - low > Decimal("1e-6"):
+        middle = (low + high) / 2
+        low, high = (middle, high) if normal_tail(middle) > error else (low, middle)
+    return high
 
 
 def _log_moment(scale: Decimal, t: Decimal) -> Decimal:

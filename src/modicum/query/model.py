@@ -91,6 +91,11 @@ class Released(Struct, frozen=True):
     name: str
 
 
+def grouping_of(key: str) -> str:
+    """Return the name of whether a group is by a key: 1 if it is not, else 0."""
+    return f"GROUPING({key})"
+
+
 class Window(Struct, frozen=True):
     """A function over the groups of the answer: in what is computed of answers.
 
@@ -216,6 +221,8 @@ class Query(Struct, frozen=True):
         offset: How many before them are left out.
         lookups: The tables in which rows are looked up, in this order.
         derived: The tables among these that are computed from others.
+        sets: The sets of keys that groups are formed by, as positions of keys; empty if
+            that is one set, of all keys.
     """
 
     tables: tuple[str, ...]
@@ -230,6 +237,12 @@ class Query(Struct, frozen=True):
     offset: int = 0
     lookups: tuple[Lookup, ...] = ()
     derived: tuple[Derived, ...] = ()
+    sets: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def key_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of keys that groups are formed by, at least one."""
+        return self.sets or (tuple(range(len(self.keys))),)
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -242,7 +255,7 @@ class Query(Struct, frozen=True):
     def is_plain(self) -> bool:
         """Whether its answer is the aggregates of all groups, and nothing else."""
         cut = self.order or self.offset or self.limit is not None
-        return not (self.computed or self.having is not None or cut)
+        return not (self.computed or self.having is not None or cut or self.sets)
 
     @property
     def sources(self) -> tuple[str, ...]:

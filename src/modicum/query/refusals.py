@@ -201,9 +201,8 @@ WORDS: Final[Mapping[str, Reason]] = {
     "UNNEST": _COMPUTED,
     "XOR": Reason("", "write it with AND, OR and NOT"),
     "IN": Reason("", "list the values in brackets: column IN (1, 2)"),
-    "GROUPING SETS": Reason("", "write one query for each set of keys"),
-    "ROLLUP": Reason("", "write one query for each set of keys"),
-    "CUBE": Reason("", "write one query for each set of keys"),
+    "ROLLUP": Reason("", "write GROUP BY ROLLUP (a, b)"),
+    "CUBE": Reason("", "write GROUP BY CUBE (a, b)"),
     "FILTER": Reason(
         "it stands behind an aggregate", "write COUNT(*) FILTER (WHERE condition)"
     ),

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from msgspec import Struct
@@ -36,8 +37,16 @@ from modicum.query.answer_expressions import (
 )
 from modicum.query.averages import Range, few_digits
 from modicum.query.compiler import CompiledQuery
-from modicum.query.estimates import Group, Noisy, reader_of
-from modicum.query.model import Expression, Released, Window
+from modicum.query.estimates import (
+    Group,
+    Keys,
+    Noisy,
+    Numbers,
+    numbers_of,
+    reader_of,
+)
+from modicum.query.model import Expression, Released, Window, grouping_of
+from modicum.query.statistics import KeyValue
 
 #: Maximum number of table rows in a notebook.
 HTML_ROWS_MAX = 1000
@@ -287,10 +296,11 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
         noisy: The statistics, each with noise, of the same groups in the same order.
         confidence: How sure each interval is, above 0 and below 1.
     """
-    query, groups = compiled.request.query, _groups(compiled, noisy)
-    found = _Released(compiled, noisy, groups, 1 - confidence)
+    query, rows = compiled.request.query, _rows(compiled, noisy)
+    numbers = numbers_of(compiled, noisy)
+    found = _Released(compiled, numbers, rows, 1 - confidence)
     columns = [found.estimates(one.value) for one in query.outputs]
-    keys = (groups[one] for one in found.shown)
+    keys = (found.keys_of(one) for one in found.shown)
     return Answers(
         tuple(key.name for key in query.keys),
         tuple(one.name for one in query.outputs),
@@ -307,19 +317,19 @@ class _Released:
 
     Args:
         compiled: The query.
-        noisy: The statistics.
-        groups: The groups.
+        numbers: The statistics.
+        groups: The groups, each with the positions of its keys.
         error: How rarely the true value of a number may lie outside its interval.
     """
 
     def __init__(
         self,
         compiled: CompiledQuery,
-        noisy: Noisy,
-        groups: Sequence[Group],
+        numbers: Numbers,
+        groups: Sequence[tuple[Keys, Group]],
         error: Fraction,
     ) -> None:
-        self._compiled, self._noisy, self._groups = compiled, noisy, groups
+        self._compiled, self._numbers, self._groups = compiled, numbers, groups
         self._error = error
         self._query = compiled.request.query
         self._aggregates = {one.name: one for one in self._query.aggregates}
@@ -328,13 +338,27 @@ class _Released:
         self._keys: dict[str, Column] = {}
         self._kept = self.shown = list(range(len(groups)))
         if not self._query.is_plain:
+            every = list(map(self.keys_of, range(len(groups))))
             self._keys = {
-                key.name: [sure(group[place]) for group in groups]
+                key.name: [sure(one[place]) for one in every]
                 for place, key in enumerate(self._query.keys)
             }
+            for place, key in enumerate(self._query.keys):
+                left_out = [sure(int(place not in keys)) for keys, _ in groups]
+                self._keys[grouping_of(key.name)] = left_out
             self._kept, self.shown = shown_groups(
                 self._query, self._decisive(), len(groups)
             )
+
+    def keys_of(self, number: int) -> Group:
+        """Return the values of all keys in a group; None for those it is not by."""
+        keys, group = self._groups[number]
+        if len(keys) == len(self._query.keys):
+            return group
+        found: list[KeyValue] = [None] * len(self._query.keys)
+        for place, value in zip(keys, group, strict=True):
+            found[place] = value
+        return tuple(found)
 
     def _decisive(self) -> dict[str, Column]:
         """Return what decides which groups are shown, and in which order."""
@@ -375,9 +399,13 @@ class _Released:
 
     def _ranges_of(self, name: str, error: Fraction) -> list[Range | None]:
         if (name, error) not in self._ranges:
-            reader = reader_of(self._aggregates[name], self._compiled, error)
-            found = [reader(self._noisy, group) for group in self._groups]
-            self._ranges[name, error] = found
+            readers = {
+                keys: reader_of(self._aggregates[name], self._compiled, keys, error)
+                for keys in self._query.key_sets
+            }
+            self._ranges[name, error] = [
+                readers[keys](self._numbers, group) for keys, group in self._groups
+            ]
         return self._ranges[name, error]
 
 
@@ -426,6 +454,11 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
             f"Counts and sums are of a sample of {brief(sampling.rate)} of all, a new"
             " one for each mechanism; sampling error is not in the intervals."
         )
+    if compiled.marginals:
+        found.append(
+            "Sums by several sets of keys are made consistent by least squares: parts"
+            " add up to their totals, up to rounding."
+        )
     if compiled.selection is not None:
         found.append("Groups with few contributors are left out.")
     query = compiled.request.query
@@ -442,13 +475,19 @@ def notes_of(compiled: CompiledQuery, confidence: Fraction) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _groups(compiled: CompiledQuery, noisy: Noisy) -> Sequence[Group]:
-    """Return the groups, in the order of the first statistic."""
-    first = compiled.lines[0].statistic
-    cells = noisy[first.name]
-    if first.kind != "histogram":
-        return list(cells)
-    return list(dict.fromkeys(cell[:-2] for cell in cells))
+def _rows(compiled: CompiledQuery, noisy: Noisy) -> list[tuple[Keys, Group]]:
+    """Return the groups of the answer with their keys, in the order of the sets."""
+    query, first = compiled.request.query, compiled.lines[0]
+    if query.sets:
+        return [
+            (keys, group)
+            for keys in query.sets
+            for group in product(*compiled.values_of(keys))
+        ]
+    cells: Iterable[Group] = noisy[first.name]
+    if first.statistic.kind == "histogram":
+        cells = dict.fromkeys(cell[:-2] for cell in cells)
+    return [(first.keys, group) for group in cells]
 
 
 def _estimate(found: Range | None) -> Estimate:

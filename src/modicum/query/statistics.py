@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ from modicum.release.units import Unit
 #: - `distinct`: how many different values it has, without NULL.
 #: - `histogram`: how many bounded values lie in each bin; one more key.
 StatisticKind: TypeAlias = Literal["rows", "total", "squares", "distinct", "histogram"]
+
+#: Those that add up over groups, with one number for each.
+ADDITIVE: Final = frozenset(("rows", "total", "squares"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Statistic(Struct, frozen=True):
         center: The number subtracted from each value, in steps.
         bin: For `histogram`, the width of one bin in steps. Bin number b holds the
             values v with ``low + b * bin <= v < low + (b + 1) * bin``.
+        keys: The positions of the keys that its groups are formed by; None for all.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Statistic(Struct, frozen=True):
     high: int = 0
     center: int = 0
     bin: int = 1
+    keys: tuple[int, ...] | None = None
 
     @property
     def levels(self) -> int:

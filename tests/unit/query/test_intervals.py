@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import of_sum, outside
 
-from modicum.query.intervals import beyond, width, width_of_sum
+from modicum.query.intervals import Draws, beyond, width, width_of_sum
 from modicum.query.request import Noise
 
 ERRORS = [Fraction(1, n) for n in (2, 4, 10, 20, 100, 1000, 10**6)]
@@ -76,8 +76,8 @@ def test_a_normal_width_is_that_of_the_tables() -> None:
 def test_a_sum_strays_farther_more_rarely(
     noise: Noise, scale: Fraction, ones: int, heavy: int, weight: int, error: Fraction
 ) -> None:
-    parts = ((Fraction(1), ones), (Fraction(weight), heavy))
-    strays = width_of_sum(noise, scale, parts, error)
+    draws = (Draws(scale, Fraction(1), ones), Draws(scale, Fraction(weight), heavy))
+    strays = width_of_sum(noise, draws, error)
     if ones + heavy == 0:
         assert strays == 0
         return
@@ -94,5 +94,6 @@ def test_a_sum_strays_farther_more_rarely(
 
 def test_of_one_draw_a_sum_is_not_narrower_than_its_tail() -> None:
     for noise in NOISES:
-        one = width_of_sum(noise, Fraction(50), ((Fraction(1), 1),), Fraction(1, 40))
+        draw = (Draws(Fraction(50), Fraction(1), 1),)
+        one = width_of_sum(noise, draw, Fraction(1, 40))
         assert one >= width(noise, Fraction(50), Fraction(1, 20))

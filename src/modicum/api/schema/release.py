@@ -459,6 +459,7 @@ class ExpectedError(Shape, frozen=True, kw_only=True):
 
     Attributes:
         aggregate: Its name.
+        keys: By which keys its groups are formed; null if there is one set of keys.
         half_width: Half the width of its interval, or of its basis.
         per: The basis: the `answer`; an amount that is to be divided by the number of
             `rows`; the same, for the `variance` of a standard deviation; or a number of
@@ -466,6 +467,7 @@ class ExpectedError(Shape, frozen=True, kw_only=True):
     """
 
     aggregate: str
+    keys: tuple[str, ...] | None = None
     half_width: str
     per: Literal["answer", "rows", "variance", "ranks"]
 

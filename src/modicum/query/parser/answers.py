@@ -30,6 +30,7 @@ from modicum.query.model import (
     Released,
     Window,
     WindowFunction,
+    grouping_of,
 )
 from modicum.query.parser.aggregates import read_aggregate
 from modicum.query.parser.arguments import arguments_of, is_aggregate
@@ -72,7 +73,8 @@ _CAST: Final = Reason(
 def is_computed(node: exp.Expr) -> bool:
     """Return whether a node is computed of answers: it has an aggregate or a window."""
     return any(
-        is_aggregate(one) or type(one).__name__ == "Window" for one in node.walk()
+        is_aggregate(one) or type(one).__name__ in ("Window", "Grouping")
+        for one in node.walk()
     )
 
 
@@ -121,6 +123,7 @@ class AnswerReader:
             "Between": self._between,
             "In": self._in,
             "Is": self._is,
+            "Grouping": self._grouping,
             **dict.fromkeys(COMPARISONS, self._compared),
         }
 
@@ -437,6 +440,16 @@ class AnswerReader:
             values.append(Literal(None, "number"))
         pairs = zip(conditions, values[:-1], strict=True)
         return Call("case", (*(one for pair in pairs for one in pair), values[-1]))
+
+    def _grouping(self, node: exp.Expr, _level: int) -> Expression:
+        """Return GROUPING(key): 1 in groups that are not by the key, else 0."""
+        only(self._sql, node, ("expressions",))
+        parts = node.args["expressions"]
+        key = self._key(parts[0]) if len(parts) == 1 else None
+        if not isinstance(key, Released):
+            raise self._sql.unread(node, Reason("", "name one key: GROUPING(key)"))
+        self._sql.spend_call(node, ("GROUPING",))
+        return Released(grouping_of(key.name))
 
     def _cast(self, node: exp.Expr, level: int) -> Expression:
         sql, to = self._sql, node.args["to"]

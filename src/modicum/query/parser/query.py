@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from modicum.core.errors import Code, InputError
@@ -37,15 +38,17 @@ if TYPE_CHECKING:
 #: A key: its value, and its period if it is one of a column with a time.
 _Group: TypeAlias = tuple[Expression, Grain | None]
 _Output: TypeAlias = Key | Aggregate | Output
+#: The maximum number of sets of keys.
+_SETS_MAX: Final = 64
 
 
-def match_groups(
+def key_sets(
     group: exp.Expr | None,
     selected: Sequence[exp.Expr],
     outputs: Outputs,
     scope: Scope,
-) -> None:
-    """Refuse a GROUP BY that does not name exactly the selected keys.
+) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of keys of a GROUP BY, which must name exactly the selected keys.
 
     Args:
         group: The clause; None if there is none.
@@ -53,12 +56,15 @@ def match_groups(
         outputs: Their values.
         scope: The tables that are read.
 
+    Returns:
+        Each set once, as positions of keys; none if it is one set of all keys.
+
     Raises:
         InputError: If it names others, or fewer.
     """
     from sqlglot import exp
 
-    grouped: set[_Group] = set()
+    sets: list[frozenset[_Group]] = [frozenset()]
     aliases = {
         node.alias.lower(): output
         for node, output in zip(selected, outputs.every, strict=True)
@@ -68,8 +74,19 @@ def match_groups(
         only(scope.sql, group, ("expressions",))
         if not group.args.get("expressions"):
             raise scope.sql.unread(group)
+
+        def read(node: exp.Expr) -> _Group:
+            return _grouped(node, aliases, outputs, scope)
+
         for node in group.args["expressions"]:
-            grouped.add(_grouped(node, aliases, outputs, scope))
+            several = _sets(node, read, scope)
+            if len(sets) * len(several) > _SETS_MAX:
+                message = f"the groups have more than {_SETS_MAX} sets of keys"
+                reason = Reason("", "list fewer: GROUPING SETS ((a, b), (a), ())")
+                mark = scope.sql.mark_of(node)
+                raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
+            sets = [one | other for one in sets for other in several]
+    grouped = frozenset[_Group]().union(*sets)
     selected_keys = {(key.value, key.grain): key for key in outputs.keys}
     if len(selected_keys) < len(outputs.keys):
         raise _key_problem(outputs.keys[-1], "is a key that is selected twice")
@@ -78,6 +95,40 @@ def match_groups(
             raise _key_problem(
                 key, "is neither in an aggregate nor in GROUP BY", "add it to GROUP BY"
             )
+    if set(sets) == {grouped}:
+        return ()
+    every = [(key.value, key.grain) for key in outputs.keys]
+    return tuple(
+        tuple(place for place, key in enumerate(every) if key in one)
+        for one in dict.fromkeys(sets)
+    )
+
+
+def _sets(
+    node: exp.Expr, read: Callable[[exp.Expr], _Group], scope: Scope
+) -> list[frozenset[_Group]]:
+    """Return the sets of keys that an item of GROUP BY stands for, in SQL's order."""
+    kind, parts = type(node).__name__, node.args.get("expressions") or []
+    if kind not in ("Rollup", "Cube", "GroupingSets", "Tuple"):
+        return [frozenset((read(node),))]
+    only(scope.sql, node, ("expressions",))
+    if kind == "GroupingSets":
+        return [one for part in parts for one in _sets(part, read, scope)]
+    if kind == "Tuple":
+        return [frozenset(map(read, parts))]
+    units = [frozenset().union(*_sets(part, read, scope)) for part in parts]
+    if kind == "Cube" and len(units) >= _SETS_MAX.bit_length():
+        message = f"the groups have more than {_SETS_MAX} sets of keys"
+        reason = Reason("", "list fewer: GROUPING SETS ((a, b), (a), ())")
+        mark = scope.sql.mark_of(node)
+        raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
+    numbers = range(len(units), -1, -1)
+    chosen = (
+        (units[:number] for number in numbers)
+        if kind == "Rollup"
+        else (one for number in numbers for one in combinations(units, number))
+    )
+    return [frozenset().union(*one) for one in chosen]
 
 
 def _key_problem(key: Key, wrong: str, remedy: str = "") -> InputError:
@@ -194,7 +245,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     with found.guard():
         outputs = read_outputs(selected, scope, tables)
     found.raise_any()
-    match_groups(select.args.get("group"), selected, outputs, scope)
+    sets = key_sets(select.args.get("group"), selected, outputs, scope)
     having = _having(select, outputs, sql)
     order = _order(select, outputs, sql)
     must_measure(outputs, scope)
@@ -213,6 +264,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         offset=offset or 0,
         lookups=tuple(reads.lookups),
         derived=tuple(reads.derived),
+        sets=sets,
     )
 
 

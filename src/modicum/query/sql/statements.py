@@ -179,41 +179,54 @@ class _Made:
     # --- results ----------------------------------------------------------------------
 
     def statements(self) -> tuple[Statement, ...]:
-        """Return a statement of all that is one number a group, and one a histogram."""
+        """Return a statement of all that is one number a group, and one a histogram.
+
+        Each set of keys has statements of its own.
+        """
         wanted = list(zip(self._names.statistics, self._values, strict=True))
-        flat = [(one, value) for one, value in wanted if one.kind != "histogram"]
+        flat: dict[tuple[int, ...], list[tuple[Statistic, exp.Column | None]]] = {}
+        for one, value in wanted:
+            if one.kind != "histogram":
+                flat.setdefault(self._places(one), []).append((one, value))
         found = []
-        if flat:
-            numbers = [_number(one, value) for one, value in flat]
-            names = [one.name for one, _ in flat]
-            found.append(self._statement(self._keys, numbers, names))
+        for places, several in flat.items():
+            numbers = [_number(one, value) for one, value in several]
+            names = [one.name for one, _ in several]
+            found.append(self._statement(places, numbers, names))
         for one, value in wanted:
             if one.kind == "histogram" and value is not None:
                 found.append(self._histogram(one, value))
         return tuple(found)
 
+    def _places(self, one: Statistic) -> tuple[int, ...]:
+        every = tuple(range(len(self._keys)))
+        return every if one.keys is None else one.keys
+
     def _histogram(self, one: Statistic, steps: exp.Column) -> Statement:
         """Return the statement of a histogram: its bins are one more key."""
         above = exp.paren(exp.Sub(this=steps, expression=sql.whole(one.low)))
         place = exp.IntDiv(this=above, expression=sql.whole(one.bin))
-        keys = [*self._keys, exp.cast(place, "bigint")]
-        made = self._statement(keys, [exp.Count(this=exp.Star())], [one.name])
+        bins = exp.cast(place, "bigint")
+        count = [exp.Count(this=exp.Star())]
+        made = self._statement(self._places(one), count, [one.name], bins)
         made.query.where(sql.is_known(steps.copy()), copy=False)
         return made
 
     def _statement(
         self,
-        keys: Sequence[exp.Expression],
+        places: Sequence[int],
         numbers: Sequence[exp.Expression],
         names: Sequence[str],
+        *more: exp.Expression,
     ) -> Statement:
+        keys = [*(self._keys[place] for place in places), *more]
         types: list[ColumnType] = [
             "date"
             if grain_of(key, self._plan.tables)
             else self._names.facts(key.value).type
-            for key in self._plan.query.keys
+            for key in (self._plan.query.keys[place] for place in places)
         ]
-        types += ["integer"] * (len(keys) - len(types))
+        types += ["integer"] * len(more)
         parts = [
             exp.cast(key.copy(), "text")
             if kind in {"date", "timestamp"}

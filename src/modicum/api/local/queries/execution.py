@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 
 from msgspec.structs import replace
 
 from modicum.api.ports.engine import Engine, Sampler, SecretSource
 from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.redaction import scrubbed
-from modicum.query.aggregates import nodes_of
+from modicum.query.aggregates import added_up, nodes_of
 from modicum.query.compiler import CompiledQuery, Line
 from modicum.query.contribution_bounds import UNBOUNDED
 from modicum.query.groups import groups_of
@@ -95,7 +96,7 @@ class _Run:
         exact = self._exact()
         groups = self._groups(exact)
         return {
-            line.statistic.name: self._with_noise(line, exact, groups)
+            line.name: self._with_noise(line, exact, groups)
             for line in self._lowered.lines
         }
 
@@ -141,6 +142,11 @@ class _Run:
         self, line: Line, exact: Mapping[str, Exact], groups: Sequence[Group]
     ) -> dict[Group, int]:
         found, cells = exact[line.statistic.name], groups
+        if self._lowered.request.query.sets:
+            cells = list(product(*self._lowered.values_of(line.keys)))
+            if line.statistic.keys is None:
+                width = len(self._lowered.request.query.keys)
+                found = added_up(found, line.keys, width)
         if line.statistic.kind == "histogram":
             found = nodes_of(line.statistic, found)
             cells = [cell for group in groups for cell in _nodes(line.statistic, group)]

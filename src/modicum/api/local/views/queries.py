@@ -22,7 +22,7 @@ def plan_view(query: QueryFile, decision: schema.Decision) -> schema.QueryPlan:
         noise=compiled.request.noise,
         mechanisms=tuple(
             schema.PlannedMechanism(
-                name=line.statistic.name,
+                name=line.name,
                 serves=tuple(line.serves),
                 scale=number_text(line.scale),
                 losses=_texts(computed(compiled, line)),
@@ -33,6 +33,7 @@ def plan_view(query: QueryFile, decision: schema.Decision) -> schema.QueryPlan:
         expected=tuple(
             schema.ExpectedError(
                 aggregate=one.aggregate,
+                keys=one.keys,
                 half_width=number_text(one.half_width),
                 per=one.per,
             )
