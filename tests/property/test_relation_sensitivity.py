@@ -8,6 +8,7 @@ the query's text. Where the documentation calls a price tight, it is reached.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +22,10 @@ from samples.exact_oracle import exact_answers
 
 from modicum.core.document import from_python
 from modicum.core.errors import InputError
+from modicum.query.aggregates import added_up, nodes_of
+from modicum.query.compiler import Line
 from modicum.query.query_file import QueryFile, read_query_file
+from modicum.query.statistics import Exact
 
 POLICY: Final = """\
 modicum: policy/v1
@@ -189,19 +193,24 @@ _PAGES = [
 ]
 
 
-def query_of(one: Asked, relation: str) -> QueryFile:
+def query_of(
+    one: Asked, relation: str, noise: str = "laplace", **heading: Any
+) -> QueryFile:
     """Return the query under a policy with as many units as it has sensitivities."""
     for device in (DEVICE, ""):
         policy = asked.compiled(POLICY.format(relation=relation, device=device))
         plain = {
             "release": "r",
+            **heading,
             "query": {
                 "tables": "tables.yaml",
                 "sql": one.sql,
                 "bounds": one.bounds,
-                "noise": "laplace",
+                "noise": noise,
                 "loss": {
-                    "user-day" if "user-day" in one.bounds else "user": {"eps": 1}
+                    "user-day" if "user-day" in one.bounds else "user": {
+                        "eps" if noise == "laplace" else "rho": 1
+                    }
                 },
             },
         }
@@ -397,6 +406,89 @@ def test_no_drawn_query_moves_farther_than_is_priced(relation: str) -> None:
             moved += most > 0
             reached += most == norms.l1
     assert reached > moved // 4 > 0
+
+
+# --- several sets of keys -------------------------------------------------------------
+
+
+def a_query_by_sets(dice: random.Random) -> Asked:
+    """A query that groups by several sets of keys of some of these sources."""
+    source, keys = dice.choice(
+        [
+            ("events", ["page", "DATE_TRUNC('day', event_time)", "amount > 0"]),
+            ("events JOIN people USING (user_id)", ["page", "plan", "amount > 1"]),
+            ("events JOIN pages USING (page)", ["kind", "weight > 2", "amount > 1"]),
+        ]
+    )
+    chosen = dice.sample(keys, dice.choice([1, 2, 2, 3]))
+    names = [f"k{number}" for number in range(len(chosen))]
+    listed = ", ".join(names)
+    sets = ", ".join(
+        f"({', '.join(name for name in names if dice.random() < 0.5)})"
+        for _ in range(dice.choice([1, 2, 3]))
+    )
+    by = dice.choice(
+        [
+            f"ROLLUP ({listed})",
+            f"CUBE ({listed})",
+            f"GROUPING SETS (({listed}), {sets})",
+        ]
+    )
+    counted = dice.sample(
+        ["COUNT(*) AS n", "SUM(amount) AS s", "AVG(amount) AS a",
+         "COUNT(DISTINCT user_id) AS d", "MEDIAN(amount) AS m"],
+        dice.choice([1, 2]),
+    )  # fmt: skip
+    selected = [f"{key} AS {name}" for key, name in zip(chosen, names, strict=True)]
+    bounds = dice.choice([{"user": 2}, {"user-day": 1}, {"user-day": 2, "user": 3}])
+    if "people" in source:
+        bounds = {"user": 2}
+    sql = f"SELECT {', '.join([*selected, *counted])} FROM {source} GROUP BY {by}"
+    return Asked(sql, bounds, {})
+
+
+@pytest.mark.spec("QRY-33")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute", "any-change"])
+def test_no_set_of_keys_moves_farther_than_is_priced(relation: str, noise: str) -> None:
+    dice, reached = random.Random(f"{seed()} sets {relation} {noise}"), Counter[str]()
+    for _ in range(examples(24)):
+        one = a_query_by_sets(dice)
+        days = [f"2026-10-0{day}" for day in (1, 2, 3)]
+        heading = {"periods": days} if "DATE_TRUNC" in one.sql else {}
+        query = query_of(one, relation, noise, **heading).compiled
+        width = len(query.request.query.keys)
+        for unit in query.lines[0].norms:
+            most = Counter[str]()
+            for _ in range(examples(20, plain=12)):
+                pair = neighbors(dice, unit, relation)
+                key = dice.randbytes(16).hex()
+                both = [exact_answers(query.plan, rows, key, key) for rows in pair]
+                for line in query.lines:
+                    before, after = (
+                        told(line, found[line.statistic.name], width) for found in both
+                    )
+                    gaps = [
+                        after.get(group, 0) - before.get(group, 0)
+                        for group in before.keys() | after.keys()
+                    ]
+                    norms = line.norms[unit]
+                    found = sum(map(abs, gaps)), sum(gap * gap for gap in gaps)
+                    assert found[0] <= norms.l1, (one, unit, line.name, pair)
+                    assert found[1] <= norms.l2_squared, (one, unit, line.name, pair)
+                    most[line.name] = max(most[line.name], found[0])
+            for line in query.lines:
+                reached[line.statistic.kind] += most[line.name] == line.norms[unit].l1
+    assert {"rows", "total", "distinct"} <= reached.keys()
+
+
+def told(line: Line, found: Exact, width: int) -> Exact:
+    """The numbers that a mechanism adds noise to."""
+    if line.statistic.keys is None:
+        found = added_up(found, line.keys, width)
+    return (
+        nodes_of(line.statistic, found) if line.statistic.kind == "histogram" else found
+    )
 
 
 @pytest.mark.spec("QRY-20")

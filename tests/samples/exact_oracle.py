@@ -62,12 +62,14 @@ class _Oracle:
         wanted = list(self.plan.statistics)
         if self.plan.selection is not None:
             wanted.append(self.plan.selection)
-        groups: dict[tuple[Any, ...], list[Joined]] = {}
-        for row in rows:
-            group = tuple(_told(self.key_of(key, row)) for key in self.plan.query.keys)
-            groups.setdefault(group, []).append(row)
         found: dict[str, dict[tuple[Any, ...], int]] = {one.name: {} for one in wanted}
+        every = self.plan.query.keys
         for one in wanted:
+            keys = every if one.keys is None else [every[place] for place in one.keys]
+            groups: dict[tuple[Any, ...], list[Joined]] = {}
+            for row in rows:
+                group = tuple(_told(self.key_of(key, row)) for key in keys)
+                groups.setdefault(group, []).append(row)
             for group, members in groups.items():
                 for extra, number in self.statistic(one, members).items():
                     found[one.name][(*group, *extra)] = number

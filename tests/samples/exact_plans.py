@@ -345,7 +345,8 @@ class Maker:
         keys = self.keys(kinds)
         where = self.condition(kinds, 3) if random.random() < 0.5 else None
         statistics = [
-            self.statistic(f"s{n}", kinds) for n in range(random.randrange(1, 5))
+            structs.replace(self.statistic(f"s{n}", kinds), keys=self.some(len(keys)))
+            for n in range(random.randrange(1, 5))
         ]
         caps = in_order(
             [
@@ -414,6 +415,12 @@ class Maker:
                 key = Key(f"k{n}", self.expression(kinds, kind))
             found.append(key)
         return tuple(found)
+
+    def some(self, keys: int) -> tuple[int, ...] | None:
+        """Positions of some keys; mostly all of them."""
+        if self.random.random() < 0.8:
+            return None
+        return tuple(one for one in range(keys) if self.random.random() < 0.5)
 
     def statistic(self, name: str, kinds: dict[ColumnRef, Column]) -> Statistic:
         random = self.random

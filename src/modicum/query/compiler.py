@@ -220,7 +220,9 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
             Code.DOES_NOT_FIT,
             "several sets of keys cannot be read of a sample",
             request.sampling.mark or request.mark,
-            notes=("each mechanism has a sample of its own, so parts and totals differ",),
+            notes=(
+                "each mechanism has a sample of its own, so parts and totals differ",
+            ),
             help="leave `sampling` out, or group by one set of keys",
         )
 
@@ -475,9 +477,7 @@ def _called(one: Statistic, keys: Sequence[int], request: QueryRequest) -> str:
     return ".".join((one.name, "by", *names) if names else (one.name, "all"))
 
 
-def _may_be_measured(
-    one: Statistic, request: QueryRequest
-) -> list[tuple[int, ...]]:
+def _may_be_measured(one: Statistic, request: QueryRequest) -> list[tuple[int, ...]]:
     """Return the sets of keys by which a statistic may be measured."""
     asked = request.query.key_sets
     if len(asked) == 1 or one.kind not in ADDITIVE:

@@ -176,12 +176,16 @@ class Marginals(Struct, frozen=True, dict=True):
             shape = [self.sizes[place] for place in _places(one)]
             # Of integers of any size.
             table = np.array(measured[one], dtype=object).reshape(shape)
-            outside = [n for n, place in enumerate(_places(one)) if not part >> place & 1]
+            outside = [
+                n for n, place in enumerate(_places(one)) if not part >> place & 1
+            ]
             total = total + weight * table.sum(axis=tuple(outside))
         found = np.asarray(total, dtype=object)
         for axis, place in enumerate(_places(part)):
             found = found * self.sizes[place] - found.sum(axis=axis, keepdims=True)
-        shape = [self.sizes[place] if part >> place & 1 else 1 for place in _places(keys)]
+        shape = [
+            self.sizes[place] if part >> place & 1 else 1 for place in _places(keys)
+        ]
         return found.reshape(shape)
 
 

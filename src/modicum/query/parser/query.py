@@ -109,6 +109,8 @@ def _sets(
 ) -> list[frozenset[_Group]]:
     """Return the sets of keys that an item of GROUP BY stands for, in SQL's order."""
     kind, parts = type(node).__name__, node.args.get("expressions") or []
+    if kind == "Paren":
+        return _sets(node.this, read, scope)
     if kind not in ("Rollup", "Cube", "GroupingSets", "Tuple"):
         return [frozenset((read(node),))]
     only(scope.sql, node, ("expressions",))
