@@ -44,12 +44,13 @@ _CLOSE = 1e-9
 def lowered(query: Query, scale: Fraction = Fraction(3)) -> CompiledQuery:
     """Return a query with the same noise in all mechanisms."""
     asked = QueryRequest(query, TABLES, (), "laplace", "user", Fraction(1))
+    every = tuple(range(len(query.keys)))
     lines = tuple(
-        Line(one, serves, {}, scale, Fraction(1))
+        Line(one.name, one, every, serves, {}, scale, Fraction(1))
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()
     )
     plan = ExactPlan(query, TABLES, EVERYTHING, None, (), (), {})
-    return CompiledQuery(asked, {}, {}, 2, (), lines, None, plan)
+    return CompiledQuery(asked, {}, {}, 2, (), lines, {}, None, plan)
 
 
 Noisy = dict[str, dict[tuple[KeyValue, ...], int]]

@@ -29,8 +29,8 @@ from modicum.query.groups import (
 )
 from modicum.query.intervals import gaussian_scale, laplace_scale
 from modicum.query.joins import all_moves, within_days
-from modicum.query.marginals import Marginals, may_be_measured, set_of, shares_of
 from modicum.query.key_selection import Selection, selection_of
+from modicum.query.marginals import Marginals, may_be_measured, set_of, shares_of
 from modicum.query.model import Expression, Key
 from modicum.query.problems import refused
 from modicum.query.request import Noise, QueryRequest
@@ -524,12 +524,12 @@ def _marginals(
     found = {}
     asked, unit = request.query.key_sets, request.unit
     for one, by_set in by_statistic.items():
-        share = sum(line.share for line in by_set.values()) / len(asked)
+        spent = sum((line.share for line in by_set.values()), Fraction(0))
         alone = {}
         for keys in asked:
             shape = shape_of(moved[unit], unit, grouping.by(keys))
             norms = norms_of(one, moved[unit], shape)
-            alone[set_of(keys)] = scale_of(request.noise, norms, share)
+            alone[set_of(keys)] = scale_of(request.noise, norms, spent / len(asked))
         scales = {keys: line.scale for keys, line in by_set.items()}
         found[one.name] = Marginals(
             tuple(grouping.values), request.noise, scales, alone

@@ -170,9 +170,13 @@ def width_of_sum(noise: Noise, draws: tuple[Draws, ...], error: Fraction) -> Fra
     rare = -to_decimal(error).ln()
     if noise == "gaussian":
         # Discrete Gaussian noise has no larger moments than continuous noise.
-        squared = sum(one.number * strays * strays for strays, _, one in weighted)
+        squared = sum(
+            (one.number * strays * strays for strays, _, one in weighted), Decimal(0)
+        )
         chernoff = (2 * squared * rare).sqrt()
-        weights = sum(one.number * weight * weight for _, weight, one in weighted)
+        weights = sum(
+            (one.number * weight * weight for _, weight, one in weighted), Decimal(0)
+        )
         number = sum(one.number for _, _, one in weighted)
         least = min(to_decimal(one.scale) for _, _, one in weighted)
         found = _nearly_normal(squared, weights, number, least, to_decimal(error))

@@ -144,7 +144,13 @@ WORDS: Final[Mapping[str, Reason]] = {
     ),
     "HAVING": _FILTERED,
     "QUALIFY": _QUALIFIED,
-    **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT", "SELECT"), _ONE_QUERY),
+    **dict.fromkeys(("EXCEPT", "INTERSECT", "SELECT"), _ONE_QUERY),
+    "UNION": Reason(
+        "one query is one SELECT over declared tables",
+        "for several groupings of the same rows, write GROUP BY GROUPING SETS ((a),"
+        " (b)); for several conditions, COUNT(*) FILTER (WHERE condition); else write"
+        " one query for each SELECT",
+    ),
     "WITH": INNER_QUERY,
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY"), _WINDOWS),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),

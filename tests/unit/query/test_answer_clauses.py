@@ -43,12 +43,13 @@ def unmarked(query: Query) -> list[Any]:
 def lowered(sql: str) -> CompiledQuery:
     query = parsed(sql)
     request = QueryRequest(query, TABLES, (), "laplace", "user", Fraction(1))
+    every = tuple(range(len(query.keys)))
     lines = tuple(
-        Line(one, serves, {}, SCALE, Fraction(1))
+        Line(one.name, one, every, serves, {}, SCALE, Fraction(1))
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()
     )
     plan = ExactPlan(query, TABLES, EVERYTHING, None, (), (), {})
-    return CompiledQuery(request, {}, {}, 2, (), lines, None, plan)
+    return CompiledQuery(request, {}, {}, 2, (), lines, {}, None, plan)
 
 
 def released(sql: str, *numbers: dict[Any, int]) -> Answers:

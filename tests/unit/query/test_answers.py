@@ -49,12 +49,21 @@ def lowered(
     """Return a query with the same scale of noise in all mechanisms, but for some."""
     query = parse_query(sql, TABLES, "query.sql")
     asked = QueryRequest(query, TABLES, (), noise, "user", Fraction(1))
+    every = tuple(range(len(query.keys)))
     lines = tuple(
-        Line(one, serves, {}, (scales or {}).get(shown(one), scale), Fraction(1))
+        Line(
+            one.name,
+            one,
+            every,
+            serves,
+            {},
+            (scales or {}).get(shown(one), scale),
+            Fraction(1),
+        )
         for one, serves in statistics_of(query.aggregates, TABLES, 64).items()
     )
     plan = ExactPlan(query, TABLES, EVERYTHING, None, (), (), {})
-    return CompiledQuery(asked, {}, {}, 2, (), lines, None, plan)
+    return CompiledQuery(asked, {}, {}, 2, (), lines, {}, None, plan)
 
 
 def column_of(one: Statistic) -> str:
@@ -337,4 +346,4 @@ def test_what_is_expected_in_words() -> None:
         ("variance", "± 2.5 / rows of the group, for its square"),
         ("ranks", "± 2.5 ranks, and one bin"),
     ):
-        assert Expected("n", Fraction(5, 2), per).as_text() == text  # type: ignore[arg-type]
+        assert Expected("n", None, Fraction(5, 2), per).as_text() == text  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 from modicum.query.marginals import (
     SHARES,
@@ -142,7 +142,7 @@ def mean_variance(
     noise: Noise,
     shares: Mapping[int, float],
 ) -> float:
-    """The mean over the sets of an estimate's variance, if the loss is 1, by matrices."""
+    """The mean variance of the asked sets, if the loss is 1, by matrices."""
     information = np.zeros((prod(sizes), prod(sizes)))
     for one, share in shares.items():
         precision = (

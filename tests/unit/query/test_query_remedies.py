@@ -351,6 +351,12 @@ def test_a_blank_line_keeps_lines_apart(tmp_path: Path) -> None:
 
 #: SQL that remedies quote, by what is quoted: with names, it is read.
 QUOTED_SQL = {
+    "GROUP BY CUBE (a, b)":
+        "SELECT page, age, COUNT(*) FROM views GROUP BY CUBE (page, age)",
+    "GROUP BY ROLLUP (a, b)":
+        "SELECT page, age, COUNT(*) FROM views GROUP BY ROLLUP (page, age)",
+    "GROUP BY GROUPING SETS ((a), (b))":
+        "SELECT page, age, COUNT(*) FROM views GROUP BY GROUPING SETS ((page), (age))",
     "GROUP BY key ORDER BY COUNT(*) DESC LIMIT 10":
         "SELECT age, COUNT(*) FROM views GROUP BY age ORDER BY COUNT(*) DESC LIMIT 10",
     "GROUP BY key HAVING COUNT(*) > 10":

@@ -159,7 +159,8 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
     if not request.query.is_plain:
         yield (
             "it computes with its answer",
-            "leave arithmetic on aggregates, HAVING, ORDER BY, LIMIT and sets of keys out",
+            "leave arithmetic on aggregates, HAVING, ORDER BY, LIMIT and several sets"
+            " of keys out",
         )
     if request.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"

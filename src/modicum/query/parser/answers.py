@@ -107,6 +107,11 @@ class AnswerReader:
         self._keys = [
             (one.node, one.output) for one in selected if isinstance(one.output, Key)
         ]
+        self._key_aliases = {
+            one.alias.lower(): one.output.name
+            for one in selected
+            if isinstance(one.output, Key) and one.alias is not None
+        }
         self._aliases: dict[str, Key | Aggregate | Output] = {}
         self._outputs: list[Key | Aggregate | Output] = []
         self._readers: Mapping[str, Callable[[exp.Expr, int], Expression]] = {
@@ -445,11 +450,18 @@ class AnswerReader:
         """Return GROUPING(key): 1 in groups that are not by the key, else 0."""
         only(self._sql, node, ("expressions",))
         parts = node.args["expressions"]
-        key = self._key(parts[0]) if len(parts) == 1 else None
-        if not isinstance(key, Released):
+        if len(parts) != 1:
             raise self._sql.unread(node, Reason("", "name one key: GROUPING(key)"))
+        name = self._key_aliases.get(parts[0].name.lower())
+        if name is not None and _is_name(parts[0]):
+            spend_name(self._sql, parts[0].this)
+            found: Expression | None = Released(name)
+        else:
+            found = self._key(parts[0])
+        if not isinstance(found, Released):
+            raise self._sql.unread(parts[0], Reason("", "name a key of GROUP BY"))
         self._sql.spend_call(node, ("GROUPING",))
-        return Released(grouping_of(key.name))
+        return Released(grouping_of(found.name))
 
     def _cast(self, node: exp.Expr, level: int) -> Expression:
         sql, to = self._sql, node.args["to"]

@@ -64,28 +64,16 @@ def key_sets(
     """
     from sqlglot import exp
 
-    sets: list[frozenset[_Group]] = [frozenset()]
     aliases = {
         node.alias.lower(): output
         for node, output in zip(selected, outputs.every, strict=True)
         if type(node) is exp.Alias
     }
+    sets: list[frozenset[_Group]] = [frozenset()]
     if group is not None:
-        only(scope.sql, group, ("expressions",))
-        if not group.args.get("expressions"):
-            raise scope.sql.unread(group)
-
-        def read(node: exp.Expr) -> _Group:
-            return _grouped(node, aliases, outputs, scope)
-
-        for node in group.args["expressions"]:
-            several = _sets(node, read, scope)
-            if len(sets) * len(several) > _SETS_MAX:
-                message = f"the groups have more than {_SETS_MAX} sets of keys"
-                reason = Reason("", "list fewer: GROUPING SETS ((a, b), (a), ())")
-                mark = scope.sql.mark_of(node)
-                raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
-            sets = [one | other for one in sets for other in several]
+        sets = _all_sets(
+            group, lambda node: _grouped(node, aliases, outputs, scope), scope
+        )
     grouped = frozenset[_Group]().union(*sets)
     selected_keys = {(key.value, key.grain): key for key in outputs.keys}
     if len(selected_keys) < len(outputs.keys):
@@ -104,6 +92,34 @@ def key_sets(
     )
 
 
+def _all_sets(
+    group: exp.Expr, read: Callable[[exp.Expr], _Group], scope: Scope
+) -> list[frozenset[_Group]]:
+    """Return the sets of keys that a GROUP BY stands for: its items' combined."""
+    for word in ("ROLLUP", "CUBE"):
+        if group.args.get(word.lower()):  # WITH ROLLUP, of other databases.
+            raise scope.sql.unread_at(scope.sql.keyword(word))
+    only(scope.sql, group, ("expressions",))
+    if not group.args.get("expressions"):
+        raise scope.sql.unread(group)
+    sets: list[frozenset[_Group]] = [frozenset()]
+    for node in group.args["expressions"]:
+        several = _sets(node, read, scope)
+        if not several:
+            raise scope.sql.unread(node)
+        if len(sets) * len(several) > _SETS_MAX:
+            raise _too_many(node, scope)
+        sets = [one | other for one in sets for other in several]
+    return sets
+
+
+def _too_many(node: exp.Expr, scope: Scope) -> InputError:
+    message = f"the groups have more than {_SETS_MAX} sets of keys"
+    reason = Reason("", "list fewer: GROUP BY GROUPING SETS ((a), (b))")
+    mark = scope.sql.mark_of(node)
+    return refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
+
+
 def _sets(
     node: exp.Expr, read: Callable[[exp.Expr], _Group], scope: Scope
 ) -> list[frozenset[_Group]]:
@@ -118,12 +134,14 @@ def _sets(
         return [one for part in parts for one in _sets(part, read, scope)]
     if kind == "Tuple":
         return [frozenset(map(read, parts))]
-    units = [frozenset().union(*_sets(part, read, scope)) for part in parts]
+    units = []
+    for part in parts:
+        several = _sets(part, read, scope)
+        if len(several) != 1:  # Sets of sets are no SQL.
+            raise scope.sql.unread(part)
+        units += several
     if kind == "Cube" and len(units) >= _SETS_MAX.bit_length():
-        message = f"the groups have more than {_SETS_MAX} sets of keys"
-        reason = Reason("", "list fewer: GROUPING SETS ((a, b), (a), ())")
-        mark = scope.sql.mark_of(node)
-        raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
+        raise _too_many(node, scope)
     numbers = range(len(units), -1, -1)
     chosen = (
         (units[:number] for number in numbers)
