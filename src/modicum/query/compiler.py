@@ -221,7 +221,7 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
             "several sets of keys cannot be read of a sample",
             request.sampling.mark or request.mark,
             notes=(
-                "each mechanism has a sample of its own, so parts and totals differ",
+                "each mechanism draws its own sample, so parts and totals would differ",
             ),
             help="leave `sampling` out, or group by one set of keys",
         )

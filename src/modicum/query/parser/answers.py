@@ -108,9 +108,9 @@ class AnswerReader:
             (one.node, one.output) for one in selected if isinstance(one.output, Key)
         ]
         self._key_aliases = {
-            one.alias.lower(): one.output.name
+            str(one.alias).lower(): one.output.name
             for one in selected
-            if isinstance(one.output, Key) and one.alias is not None
+            if isinstance(one.output, Key)
         }
         self._aliases: dict[str, Key | Aggregate | Output] = {}
         self._outputs: list[Key | Aggregate | Output] = []
@@ -450,18 +450,17 @@ class AnswerReader:
         """Return GROUPING(key): 1 in groups that are not by the key, else 0."""
         only(self._sql, node, ("expressions",))
         parts = node.args["expressions"]
-        if len(parts) != 1:
+        one, found = parts[0], None
+        if len(parts) == 1 and _is_name(one):
+            found = self._key_aliases.get(one.name.lower())
+        if found is not None:
+            spend_name(self._sql, one.this)
+        elif len(parts) == 1 and isinstance(key := self._key(one), Released):
+            found = key.name
+        if found is None:
             raise self._sql.unread(node, Reason("", "name one key: GROUPING(key)"))
-        name = self._key_aliases.get(parts[0].name.lower())
-        if name is not None and _is_name(parts[0]):
-            spend_name(self._sql, parts[0].this)
-            found: Expression | None = Released(name)
-        else:
-            found = self._key(parts[0])
-        if not isinstance(found, Released):
-            raise self._sql.unread(parts[0], Reason("", "name a key of GROUP BY"))
         self._sql.spend_call(node, ("GROUPING",))
-        return Released(grouping_of(found.name))
+        return Released(grouping_of(found))
 
     def _cast(self, node: exp.Expr, level: int) -> Expression:
         sql, to = self._sql, node.args["to"]
