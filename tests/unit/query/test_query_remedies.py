@@ -16,7 +16,7 @@ from samples.declared import TABLES, with_table
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ops.files.queries import load_query
 from modicum.query import refusals
-from modicum.query.parser import answers, arguments, parse_query
+from modicum.query.parser import answers, arguments, parse_query, windows
 
 ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.
@@ -444,7 +444,7 @@ def remedies() -> set[str]:
 
 REASONS = [
     one
-    for module in (refusals, answers, arguments)
+    for module in (refusals, answers, arguments, windows)
     for one in vars(module).values()
     if isinstance(one, refusals.Reason)
 ]

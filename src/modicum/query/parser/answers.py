@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from typing import Literal as OneOf
 
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code
 from modicum.query.aggregates import free_name
 from modicum.query.answer_expressions import READ, parts_of
 from modicum.query.expressions.table import BY_NODE, FUNCTIONS
@@ -29,7 +29,6 @@ from modicum.query.model import (
     Output,
     Released,
     Window,
-    WindowFunction,
     grouping_of,
 )
 from modicum.query.parser.aggregates import read_aggregate
@@ -40,7 +39,8 @@ from modicum.query.parser.literals import is_value, read_literal, time_value
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
-from modicum.query.refusals import WORDS, Reason, refused
+from modicum.query.parser.windows import is_computed, read_window
+from modicum.query.refusals import Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -52,30 +52,9 @@ _Type = OneOf["number", "text", "boolean", "date", "null"]
 _LEVELS_MAX: Final = 64
 _DIGITS_MAX: Final = 12
 
-_WINDOWED: Final[Mapping[str, tuple[WindowFunction, tuple[str, ...]]]] = {
-    "Sum": ("sum", ("SUM",)),
-    "Rank": ("rank", ("RANK",)),
-    "RowNumber": ("row_number", ("ROW_NUMBER",)),
-    "Lag": ("lag", ("LAG",)),
-    "Lead": ("lead", ("LEAD",)),
-}
-_WINDOWS: Final = Reason(
-    "windows look at the groups of the answer: SUM, RANK, ROW_NUMBER, LAG and LEAD of"
-    " aggregates and keys, without a frame",
-    "write SUM(COUNT(*)) OVER (), or SUM(COUNT(*)) OVER (ORDER BY key); compute others"
-    " from the answer, at no cost",
-)
 _CAST: Final = Reason(
     "numbers of an answer are exact", "round them: ROUND(…, 2), FLOOR(…) or CEIL(…)"
 )
-
-
-def is_computed(node: exp.Expr) -> bool:
-    """Return whether a node is computed of answers: it has an aggregate or a window."""
-    return any(
-        is_aggregate(one) or type(one).__name__ in ("Window", "Grouping")
-        for one in node.walk()
-    )
 
 
 class Selected(NamedTuple):
@@ -516,49 +495,14 @@ class AnswerReader:
         truth = Literal(bool(node.expression.this), "boolean")
         return Call("same", (self._of_type(node.this, "boolean", level), truth))
 
-    # --- windows ----------------------------------------------------------------------
-
     def _window(self, node: exp.Expr) -> Expression:
-        sql, called = self._sql, node.this
-        only(sql, node, ("this", "partition_by", "order", "over", "spec"))
-        behind = sql.last(called) or 0
-        place = sql.keyword("OVER", after=behind)
-        if type(called).__name__ not in _WINDOWED:
-            if not any(map(is_aggregate, called.iter_expressions())):
-                raise sql.unread_at(place, WORDS["OVER"])
-            raise sql.unread(called, _WINDOWS)
-        if node.args.get("spec") is not None or sql.word(place + 1) != "(":
-            raise sql.unread_at(place, _WINDOWS)
-        function, words = _WINDOWED[type(called).__name__]
-        only(sql, called, ("this",))
-        value = called.args.get("this")
-        inner = None if value is None else self._windowed(value, place)
-        if function == "sum" and inner is not None:
-            self._must_be(inner, "number", value)
-        sql.spend_call(called, words)
-        sql.spend(place)
-        partition = tuple(map(self.read, node.args.get("partition_by") or ()))
-        if partition:
-            sql.spend(sql.keyword("PARTITION BY", after=place))
-        order = node.args.get("order")
-        orders = () if order is None else self._orders(order, self._in_window)
-        if order is not None:
-            sql.spend(sql.keyword("ORDER BY", after=place))
-        if function in ("sum", "lag", "lead") and inner is None:
-            raise sql.unread(called, _WINDOWS)
-        parts = [one for each in (inner, *partition) if each for one in parts_of(each)]
-        if any(isinstance(one, Window) for one in parts):
-            raise sql.unread_at(place, _WINDOWS)
-        return Window(function, inner, partition, orders)
+        def orders(order: exp.Expr) -> tuple[Order, ...]:
+            return self._orders(order, self._in_window)
 
-    def _windowed(self, node: exp.Expr, place: int) -> Expression:
-        """Return what a window is of: of rows, the window is refused."""
-        try:
-            return self.read(node)
-        except InputError:
-            if is_computed(node):
-                raise
-            raise self._sql.unread_at(place, WORDS["OVER"]) from None
+        found = read_window(node, self._sql, self.read, orders)
+        if found.function == "sum" and found.value is not None:
+            self._must_be(found.value, "number", node.this.this)
+        return found
 
 
 def _is_name(node: Any) -> bool:

@@ -12,11 +12,12 @@ from modicum.core.reader import Problems
 from modicum.core.reader import name as house_name
 from modicum.query.model import Aggregate, Key, Output, Released
 from modicum.query.parser.aggregates import read_aggregate
-from modicum.query.parser.answers import AnswerReader, Selected, is_computed
+from modicum.query.parser.answers import AnswerReader, Selected
 from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.keys import read_key, refuse_key
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
+from modicum.query.parser.windows import is_computed
 from modicum.query.refusals import ALL_COLUMNS, Reason, refused
 from modicum.query.tables import Tables
 
