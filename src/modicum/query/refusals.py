@@ -208,7 +208,9 @@ WORDS: Final[Mapping[str, Reason]] = {
         "it stands behind an aggregate", "write COUNT(*) FILTER (WHERE condition)"
     ),
     "INTERVAL": Reason(
-        "", "write the date itself, or count days: DATE_DIFF('day', begin, end)"
+        "a constant interval is added to a time, or subtracted",
+        "write column + INTERVAL 7 DAY: SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER"
+        " or YEAR",
     ),
     "DATE_TRUNC": Reason(
         "", "write DATE_TRUNC('day', column): day, week, month, quarter or year"

@@ -31,6 +31,8 @@ _WILD: Final = re.compile(r"[%_!]")
 #: Several `%` mean what one does; engines may try them one by one.
 _RUNS: Final = re.compile(r"%+")
 _RUNS_MAX: Final = 4
+#: A text is split into at most so many parts that are named.
+_PARTS_MAX: Final = 1_000
 
 
 #: A text that is joined counts as so many characters at least: engines nest the
@@ -104,8 +106,35 @@ def _end(name: str) -> Any:
     return written
 
 
-def _trim(x: Any, _out: Facts, one: Term) -> Any:
-    return x.Trim(this=one.sql, expression=text(x, " "), position="BOTH")
+def _trimmed(name: str, position: str, meant: Any) -> Function:
+    """Return the function that removes spaces at some ends of a text."""
+
+    def written(x: Any, _out: Facts, one: Term) -> Any:
+        return x.Trim(this=one.sql, expression=text(x, " "), position=position)
+
+    return Function(_typed(name), written, lambda one: meant(one, " "), (name,))
+
+
+def _split_typed(one: Facts, by: Facts, place: Facts) -> Facts:
+    needs("SPLIT_PART", ("text",), one)
+    part = constant("SPLIT_PART", place, "integer")
+    if not constant("SPLIT_PART", by, "text") or not 1 <= part <= _PARTS_MAX:
+        raise Misfit(
+            "SPLIT_PART takes a text that is not empty, and a place from 1 to"
+            f" {_PARTS_MAX}",
+            "",
+            "write SPLIT_PART(column, '/', 2)",
+        )
+    return of_text(one.copies, one.extra)
+
+
+def _split(x: Any, _out: Facts, one: Term, by: Term, place: Term) -> Any:
+    return call(x, "SPLIT_PART", one.sql, by.sql, x.Literal.number(place.facts.low))
+
+
+def _split_meant(one: str, by: str, place: int) -> str:
+    parts = one.split(by)
+    return parts[place - 1] if place <= len(parts) else ""
 
 
 def _replace_typed(one: Facts, old: Facts, new: Facts) -> Facts:
@@ -228,8 +257,16 @@ _BOTH: Final = ("this", "expression")
 TEXTS: Final[dict[str, Function]] = {
     "lower": LOWER,
     "upper": _translated(string.ascii_lowercase, string.ascii_uppercase),
-    "trim": Function(
-        _typed("TRIM"), _trim, lambda one: one.strip(" "), ("TRIM",), nodes=("Trim",)
+    "trim": _trimmed("TRIM", "BOTH", str.strip),
+    "ltrim": _trimmed("LTRIM", "LEADING", str.lstrip),
+    "rtrim": _trimmed("RTRIM", "TRAILING", str.rstrip),
+    "split_part": Function(
+        _split_typed,
+        _split,
+        _split_meant,
+        ("SPLIT_PART",),
+        nodes=("SplitPart",),
+        parts=("this", "delimiter", "part_index"),
     ),
     "substring": Function(
         _piece_typed,
