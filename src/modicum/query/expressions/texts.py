@@ -18,6 +18,7 @@ from modicum.query.expressions.function import (
     needs,
     text,
 )
+from modicum.query.tables import ColumnType
 
 _TEXT: Final = Facts("text")
 _BOOLEAN: Final = Facts("boolean")
@@ -168,6 +169,37 @@ def _concat(x: Any, out: Facts, *terms: Term) -> Any:
     return _joined(x, out, *known)
 
 
+_PACKED: Final[tuple[ColumnType, ...]] = ("text", "integer", "boolean", "date")
+
+
+def _packed_typed(*parts: Facts) -> Facts:
+    needs("COUNT(DISTINCT (…))", _PACKED, *parts)
+    copies, extra = (sum(one.copies for one in parts), sum(one.extra for one in parts))
+    return of_text(copies, extra + 2 * _DIGITS * len(parts))
+
+
+def _packed(x: Any, out: Facts, *terms: Term) -> Any:
+    """Return each value behind its length: no others have the same text."""
+    pieces = []
+    for term in terms:
+        value = term.sql if term.facts.type == "text" else cast(x, term.sql, "text")
+        size = cast(x, call(x, "LENGTH", value.copy()), "text")
+        piece = x.DPipe(this=x.DPipe(this=size, expression=text(x, ":")), expression=value)
+        known = x.Coalesce(this=piece, expressions=[text(x, "-")])
+        pieces.append(Term(known, term.facts))
+    return _joined(x, out, *pieces)
+
+
+def _packed_meant(*values: Plain) -> str:
+    texts = [
+        str(one).lower() if isinstance(one, bool) else str(one)
+        for one in values
+        if one is not None
+    ]
+    known = iter([f"{len(one)}:{one}" for one in texts])
+    return "".join("-" if one is None else next(known) for one in values)
+
+
 def _length_typed(one: Facts) -> Facts:
     needs("LENGTH", ("text",), one)
     return number(Fraction(1), 0, _LENGTH_MAX, whole=True)
@@ -305,6 +337,9 @@ TEXTS: Final[dict[str, Function]] = {
         parts=("expressions",),
         ignored=("safe", "coalesce"),
         strict=False,
+    ),
+    "packed": Function(
+        _packed_typed, _packed, _packed_meant, strict=False, copies=(2,)
     ),
     "length": Function(
         _length_typed, _length, len, ("LENGTH", "LEN", "CHAR_LENGTH"), nodes=("Length",)

@@ -32,11 +32,12 @@ from modicum.query.model import (
     WindowFunction,
 )
 from modicum.query.parser.aggregates import read_aggregate
-from modicum.query.parser.arguments import arguments_of, is_aggregate
+from modicum.query.parser.arguments import arguments_of, is_aggregate, is_of_pairs
 from modicum.query.parser.expressions import COMPARISONS
 from modicum.query.parser.keys import at_position, read_key
 from modicum.query.parser.literals import is_value, read_literal, time_value
 from modicum.query.parser.periods import needed
+from modicum.query.parser.regressions import read_regression
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
 from modicum.query.refusals import WORDS, Reason, refused
@@ -72,7 +73,8 @@ _CAST: Final = Reason(
 def is_computed(node: exp.Expr) -> bool:
     """Return whether a node is computed of answers: it has an aggregate or a window."""
     return any(
-        is_aggregate(one) or type(one).__name__ == "Window" for one in node.walk()
+        is_aggregate(one) or is_of_pairs(one) or type(one).__name__ == "Window"
+        for one in node.walk()
     )
 
 
@@ -226,6 +228,8 @@ class AnswerReader:
             return self._window(node)
         if is_aggregate(node):
             return Released(self._measured(read_aggregate(node, self._scope)))
+        if is_of_pairs(node):
+            return read_regression(node, self._scope, self._measured)
         reader = self._readers.get(kind)
         if reader is not None:
             return reader(node, level + 1)

@@ -31,6 +31,7 @@ from modicum.query.parser.arguments import (
     call_alike,
     fitted,
     is_aggregate,
+    is_of_pairs,
     refuse_deep,
     refuse_large,
     refuse_odd,
@@ -114,7 +115,7 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
         return reader(node, scope)
     if kind in _CONDITIONS or kind in COMPARISONS:
         return read_condition(node, scope)
-    if is_aggregate(node):
+    if is_aggregate(node) or is_of_pairs(node):
         raise scope.sql.unread(node, OF_GROUPS)
     if kind == "Star":
         raise scope.sql.unread(node, Reason("", "name a column"))

@@ -25,7 +25,7 @@ from modicum.query.parser.joins import (
     spend_words,
     table_item,
 )
-from modicum.query.parser.scope import Reads, ResolvedColumn, Scope
+from modicum.query.parser.scope import Reads, ResolvedColumn, Scope, matching
 from modicum.query.parser.sql_text import only
 from modicum.query.parser.subqueries import (
     CLAUSES,
@@ -95,24 +95,85 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     return _if_known(ours, _of_rows(ours, value, inner, scope, texts), scope)
 
 
-def read_semi_join(join: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+def read_semi_join(
+    join: exp.Expr, select: exp.Expr, scope: Scope, texts: Texts
+) -> Expression | None:
     """Return the condition that SEMI JOIN means, or ANTI JOIN: the opposite.
+
+    LEFT JOIN is an ANTI JOIN where WHERE keeps the rows without a match only.
+
+    Args:
+        join: The join.
+        select: The query that it is of; what it says of missing rows is taken out.
+        scope: The tables before it.
+        texts: What names of tables mean.
+
+    Returns:
+        The condition; None for other joins.
 
     Raises:
         InputError: If it is not by an id, or by the key of a public table.
     """
-    sql, kind = texts.sql, join.args["kind"]
-    only(sql, join, ("this", "using", "on", "kind"))
+    sql, kind = texts.sql, join.args.get("kind")
+    missing = None if kind else _missing(join, select, texts)
+    if kind not in ("SEMI", "ANTI") and missing is None:
+        return None
+    only(sql, join, ("this", "using", "on", "kind", "side"))
     new = table_item(join.this, texts)
-    spend_words(join, (kind,), sql)
-    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=False)
+    spend_words(join, (kind,) if kind else ("OUTER", "LEFT"), sql)
+    left = missing is not None
+    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     reads = Reads(lambda node, inner: read_member(node, inner, texts))
     reads.tables.append(new.table.name)
     rows = _Rows(Scope(sql, (new,), None, reads), reads, None)
     assert own.reference is not None  # A declared table has no computed columns.
     public = new.table.key is not None
     found = (_listed if public else _of_rows)(ours, own.reference, rows, scope, texts)
+    if missing is not None:
+        rows.scope.column(missing.this)  # Its tokens are understood.
+        _take_out(missing, select)
     return found if kind == "SEMI" else Not(found)
+
+
+def _missing(join: exp.Expr, select: exp.Expr, texts: Texts) -> exp.Expr | None:
+    """Return the condition that a row of a LEFT JOIN has no match, if there is one.
+
+    The table has many rows for one id, and its row id or id IS NULL, or no other is.
+    """
+    from sqlglot import exp
+
+    where, item = select.args.get("where"), join.this
+    if join.args.get("side") != "LEFT" or where is None or type(item) is not exp.Table:
+        return None
+    common = {one.lower() for one in texts.common}
+    tables = [] if item.name.lower() in common else [*texts.tables.by_name.values()]
+    found = matching(item.this, tables)
+    if len(found) != 1 or found[0].one_per or found[0].key:
+        return None
+    known = {*found[0].row_id, *texts.tables.ids}
+    for part in _parts(where.this):
+        column = part.this
+        if (
+            type(part) is exp.Is
+            and type(part.expression) is exp.Null
+            and type(column) is exp.Column
+            and column.table.lower() == item.alias_or_name.lower()
+            and column.name in known
+        ):
+            return part
+    return None
+
+
+def _take_out(part: exp.Expr, select: exp.Expr) -> None:
+    """Take a condition out of WHERE."""
+    from sqlglot import exp
+
+    above = part.parent
+    assert above is not None  # It is within WHERE.
+    if type(above) is exp.Where:
+        select.set("where", None)
+    else:
+        above.replace(above.this if above.expression is part else above.expression)
 
 
 def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:

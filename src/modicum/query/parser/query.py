@@ -17,6 +17,7 @@ from modicum.query.model import (
     Output,
     Query,
 )
+from modicum.query.parser.answers import is_computed
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Nested, Texts, common_tables, read_tables_of
 from modicum.query.parser.keys import at_position, read_key
@@ -177,9 +178,8 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
             tables; with the place of the token that is wrong.
     """
     select, sql = read_tree(text, source, _names(tables))
-    if select.args.get("distinct") is not None:
-        raise sql.unread_at(sql.keyword("DISTINCT"))
-    only(sql, select, (*_CLAUSES, "with_"))
+    _refuse_distinct(select, sql)
+    only(sql, select, (*_CLAUSES, "distinct", "with_"))
     nested = Nested(read_subquery, read_member, read_semi_join)
     common = common_tables(select, sql)
     scope, reads = read_tables_of(select, Texts(sql, tables, common, nested))
@@ -214,6 +214,21 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         lookups=tuple(reads.lookups),
         derived=tuple(reads.derived),
     )
+
+
+def _refuse_distinct(select: exp.Expr, sql: SqlText) -> None:
+    """Refuse DISTINCT but of groups, where it says nothing: these differ in their keys.
+
+    Raises:
+        InputError: If it is of rows.
+    """
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return
+    grouped = any(map(is_computed, select.expressions))
+    if distinct.args.get("on") is not None or not grouped:
+        raise sql.unread_at(sql.keyword("DISTINCT"))
+    only(sql, distinct, ())
 
 
 def _having(select: exp.Expr, outputs: Outputs, sql: SqlText) -> Expression | None:

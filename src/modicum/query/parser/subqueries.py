@@ -16,7 +16,8 @@ from msgspec.structs import replace as replaced
 
 from modicum.core.errors import Code
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import NARROW_MAX, A, Facts
+from modicum.query.expressions.analysis import only_column
+from modicum.query.expressions.facts import NARROW_MAX, Facts
 from modicum.query.expressions.public_values import public_values
 from modicum.query.expressions.times import period_name
 from modicum.query.model import (
@@ -242,7 +243,8 @@ class Groups:
         self, name: str, keys: Sequence[Key], rows: Scope, texts: Texts
     ) -> None:
         self._name, self._rows = name, rows
-        self._ids = {*texts.tables.ids, *texts.tables.clocks}
+        self._clocks = texts.tables.clocks
+        self._ids = {*texts.tables.ids, *self._clocks}
         self._taken: set[str] = set()
         self.measures: list[Measure] = []
         self.keys: list[Key] = []
@@ -324,7 +326,8 @@ class Groups:
             facts = Facts("date")
         name = self._free(key.name)
         self.keys.append(replace(key, name=name))
-        self._columns[name] = self._typed(name, facts, key.value)
+        whole_days = key.grain in (None, "day")  # Others may begin before the days.
+        self._columns[name] = self._typed(name, facts, key.value if whole_days else None)
         return name
 
     def _follows(self, key: Key) -> bool:
@@ -346,7 +349,15 @@ class Groups:
             column = replace(
                 column, values=public_values(value, self._rows.declared, None)
             )
-        return replace(column, counted=facts.numeric)
+        return replace(column, counted=facts.numeric, dated=self._is_dated(value))
+
+    def _is_dated(self, value: Expression | None) -> bool:
+        """Return whether a value is a time of rows, which lies on the days of a part."""
+        of = None if value is None else only_column(value)
+        if of is None:
+            return False
+        declared = self._rows.declared.by_name[of.table].columns[of.column]
+        return declared.dated or of.column in self._clocks
 
     def _measured(self, node: exp.Expr) -> Expression:
         """Return the column of an aggregate."""
@@ -379,14 +390,12 @@ class Groups:
         value = read_whole(node.this, self._rows, condition=kind.startswith("Logical"))
         sql.spend_call(node, words)
         facts = self._rows.facts(value)
-        if facts.type == "text" or (facts.type == "boolean" and kind in ("Min", "Max")):
+        if facts.type == "boolean" and kind in ("Min", "Max"):
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"{words[0]} takes numbers and times, and this is {A[facts.type]}",
+                f"{words[0]} takes numbers, times and texts, and this is a boolean",
                 sql.mark_of(node),
-                reason=Reason("", "write BOOL_OR(column)")
-                if facts.type == "boolean"
-                else Reason("", "write COUNT(DISTINCT column), or a CASE of it"),
+                reason=Reason("", "write BOOL_OR(column), or BOOL_AND(column)"),
             )
         return ("min" if function == "min" else "max"), value
 
