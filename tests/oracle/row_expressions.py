@@ -191,6 +191,7 @@ _LAZY: dict[str, Callable[[list[Any]], Any]] = {
     "least": lambda values: min(_known(values), default=None),
     "greatest": lambda values: max(_known(values), default=None),
     "concat": lambda values: "".join(_known(values)),
+    "packed": lambda values: "".join(map(_packed, values)),
 }
 
 
@@ -240,6 +241,58 @@ def _trim(text: str) -> str:
     return text
 
 
+def _packed(value: Any) -> str:
+    """A value behind its length; nothing else has the same text."""
+    if value is None:
+        return "-"
+    shown = str(int(value)) if isinstance(value, Fraction) else str(value)
+    shown = shown.lower() if isinstance(value, bool) else shown
+    return f"{len(shown)}:{shown}"
+
+
+def _split(text: str, by: str, place: Fraction) -> str:
+    """What stands before the next separator, behind some of them."""
+    for _ in range(int(place) - 1):
+        _, found, text = text.partition(by)
+        if not found:
+            return ""
+    return text.partition(by)[0]
+
+
+def _on_calendar(year: int, month: int, day: int, moment: Any) -> Any:
+    """The day of a month, or the last one before that the month has."""
+    if not 1 <= year <= 9999:
+        return None
+    while True:
+        try:
+            return moment.replace(year=year, month=month, day=day)
+        except ValueError:
+            day -= 1
+
+
+def _months_later(moment: Any, count: Fraction) -> Any:
+    month, year = moment.month + int(count) % 12, moment.year + int(count) // 12
+    return _on_calendar(year + (month - 1) // 12, (month - 1) % 12 + 1, moment.day, moment)
+
+
+def _later(moment: Any, step: timedelta) -> Any:
+    try:
+        return moment + step
+    except OverflowError:
+        return None  # In no year that there is.
+
+
+def _formatted(moment: Any, form: str) -> str:
+    clock = moment if isinstance(moment, datetime) else datetime(1, 1, 1)  # noqa: DTZ001
+    shown = {
+        "%Y": f"{moment.year:04}", "%m": f"{moment.month:02}", "%d": f"{moment.day:02}",
+        "%H": f"{clock.hour:02}", "%M": f"{clock.minute:02}", "%S": f"{clock.second:02}",
+    }  # fmt: skip
+    for directive, value in shown.items():
+        form = form.replace(directive, value)
+    return form
+
+
 def _day(moment: Any) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
@@ -281,6 +334,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "lower": lambda a: _letters(a, _LOWER),
     "upper": lambda a: _letters(a, _UPPER),
     "trim": _trim,
+    "ltrim": lambda a: _trim(a + "|")[:-1],
+    "rtrim": lambda a: _trim("|" + a)[1:],
+    "split_part": _split,
     "substring": lambda a, start, length=2**40: a[
         int(start) - 1 : int(start) - 1 + int(length)
     ],
@@ -311,5 +367,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
         for grain in ("day", "week", "month", "quarter", "year")
     },
     "days_between": lambda a, b: (_day(b) - _day(a)).days,
+    "days_later": lambda a, n: _later(a, timedelta(days=int(n))),
+    "months_later": _months_later,
+    "seconds_later": lambda a, n: _later(a, timedelta(seconds=int(n))),
+    "strftime": _formatted,
     "timestamp": lambda a: datetime.fromisoformat(a.isoformat()),
 }

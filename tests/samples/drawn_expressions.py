@@ -30,7 +30,8 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "times": (
         "year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow",
         "hour", "minute", "second", "first_of_day", "first_of_week", "first_of_month",
-        "first_of_quarter", "first_of_year", "days_between", "timestamp",
+        "first_of_quarter", "first_of_year", "days_between", "timestamp", "strftime",
+        "days_later", "months_later", "seconds_later",
     ),
     "comparisons": ("=", "<>", "<", "<=", ">", ">=", "between", "in"),
     "arithmetic": (
@@ -40,14 +41,21 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "bands": ("width_bucket", "floor", "case"),
     "missing": ("coalesce", "nullif", "same"),
     "texts": (
-        "like", "ilike", "upper", "lower", "trim", "substring", "left", "right",
-        "concat", "joined", "length", "starts_with", "ends_with", "contains",
+        "like", "ilike", "upper", "lower", "trim", "ltrim", "rtrim", "substring",
+        "left", "right", "split_part", "packed", "concat", "joined", "length", "starts_with", "ends_with", "contains",
         "replace", "text",
     ),
     "booleans": ("same", "case", "=", "<>"),
 }  # fmt: skip
 _PARTS = CONSTRUCTS["times"][:8]
-_CLOCK = ("hour", "minute", "second")
+_CLOCK = ("hour", "minute", "second", "seconds_later")
+_FORMATS = ["%Y-%m", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y", "Q%m", "%H", "it's %M"]
+#: By function, numbers of units; in some years, none of ours is as much later.
+_LATER = {
+    "days_later": (1, -1, 7, -30, 400, -800_000, 3_652_058),
+    "months_later": (1, -1, 3, -12, 11, 1200, -119_987),
+    "seconds_later": (1, -60, 3600, 86_399, -3_000_000_000),
+}
 _TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文", "😀",
           "ß", "İ", "it's", "%", "_", "!", "back\\slash", "a\nb", "K"]  # fmt: skip
 _PATTERNS = ["%", "", "ma%", "%a%", "_a__", "%!%", "M_in", "%é", "_", "a!_b", "\\%",
@@ -149,8 +157,14 @@ class Expressions:
             return self.of_choices(name, some, depth)
         if name in _TIMED:
             times: list[ColumnType] = ["timestamp"] if name in _CLOCK else [*_TIMES]
-            count = 2 if name == "days_between" else 1
-            return [self.of_type(dice.choice(times), depth) for _ in range(count)]
+            if name in _LATER:
+                count = Literal(dice.choice(_LATER[name]), "integer")
+                return [self.of_type(dice.choice(times), depth), count]
+            if name == "strftime":
+                form = Literal(dice.choice(_FORMATS), "text")
+                return [self.of_type(dice.choice(times), depth), form]
+            sides = 2 if name == "days_between" else 1
+            return [self.of_type(dice.choice(times), depth) for _ in range(sides)]
         if name in CONSTRUCTS["arithmetic"] or name == "width_bucket":
             return self.of_numbers(name, depth)
         return self.of_texts(name, depth)
@@ -210,6 +224,13 @@ class Expressions:
         if name == "replace":
             old = dice.choice([one for one in _TEXTS if one])
             return [text, Literal(old, "text"), Literal(dice.choice(_TEXTS), "text")]
+        if name == "split_part":
+            by = Literal(dice.choice([one for one in _TEXTS if one]), "text")
+            return [text, by, Literal(dice.choice([1, 2, 3]), "integer")]
+        if name == "packed":
+            kinds: list[ColumnType] = ["text", "integer", "boolean", "date"]
+            some = dice.choice(kinds)
+            return [self.branch("text", depth), self.branch(some, depth)]
         if name == "joined":
             return [text, self.of_type("text", depth)]
         if name == "concat":
@@ -258,8 +279,9 @@ _CHOOSING = frozenset(
 )
 _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
     "text": (
-        "case", "coalesce", "nullif", "upper", "lower", "trim", "substring", "left",
-        "right", "concat", "joined", "replace", "text",
+        "case", "coalesce", "nullif", "upper", "lower", "trim", "ltrim", "rtrim",
+        "substring", "left", "right", "split_part", "concat", "joined", "replace",
+        "text", "strftime",
     ),
     "integer": (
         "case", "coalesce", "nullif", "plus", "minus", "times", "negative", "abs",
@@ -275,8 +297,9 @@ _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
         "starts_with", "ends_with", "contains", "case", "coalesce",
     ),
     "date": ("case", "coalesce", "first_of_day", "first_of_week", "first_of_month",
-             "first_of_quarter", "first_of_year"),
-    "timestamp": ("case", "coalesce", "timestamp"),
+             "first_of_quarter", "first_of_year", "days_later", "months_later"),
+    "timestamp": ("case", "coalesce", "timestamp", "days_later", "months_later",
+                  "seconds_later"),
 }  # fmt: skip
 
 
