@@ -272,7 +272,9 @@ def _on_calendar(year: int, month: int, day: int, moment: Any) -> Any:
 
 def _months_later(moment: Any, count: Fraction) -> Any:
     month, year = moment.month + int(count) % 12, moment.year + int(count) // 12
-    return _on_calendar(year + (month - 1) // 12, (month - 1) % 12 + 1, moment.day, moment)
+    return _on_calendar(
+        year + (month - 1) // 12, (month - 1) % 12 + 1, moment.day, moment
+    )
 
 
 def _later(moment: Any, step: timedelta) -> Any:
@@ -285,11 +287,11 @@ def _later(moment: Any, step: timedelta) -> Any:
 def _formatted(moment: Any, form: str) -> str:
     clock = moment if isinstance(moment, datetime) else datetime(1, 1, 1)  # noqa: DTZ001
     shown = {
-        "%Y": f"{moment.year:04}", "%m": f"{moment.month:02}", "%d": f"{moment.day:02}",
-        "%H": f"{clock.hour:02}", "%M": f"{clock.minute:02}", "%S": f"{clock.second:02}",
+        "%Y": moment.year, "%m": moment.month, "%d": moment.day,
+        "%H": clock.hour, "%M": clock.minute, "%S": clock.second,
     }  # fmt: skip
     for directive, value in shown.items():
-        form = form.replace(directive, value)
+        form = form.replace(directive, f"{value:0{4 if directive == '%Y' else 2}}")
     return form
 
 

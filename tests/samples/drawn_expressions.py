@@ -42,8 +42,8 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "missing": ("coalesce", "nullif", "same"),
     "texts": (
         "like", "ilike", "upper", "lower", "trim", "ltrim", "rtrim", "substring",
-        "left", "right", "split_part", "packed", "concat", "joined", "length", "starts_with", "ends_with", "contains",
-        "replace", "text",
+        "left", "right", "split_part", "packed", "concat", "joined", "length",
+        "starts_with", "ends_with", "contains", "replace", "text",
     ),
     "booleans": ("same", "case", "=", "<>"),
 }  # fmt: skip
@@ -155,6 +155,8 @@ class Expressions:
         some = dice.choice(kinds) if kind is None else kind
         if name in _CHOOSING:
             return self.of_choices(name, some, depth)
+        if name == "packed":
+            return [self.branch(dice.choice(_PACKED), depth) for _ in range(2)]
         if name in _TIMED:
             times: list[ColumnType] = ["timestamp"] if name in _CLOCK else [*_TIMES]
             if name in _LATER:
@@ -221,16 +223,11 @@ class Expressions:
             return [text, start, count] if dice.random() < 0.7 else [text, start]
         if name in ("left", "right"):
             return [text, count]
-        if name == "replace":
-            old = dice.choice([one for one in _TEXTS if one])
-            return [text, Literal(old, "text"), Literal(dice.choice(_TEXTS), "text")]
-        if name == "split_part":
-            by = Literal(dice.choice([one for one in _TEXTS if one]), "text")
-            return [text, by, Literal(dice.choice([1, 2, 3]), "integer")]
-        if name == "packed":
-            kinds: list[ColumnType] = ["text", "integer", "boolean", "date"]
-            some = dice.choice(kinds)
-            return [self.branch("text", depth), self.branch(some, depth)]
+        if name in ("replace", "split_part"):
+            old = Literal(dice.choice([one for one in _TEXTS if one]), "text")
+            new = Literal(dice.choice(_TEXTS), "text")
+            place = Literal(dice.choice([1, 2, 3]), "integer")
+            return [text, old, new if name == "replace" else place]
         if name == "joined":
             return [text, self.of_type("text", depth)]
         if name == "concat":
@@ -271,6 +268,7 @@ class Expressions:
         return Compare(reference, dice.choice(signs), value)
 
 
+_PACKED: tuple[ColumnType, ...] = ("text", "integer", "boolean", "date")
 _TIMES: tuple[ColumnType, ...] = ("date", "timestamp")
 _TIMED = frozenset(CONSTRUCTS["times"])
 _CHOOSING = frozenset(

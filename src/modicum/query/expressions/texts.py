@@ -18,7 +18,6 @@ from modicum.query.expressions.function import (
     needs,
     text,
 )
-from modicum.query.tables import ColumnType
 
 _TEXT: Final = Facts("text")
 _BOOLEAN: Final = Facts("boolean")
@@ -169,11 +168,7 @@ def _concat(x: Any, out: Facts, *terms: Term) -> Any:
     return _joined(x, out, *known)
 
 
-_PACKED: Final[tuple[ColumnType, ...]] = ("text", "integer", "boolean", "date")
-
-
 def _packed_typed(*parts: Facts) -> Facts:
-    needs("COUNT(DISTINCT (…))", _PACKED, *parts)
     copies, extra = (sum(one.copies for one in parts), sum(one.extra for one in parts))
     return of_text(copies, extra + 2 * _DIGITS * len(parts))
 
@@ -184,20 +179,20 @@ def _packed(x: Any, out: Facts, *terms: Term) -> Any:
     for term in terms:
         value = term.sql if term.facts.type == "text" else cast(x, term.sql, "text")
         size = cast(x, call(x, "LENGTH", value.copy()), "text")
-        piece = x.DPipe(this=x.DPipe(this=size, expression=text(x, ":")), expression=value)
+        begun = x.DPipe(this=size, expression=text(x, ":"))
+        piece = x.DPipe(this=begun, expression=value)
         known = x.Coalesce(this=piece, expressions=[text(x, "-")])
         pieces.append(Term(known, term.facts))
     return _joined(x, out, *pieces)
 
 
 def _packed_meant(*values: Plain) -> str:
-    texts = [
-        str(one).lower() if isinstance(one, bool) else str(one)
-        for one in values
-        if one is not None
-    ]
-    known = iter([f"{len(one)}:{one}" for one in texts])
-    return "".join("-" if one is None else next(known) for one in values)
+    return "".join("-" if one is None else _behind_length(one) for one in values)
+
+
+def _behind_length(value: Plain) -> str:
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{len(shown)}:{shown}"
 
 
 def _length_typed(one: Facts) -> Facts:

@@ -272,7 +272,8 @@ def _limits(
     meant: Callable[[date, int], date | None], by: int
 ) -> tuple[datetime, datetime]:
     """Return the first and the last time that stay within our years when moved."""
-    first, last = datetime.min, datetime.max
+    first, last = (_moment_meant(end) for end in (date.min, date.max))
+    last += timedelta(days=1) - timedelta.resolution
     if by < 0:
         return datetime.fromisoformat(str(meant(first, -by))), last
     if meant is not _months_later:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from modicum.core.errors import Code, Mark
-from modicum.query.expressions.facts import NUMERIC
+from modicum.query.expressions.facts import NUMERIC, A
 from modicum.query.model import (
     Aggregate,
     Call,
@@ -139,7 +139,7 @@ def _filtered(node: exp.Expr, scope: Scope) -> Aggregate:
 def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
     moment = _MOMENTS[type(node).__name__]
     only(scope.sql, node, ("this",))
-    value = numbers(needed(node, "this", scope.sql), scope)
+    value = numbers(needed(node, "this", scope.sql), node, scope)
     mark = _named(node, scope.sql, moment.names)
     found = _of(moment.function, value, mark)
     return replace(found, population=moment.population)
@@ -147,7 +147,7 @@ def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
 
 def _median(node: exp.Expr, scope: Scope) -> Aggregate:
     only(scope.sql, node, ("this",))
-    value = numbers(needed(node, "this", scope.sql), scope)
+    value = numbers(needed(node, "this", scope.sql), node, scope)
     mark = _named(node, scope.sql, ("MEDIAN",))
     return _of_share(value, Fraction(1, 2), mark, "median")
 
@@ -159,7 +159,7 @@ def _quantile(node: exp.Expr, scope: Scope) -> Aggregate:
         if not sql.name_of_call(node).startswith("QUANTILE"):
             raise sql.unread(node)
     only(sql, node, ("this", part))
-    value = numbers(needed(node, "this", sql), scope)
+    value = numbers(needed(node, "this", sql), node, scope)
     share = _share(needed(node, part, sql), sql)
     names = "QUANTILE", "APPROX_QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC"
     mark = _named(node, sql, names)
@@ -182,7 +182,7 @@ def _within_group(node: exp.Expr, scope: Scope) -> Aggregate:
     share = _share(needed(called, "this", sql), sql)
     mark = _named(called, sql, ("PERCENTILE_CONT", "PERCENTILE_DISC"))
     begin = sql.keyword("ORDER BY", after=sql.first(called) or 0)
-    value = numbers(needed(orders[0], "this", sql), scope)
+    value = numbers(needed(orders[0], "this", sql), called, scope)
     words = [sql.word(place) for place in range(begin - 3, begin + 1)]
     if len(orders) != 1 or words != ["WITHIN", "GROUP", "(", "ORDER BY"]:
         raise sql.unread(orders[-1])
@@ -219,8 +219,13 @@ def _share(node: exp.Expr, sql: SqlText) -> Fraction:
     return share
 
 
-def numbers(node: exp.Expr, scope: Scope) -> Expression:
-    """Return the expression that a function of numbers is of.
+def numbers(node: exp.Expr, of: exp.Expr, scope: Scope) -> Expression:
+    """Return the expression that an aggregate of numbers is of.
+
+    Args:
+        node: The expression.
+        of: The aggregate.
+        scope: The tables that are read.
 
     Raises:
         InputError: If it is none, or not of numbers.
@@ -230,7 +235,8 @@ def numbers(node: exp.Expr, scope: Scope) -> Expression:
     if type(node) is exp.Distinct:
         reason = Reason("a value counts as often as rows have it", "leave DISTINCT out")
         raise scope.sql.unread_at((scope.sql.first(node) or 1) - 1, reason)
-    mark, value = scope.sql.mark_of(node), read_whole(node, scope)
+    word, mark = scope.sql.name_of_call(of), scope.sql.mark_of(node)
+    value = read_whole(node, scope)
     kind = scope.facts(value).type
     if kind not in NUMERIC:
         column = isinstance(value, ColumnRef)
@@ -240,7 +246,7 @@ def numbers(node: exp.Expr, scope: Scope) -> Expression:
             remedy = "write COUNT(CASE WHEN … THEN 1 END)"
         raise refused(
             Code.DOES_NOT_FIT,
-            f"{shown} is not numeric: it is of type {kind}",
+            f"{word} takes numbers, and {shown} is {A[kind]}",
             mark,
             reason=Reason("", remedy),
         )

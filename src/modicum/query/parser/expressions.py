@@ -36,6 +36,7 @@ from modicum.query.parser.arguments import (
     refuse_large,
     refuse_odd,
 )
+from modicum.query.parser.intervals import moved, read_interval
 from modicum.query.parser.literals import (
     is_value,
     name_for_value,
@@ -43,7 +44,6 @@ from modicum.query.parser.literals import (
     read_value,
     time_value,
 )
-from modicum.query.parser.intervals import moved, read_interval
 from modicum.query.parser.periods import read_grain
 from modicum.query.parser.scope import ResolvedColumn, Scope
 from modicum.query.parser.sql_text import only
@@ -287,11 +287,11 @@ def _sum(node: exp.Expr, scope: Scope) -> Expression:
     if set(kinds) & set(TIMES):
         raise refused(
             Code.DOES_NOT_FIT,
-            f"{'+' if added else '-'} takes numbers, two dates, or a date and a number"
-            f" of days, and here {A[kinds[0]]} and {A[kinds[1]]}",
+            f"this is {A[kinds[0]]} {'+' if added else '-'} {A[kinds[1]]}",
             scope.sql.mark_of(node),
             reason=Reason(
-                "",
+                "numbers are added, dates subtracted, and constant intervals added to"
+                " times",
                 "write DATE_DIFF('day', begin, end), or column + INTERVAL 7 DAY",
             ),
         )
@@ -470,7 +470,11 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
     )
     if same:
         return value
-    remedy = "write STRFTIME(t, '%Y-%m-%d')" if kind in TIMES and to in _TEXTS else ""
+    remedy = ""
+    if isinstance(value, Literal):
+        remedy = "write the value without a cast"
+    elif kind in TIMES and to in _TEXTS:
+        remedy = "write STRFTIME(column, '%Y-%m')"
     raise refused(
         Code.NOT_IN_SUBSET,
         f"a cast of {A[kind]} to {to} is not read",

@@ -56,7 +56,8 @@ def read_regression(
     word = _WORDS[type(node).__name__]
     only(scope.sql, node, ("this", "expression"))
     y, x = (
-        numbers(needed(node, part, scope.sql), scope) for part in ("this", "expression")
+        numbers(needed(node, part, scope.sql), node, scope)
+        for part in ("this", "expression")
     )
     scope.sql.spend_call(node, (word,))
     product = fitted("times", (x, y), node, scope)

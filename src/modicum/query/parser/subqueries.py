@@ -327,7 +327,9 @@ class Groups:
         name = self._free(key.name)
         self.keys.append(replace(key, name=name))
         whole_days = key.grain in (None, "day")  # Others may begin before the days.
-        self._columns[name] = self._typed(name, facts, key.value if whole_days else None)
+        self._columns[name] = self._typed(
+            name, facts, key.value if whole_days else None
+        )
         return name
 
     def _follows(self, key: Key) -> bool:
@@ -352,7 +354,7 @@ class Groups:
         return replace(column, counted=facts.numeric, dated=self._is_dated(value))
 
     def _is_dated(self, value: Expression | None) -> bool:
-        """Return whether a value is a time of rows, which lies on the days of a part."""
+        """Return whether a value is a time of rows, on the days that are read."""
         of = None if value is None else only_column(value)
         if of is None:
             return False
