@@ -7,6 +7,7 @@ classes that an expression is made of.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -295,6 +296,12 @@ def _formatted(moment: Any, form: str) -> str:
     return form
 
 
+def _found(pattern: str, text: str) -> bool:
+    """Whether a text has a match; `$` is its end, and `.` no new line."""
+    at_end = re.sub(r"(?<!\\)[$]", r"\\Z", pattern)
+    return re.search(at_end, text, re.ASCII) is not None
+
+
 def _day(moment: Any) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
@@ -352,6 +359,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "starts_with": lambda a, b: a[: len(b)] == b,
     "ends_with": lambda a, b: a[len(a) - len(b) :] == b if len(b) <= len(a) else False,
     "contains": lambda a, b: b in a,
+    "regexp_matches": lambda a, pattern: _found(pattern, a),
     "text": lambda a: a if isinstance(a, str) else str(int(a)),
     "year": lambda a: a.year,
     "quarter": lambda a: (a.month - 1) // 3 + 1,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from budget import examples, seed
 from oracle.row_expressions import Meaning
-from samples.drawn_expressions import CONSTRUCTS, Expressions
+from samples.drawn_expressions import CONSTRUCTS, REGULAR, Expressions
 from samples.spark import spark_or_skip
 
 from modicum.core.errors import InputError
@@ -309,6 +309,8 @@ LATER = [
 @pytest.mark.parametrize("name", ["duckdb", "spark"])
 def test_times_some_time_later_are_those_of_the_calendar(name: str) -> None:
     whats = [counted(sql) for sql in LATER]
+    quoted = (one.replace("'", "''") for one in REGULAR)
+    whats += [counted(f"REGEXP_MATCHES(text, '{one}')") for one in quoted]
     with engine_of(name) as engine:
         seen = check(engine, whats, keys=len(whats))
         pairs = ["(text, page)", "(text, day, flag)", "(small, flag)"]

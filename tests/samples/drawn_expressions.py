@@ -43,7 +43,7 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "texts": (
         "like", "ilike", "upper", "lower", "trim", "ltrim", "rtrim", "substring",
         "left", "right", "split_part", "packed", "concat", "joined", "length",
-        "starts_with", "ends_with", "contains", "replace", "text",
+        "starts_with", "ends_with", "contains", "replace", "text", "regexp_matches",
     ),
     "booleans": ("same", "case", "=", "<>"),
 }  # fmt: skip
@@ -60,6 +60,10 @@ _TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文
           "ß", "İ", "it's", "%", "_", "!", "back\\slash", "a\nb", "K"]  # fmt: skip
 _PATTERNS = ["%", "", "ma%", "%a%", "_a__", "%!%", "M_in", "%é", "_", "a!_b", "\\%",
              "%\\%", "%\n%", "😀", "__", "%k%"]  # fmt: skip
+REGULAR = [r"^a", "a$", "a.b", "^$", "[^a]", r"\\\\", r"\d", r"^\w+$", r"\s", "é|É",
+           "^(m|M)ain$", "[a-m]{2}", "o|^.{1,2}$", "[%_!]", "[^\\s]?n$", "^[^a-z]*$",
+           "^.$", "😀", "[^é]$", "ma? *in", r"^[\w!-]",
+           r"\!|\'|\/|\&|\-|\<|\~|\#"]  # fmt: skip
 _NUMERIC: tuple[ColumnType, ...] = ("integer", "number")
 
 
@@ -216,6 +220,8 @@ class Expressions:
         count = Literal(dice.choice([0, 1, 2, 5, 100]), "integer")
         if name in ("like", "ilike"):
             return [text, Literal(dice.choice(_PATTERNS), "text")]
+        if name == "regexp_matches":
+            return [text, Literal(dice.choice(REGULAR), "text")]
         if name in ("starts_with", "ends_with", "contains"):
             return [text, Literal(dice.choice(_TEXTS), "text")]
         if name == "substring":
@@ -292,7 +298,7 @@ _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
     ),
     "boolean": (
         "=", "<>", "<", "<=", ">", ">=", "between", "in", "same", "like", "ilike",
-        "starts_with", "ends_with", "contains", "case", "coalesce",
+        "starts_with", "ends_with", "contains", "regexp_matches", "case", "coalesce",
     ),
     "date": ("case", "coalesce", "first_of_day", "first_of_week", "first_of_month",
              "first_of_quarter", "first_of_year", "days_later", "months_later"),

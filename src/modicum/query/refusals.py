@@ -96,8 +96,8 @@ _PARTNERS: Final = Reason(
     "compute it in the data, and declare that column",
 )
 _PATTERN: Final = Reason(
-    "patterns have % and _ only, which all engines read alike",
-    "write column LIKE 'a%', or list the values: column IN ('a', 'b')",
+    "patterns are read that all engines read alike",
+    "write column LIKE 'a%', or REGEXP_MATCHES(column, '^a')",
 )
 _COMPUTED: Final = Reason(
     "engines compute it differently, or a row could make it fail",
@@ -160,8 +160,6 @@ WORDS: Final[Mapping[str, Reason]] = {
             "~~",
             "!~",
             "ESCAPE",
-            "REGEXP_MATCHES",
-            "REGEXP_LIKE",
         ),
         _PATTERN,
     ),

@@ -399,7 +399,7 @@ QUOTED_SQL = {
     "COUNT(*) FILTER (WHERE condition)":
         "SELECT COUNT(*) FILTER (WHERE mobile) FROM views",
     "column LIKE 'a%'": ALL + "page LIKE 'a%'",
-    "column IN ('a', 'b')": ALL + "page IN ('a', 'b')",
+    "REGEXP_MATCHES(column, '^a')": ALL + "REGEXP_MATCHES(page, '^a')",
     "column IN (1, 2)": ALL + "age IN (1, 2)",
     "QUANTILE(column, 0.05)": "SELECT QUANTILE(age, 0.05) FROM views",
     "QUANTILE(column, 0.95)": "SELECT QUANTILE(age, 0.95) FROM views",

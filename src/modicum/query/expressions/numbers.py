@@ -140,7 +140,7 @@ def _refuse_zero(one: Facts, other: Facts) -> None:
         raise Misfit(
             "this may divide by 0",
             "engines disagree about it",
-            "write x / NULLIF(y, 0), which is NULL where y is 0",
+            "write x / NULLIF(y, 0), which is NULL where y is 0; or WHERE y > 0",
         )
 
 

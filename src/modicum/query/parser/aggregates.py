@@ -126,8 +126,8 @@ def _filtered(node: exp.Expr, scope: Scope) -> Aggregate:
     if type(node.this).__name__ not in _AGGREGATES or type(where) is not exp.Where:
         raise sql.unread(node)
     only(sql, where, ("this",))
-    found = read_aggregate(node.this, scope)
     condition = read_whole(where.this, scope, condition=True)
+    found = read_aggregate(node.this, scope.given(condition))
     behind = sql.last(node.this) or 0
     sql.spend(sql.keyword("FILTER", after=behind))
     value = Literal(True, "boolean") if found.value is None else found.value  # noqa: FBT003

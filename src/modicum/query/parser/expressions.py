@@ -188,7 +188,8 @@ def _case(node: exp.Expr, scope: Scope) -> Expression:
         conditions.append(
             read_condition(condition, scope) if match is None else match(condition)
         )
-        values.append(read_expression(one.args["true"], scope))
+        chosen = scope.given(conditions[-1])
+        values.append(read_expression(one.args["true"], chosen))
     return _chosen(conditions, values, node.args.get("default"), node, scope)
 
 
@@ -216,7 +217,7 @@ def _matcher(operand: exp.Expr, scope: Scope) -> Callable[[exp.Expr], Expression
 def _if(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "true", "false"))
     condition = read_condition(node.this, scope)
-    value = read_expression(node.args["true"], scope)
+    value = read_expression(node.args["true"], scope.given(condition))
     found = _chosen([condition], [value], node.args.get("false"), node, scope)
     scope.sql.spend_call(node, ("IF", "IIF"))
     return found
@@ -310,6 +311,8 @@ def _trim(node: exp.Expr, scope: Scope) -> Expression:
 def _divided(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "expression"))
     one, other = (read_expression(side, scope) for side in (node.this, node.expression))
+    if other in scope.nonzero:
+        other = Call("nullif", (other, Literal(0, "integer")))  # That changes no row.
     name = "divided" if isinstance(other, Literal) else "ratio"
     return fitted(name, [one, other], node, scope)
 

@@ -190,6 +190,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         if where is not None:
             only(sql, where, ("this",))
             condition = read_whole(where.this, scope, condition=True)
+    scope = scope.given(condition)
     selected = select.args["expressions"]
     with found.guard():
         outputs = read_outputs(selected, scope, tables)

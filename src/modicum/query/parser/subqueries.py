@@ -202,7 +202,7 @@ def _inlined(
     only(sql, select, CLAUSES)
     scope, inner = read_tables_of(select, texts, public=True)
     condition = inner.where(condition_of(select, scope))
-    shown = columns_of(select, scope)
+    shown = columns_of(select, scope.given(condition))
     _merge(inner, reads, select, sql)
     single = len(scope.tables) == 1 and not scope.tables[0].base
     if left and not (single and condition is None):
@@ -441,6 +441,7 @@ def grouped_rows(
     only(sql, select, _GROUPED)
     scope, inner = read_tables_of(select, texts)
     where = inner.where(condition_of(select, scope))
+    scope = scope.given(where)
     keys = _keys(select, scope)
     first = _id_of(keys, scope, texts, select)
     groups = Groups(
