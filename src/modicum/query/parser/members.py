@@ -115,12 +115,13 @@ def read_semi_join(
         InputError: If it is not by an id, or by the key of a public table.
     """
     sql, kind = texts.sql, join.args.get("kind")
-    missing = None if kind else _missing(join, select, texts)
-    if kind not in ("SEMI", "ANTI") and missing is None:
+    kept = kind in ("SEMI", "ANTI")
+    missing = None if kept else _missing(join, select, texts)
+    if not kept and missing is None:
         return None
     only(sql, join, ("this", "using", "on", "kind", "side"))
     new = table_item(join.this, texts)
-    spend_words(join, (kind,) if kind else ("OUTER", "LEFT"), sql)
+    spend_words(join, (kind,) if kept else ("OUTER", "LEFT"), sql)
     left = missing is not None
     ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     reads = Reads(lambda node, inner: read_member(node, inner, texts))
