@@ -305,7 +305,7 @@ LATER = [
 ]
 
 
-@pytest.mark.spec("QRY-17")
+@pytest.mark.spec("QRY-27")
 @pytest.mark.parametrize("name", ["duckdb", "spark"])
 def test_times_some_time_later_are_those_of_the_calendar(name: str) -> None:
     whats = [counted(sql) for sql in LATER]

@@ -131,7 +131,7 @@ def test_all_that_a_subquery_reads_is_read() -> None:
     assert derived(sql).compiled.attributes == ("amount", "other", "page", "topic")
 
 
-@pytest.mark.spec("QRY-21")
+@pytest.mark.spec("QRY-28")
 def test_what_is_called_the_time_of_a_row_is_not_its_time() -> None:
     sql = (
         "SELECT {} AS k, COUNT(*) AS n FROM (SELECT user_id, MIN(read_at) AS read_at"
@@ -149,6 +149,37 @@ def test_what_is_called_the_time_of_a_row_is_not_its_time() -> None:
         " AS device_id FROM views GROUP BY user_id) AS t"
     ).request.query.derived
     assert [*table.table.columns] == ["user_id", "read_at_2", "device_id_2"]
+
+
+_LEFT = "SELECT COUNT(*) AS n FROM people AS p LEFT JOIN views AS v USING (user_id)"
+
+
+@pytest.mark.spec("QRY-21")
+def test_rows_without_a_match_are_those_that_do_not_exist() -> None:
+    without = (
+        "SELECT COUNT(*) AS n FROM people AS p WHERE NOT EXISTS"
+        " (SELECT 1 FROM views AS v WHERE v.user_id = p.user_id)"
+    )
+    want = derived(without).request.query
+    for column in ("user_id", "view_id"):
+        found = derived(f"{_LEFT} WHERE v.{column} IS NULL").request.query
+        assert found == want, column
+        both = (
+            f"{_LEFT} WHERE p.plan = 'free' AND (v.{column} IS NULL AND p.plan > 'a')"
+        )
+        assert derived(both).request.query.lookups == want.lookups
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["v.amount IS NULL", "v.user_id IS NULL OR p.plan > 'a'", "NOT v.user_id IS NULL",
+     "v.user_id IS NOT NULL", "p.user_id IS NULL", "p.plan = 'a'",
+     "v.user_id IS NULL AND v.amount IS NULL"],
+)  # fmt: skip
+def test_other_rows_of_a_left_join_stay_refused(condition: str) -> None:
+    with pytest.raises(InputError) as caught:
+        derived(f"{_LEFT} WHERE {condition}")
+    assert caught.value.code in (Code.NOT_BOUNDED, Code.UNKNOWN_NAME)
 
 
 @pytest.mark.spec("QRY-21")

@@ -60,14 +60,16 @@ def read_regression(
         for part in ("this", "expression")
     )
     scope.sql.spend_call(node, (word,))
-    product = fitted("times", (x, y), node, scope)
+    product = fitted("times", (y, x), node, scope)
 
     def of(function: Function, value: Expression) -> Expression:
         if value is not product:
             none = Literal(None, scope.facts(value).type)
             value = Call("case", (Not(IsNull(product)), value, none))
         name = f"{function}_{label_of(value)}"
-        return Released(measured(Aggregate(name, function, value, population=True)))
+        everybody = function in ("variance", "stddev")
+        made = Aggregate(name, function, value, population=everybody)
+        return Released(measured(made))
 
     def covariance() -> Expression:
         means = Call("times", (of("avg", x), of("avg", y)))
