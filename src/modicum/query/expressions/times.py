@@ -176,6 +176,10 @@ def period_name(grain: Grain) -> str:
     return f"first_of_{grain}"
 
 
+#: The periods by the names of their functions.
+GRAINS: Final[dict[str, Grain]] = {period_name(one): one for one in get_args(Grain)}
+
+
 # --- others ---------------------------------------------------------------------------
 
 
@@ -344,7 +348,7 @@ def _formatted_meant(one: date, form: str) -> str:
 
 TIME_FUNCTIONS: Final[dict[str, Function]] = {
     **{name: _part_of(name, part) for name, part in _PARTS.items()},
-    **{period_name(grain): _period(grain) for grain in get_args(Grain)},
+    **{name: _period(grain) for name, grain in GRAINS.items()},
     "days_between": Function(_between_typed, _between, _between_meant),
     "timestamp": Function(_moment_typed, _moment, _moment_meant),
     "days_later": _later("DAY", _days_later, _DAYS_MAX),

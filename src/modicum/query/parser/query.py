@@ -237,7 +237,7 @@ def _having(select: exp.Expr, outputs: Outputs, sql: SqlText) -> Expression | No
     if having is None:
         return None
     only(sql, having, ("this",))
-    _spend_before(having, "HAVING", sql)
+    sql.spend_before(having, "HAVING")
     return outputs.reader.condition(having.this)
 
 
@@ -245,7 +245,7 @@ def _order(select: exp.Expr, outputs: Outputs, sql: SqlText) -> tuple[Order, ...
     order = select.args.get("order")
     if order is None:
         return ()
-    _spend_before(order, "ORDER BY", sql)
+    sql.spend_before(order, "ORDER BY")
     return outputs.reader.orders(order)
 
 
@@ -265,15 +265,8 @@ def _number(select: exp.Expr, clause: str, sql: SqlText) -> int | None:
     value = read_number(number, sql)
     if value.denominator != 1 or not 0 <= value <= _ROWS_MAX:
         raise sql.unread(number, reason)
-    _spend_before(node, clause, sql)
+    sql.spend_before(node, clause)
     return value.numerator
-
-
-def _spend_before(node: exp.Expr, word: str, sql: SqlText) -> None:
-    """Note that the word before a clause was understood."""
-    before = range(sql.first(node) or 0)
-    places = [one for one in before if sql.word(one) == word]
-    sql.spend(*places[-1:])
 
 
 def _names(tables: Tables) -> Iterator[str]:

@@ -148,6 +148,11 @@ class SqlText:
         """Note that tokens were understood."""
         self._spent.update(places)
 
+    def spend_before(self, node: exp.Expr, word: str) -> None:
+        """Note that the last such word before a node was understood."""
+        before = range(self.first(node) or 0)
+        self.spend(*[one for one in before if self.word(one) == word][-1:])
+
     def is_spent(self, place: int) -> bool:
         """Return whether a token was understood."""
         return place in self._spent

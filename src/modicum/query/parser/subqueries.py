@@ -34,7 +34,7 @@ from modicum.query.parser.aggregates import read_aggregate
 from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Texts, read_tables_of
-from modicum.query.parser.keys import label_of, read_key
+from modicum.query.parser.keys import at_position, label_of, read_key
 from modicum.query.parser.scope import (
     Named,
     Reads,
@@ -314,7 +314,7 @@ class Groups:
                 reference.column
             ]
             self._columns[column.name] = replace(column, attribute=None)
-            self._taken.add(column.name.lower())
+            self._taken.add(column.name)
             self.keys.append(replace(key, name=column.name))
             return column.name
         if self._follows(key):
@@ -424,12 +424,8 @@ class Groups:
 
     def _free(self, wanted: str) -> str:
         """Return a name that is no column's here, and no id's or time's anywhere."""
-        taken = self._taken | {one.lower() for one in self._ids}
-        name, number = wanted, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name.lower())
+        name = _unused(wanted, {*self._taken, *self._ids})
+        self._taken.add(name)
         return name
 
 
@@ -455,8 +451,7 @@ def grouped_rows(
     condition = None
     if having is not None:
         only(sql, having, ("this",))
-        before = range(sql.first(having) or 0)
-        sql.spend(*[one for one in before if sql.word(one) == "HAVING"][-1:])
+        sql.spend_before(having, "HAVING")
         condition = read_whole(having.this, groups.scope, condition=True)
     reads.derived.append(groups.made(inner, where))
     return groups, shown, condition
@@ -497,12 +492,7 @@ def _meant(
 
     sql = scope.sql
     if type(node) is exp.Literal and not node.is_string:
-        place = int(node.name) if node.name.isdigit() and len(node.name) < 4 else 0
-        if not 1 <= place <= len(items):
-            reason = Reason("", f"a position is an integer from 1 to {len(items)}")
-            raise sql.unread(node, reason)
-        sql.spend_node(node, "NUMBER")
-        return items[place - 1][0]
+        return at_position(node, items, sql)[0]
     plain = type(node) is exp.Column and not node.args.get("table")
     if plain and not scope.knows(node.this):
         for inner, alias in items:
@@ -558,7 +548,12 @@ def _declares_id(reference: ColumnRef, scope: Scope) -> bool:
 
 def free_name(wanted: str, texts: Texts, reads: Reads) -> str:
     """Return the name of a table that is derived, as no other one has."""
-    taken = {*texts.tables.by_name, *(one.table.name for one in reads.derived)}
+    derived = (one.table.name for one in reads.derived)
+    return _unused(wanted, {*texts.tables.by_name, *derived})
+
+
+def _unused(wanted: str, taken: Iterable[str]) -> str:
+    """Return a name as wanted, perhaps with a number behind it."""
     lower = {one.lower() for one in taken}
     name, number = wanted, 1
     while name.lower() in lower:
