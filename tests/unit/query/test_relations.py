@@ -182,6 +182,24 @@ def test_other_rows_of_a_left_join_stay_refused(condition: str) -> None:
     assert caught.value.code in (Code.NOT_BOUNDED, Code.UNKNOWN_NAME)
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["SPLIT_PART(page, '/', 2)", "CAST(amount AS INTEGER)", "read_at::DATE",
+     "STRFTIME(read_at, '%Y')", "DATE_DIFF('day', read_at, '2026-10-01')",
+     "TRIM(page)", "CAST(read_at + INTERVAL 1 DAY AS DATE)"],
+)  # fmt: skip
+def test_a_key_of_rows_is_selected_written_out_or_by_name(key: str) -> None:
+    named = f"SELECT user_id, {key} AS k FROM views GROUP BY user_id, k"
+    text = f"SELECT user_id, {key} AS k FROM views GROUP BY user_id, {key}"
+    of = "SELECT COUNT(*) AS c FROM ({}) AS t"
+    found = [
+        derived(of.format(one), bounds={"user": 9}).request.query
+        for one in (named, text)
+    ]
+    assert found[0].derived == found[1].derived
+    assert len(found[0].derived[0].keys) == 2
+
+
 @pytest.mark.spec("QRY-21")
 def test_a_day_of_a_person_exchanges_the_row_of_the_person() -> None:
     sql = f"SELECT LEAST(n, 3) AS k, COUNT(*) AS c FROM ({PER_USER}) AS t GROUP BY k"

@@ -235,8 +235,7 @@ def numbers(node: exp.Expr, of: exp.Expr, scope: Scope) -> Expression:
     if type(node) is exp.Distinct:
         reason = Reason("a value counts as often as rows have it", "leave DISTINCT out")
         raise scope.sql.unread_at((scope.sql.first(node) or 1) - 1, reason)
-    word, mark = scope.sql.name_of_call(of), scope.sql.mark_of(node)
-    value = read_whole(node, scope)
+    mark, value = scope.sql.mark_of(node), read_whole(node, scope)
     kind = scope.facts(value).type
     if kind not in NUMERIC:
         column = isinstance(value, ColumnRef)
@@ -246,7 +245,7 @@ def numbers(node: exp.Expr, of: exp.Expr, scope: Scope) -> Expression:
             remedy = "write COUNT(CASE WHEN … THEN 1 END)"
         raise refused(
             Code.DOES_NOT_FIT,
-            f"{word} takes numbers, and {shown} is {A[kind]}",
+            f"{scope.sql.name_of_call(of)} takes numbers, and {shown} is {A[kind]}",
             mark,
             reason=Reason("", remedy),
         )
