@@ -9,6 +9,7 @@ from typing import Any
 
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Misfit
+from modicum.query.expressions.times import of_days
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -42,7 +43,7 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "missing": ("coalesce", "nullif", "same"),
     "texts": (
         "like", "ilike", "upper", "lower", "trim", "ltrim", "rtrim", "substring",
-        "left", "right", "split_part", "packed", "concat", "joined", "length",
+        "left", "right", "split_part", "concat", "joined", "length",
         "starts_with", "ends_with", "contains", "replace", "text", "regexp_matches",
     ),
     "booleans": ("same", "case", "=", "<>"),
@@ -159,16 +160,17 @@ class Expressions:
         some = dice.choice(kinds) if kind is None else kind
         if name in _CHOOSING:
             return self.of_choices(name, some, depth)
-        if name == "packed":
-            return [self.branch(dice.choice(_PACKED), depth) for _ in range(2)]
         if name in _TIMED:
             times: list[ColumnType] = ["timestamp"] if name in _CLOCK else [*_TIMES]
             if name in _LATER:
                 count = Literal(dice.choice(_LATER[name]), "integer")
                 return [self.of_type(dice.choice(times), depth), count]
             if name == "strftime":
-                form = Literal(dice.choice(_FORMATS), "text")
-                return [self.of_type(dice.choice(times), depth), form]
+                kind, form = dice.choice(times), dice.choice(_FORMATS)
+                time = self.of_type(kind, depth)
+                if kind == "timestamp" and of_days(form):
+                    time = Call("first_of_day", (time,))  # As it is read.
+                return [time, Literal(form, "text")]
             sides = 2 if name == "days_between" else 1
             return [self.of_type(dice.choice(times), depth) for _ in range(sides)]
         if name in CONSTRUCTS["arithmetic"] or name == "width_bucket":
@@ -274,7 +276,6 @@ class Expressions:
         return Compare(reference, dice.choice(signs), value)
 
 
-_PACKED: tuple[ColumnType, ...] = ("text", "integer", "boolean", "date")
 _TIMES: tuple[ColumnType, ...] = ("date", "timestamp")
 _TIMED = frozenset(CONSTRUCTS["times"])
 _CHOOSING = frozenset(
@@ -314,7 +315,7 @@ def _is_read_otherwise(name: str, arguments: Sequence[Expression]) -> bool:
     if all(isinstance(one, Literal) and one.value is None for one in values):
         return True  # It is of no type.
     first = isinstance(arguments[0], ColumnRef) or constant[0]
-    if name == "negative":
+    if name == "negative" or name in _LATER:
         return constant[0]
     if name in ("in", "between"):
         unread = all(constant[1:]) and first

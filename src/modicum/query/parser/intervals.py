@@ -31,7 +31,7 @@ _UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "MINUTE": ("seconds_later", 60),
     "SECOND": ("seconds_later", 1),
 }
-_TEXT: Final = re.compile(r"([+-]?[0-9]{1,9}) *([A-Z]*)")
+_TEXT: Final = re.compile(r"([+-]?[0-9]{1,12}) *([A-Z]*)")
 
 
 def read_interval(node: exp.Expr, sql: SqlText) -> tuple[str, int]:
