@@ -7,6 +7,7 @@ classes that an expression is made of.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -191,6 +192,7 @@ _LAZY: dict[str, Callable[[list[Any]], Any]] = {
     "least": lambda values: min(_known(values), default=None),
     "greatest": lambda values: max(_known(values), default=None),
     "concat": lambda values: "".join(_known(values)),
+    "packed": lambda values: "".join(map(_packed, values)),
 }
 
 
@@ -240,6 +242,66 @@ def _trim(text: str) -> str:
     return text
 
 
+def _packed(value: Any) -> str:
+    """A value behind its length; nothing else has the same text."""
+    if value is None:
+        return "-"
+    shown = str(int(value)) if isinstance(value, Fraction) else str(value)
+    shown = shown.lower() if isinstance(value, bool) else shown
+    return f"{len(shown)}:{shown}"
+
+
+def _split(text: str, by: str, place: Fraction) -> str:
+    """What stands before the next separator, behind some of them."""
+    for _ in range(int(place) - 1):
+        _, found, text = text.partition(by)
+        if not found:
+            return ""
+    return text.partition(by)[0]
+
+
+def _on_calendar(year: int, month: int, day: int, moment: Any) -> Any:
+    """The day of a month, or the last one before that the month has."""
+    if not 1 <= year <= 9999:
+        return None
+    while True:
+        try:
+            return moment.replace(year=year, month=month, day=day)
+        except ValueError:
+            day -= 1
+
+
+def _months_later(moment: Any, count: Fraction) -> Any:
+    month, year = moment.month + int(count) % 12, moment.year + int(count) // 12
+    return _on_calendar(
+        year + (month - 1) // 12, (month - 1) % 12 + 1, moment.day, moment
+    )
+
+
+def _later(moment: Any, step: timedelta) -> Any:
+    try:
+        return moment + step
+    except OverflowError:
+        return None  # In no year that there is.
+
+
+def _formatted(moment: Any, form: str) -> str:
+    clock = moment if isinstance(moment, datetime) else datetime(1, 1, 1)  # noqa: DTZ001
+    shown = {
+        "%Y": moment.year, "%m": moment.month, "%d": moment.day,
+        "%H": clock.hour, "%M": clock.minute, "%S": clock.second,
+    }  # fmt: skip
+    for directive, value in shown.items():
+        form = form.replace(directive, f"{value:0{4 if directive == '%Y' else 2}}")
+    return form
+
+
+def _found(pattern: str, text: str) -> bool:
+    """Whether a text has a match; `$` is its end, and `.` no new line."""
+    at_end = re.sub(r"(?<!\\)[$]", r"\\Z", pattern)
+    return re.search(at_end, text, re.ASCII) is not None
+
+
 def _day(moment: Any) -> date:
     return moment.date() if isinstance(moment, datetime) else moment
 
@@ -281,6 +343,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "lower": lambda a: _letters(a, _LOWER),
     "upper": lambda a: _letters(a, _UPPER),
     "trim": _trim,
+    "ltrim": lambda a: _trim(a + "|")[:-1],
+    "rtrim": lambda a: _trim("|" + a)[1:],
+    "split_part": _split,
     "substring": lambda a, start, length=2**40: a[
         int(start) - 1 : int(start) - 1 + int(length)
     ],
@@ -294,6 +359,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "starts_with": lambda a, b: a[: len(b)] == b,
     "ends_with": lambda a, b: a[len(a) - len(b) :] == b if len(b) <= len(a) else False,
     "contains": lambda a, b: b in a,
+    "regexp_matches": lambda a, pattern: _found(pattern, a),
     "text": lambda a: a if isinstance(a, str) else str(int(a)),
     "year": lambda a: a.year,
     "quarter": lambda a: (a.month - 1) // 3 + 1,
@@ -311,5 +377,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
         for grain in ("day", "week", "month", "quarter", "year")
     },
     "days_between": lambda a, b: (_day(b) - _day(a)).days,
+    "days_later": lambda a, n: _later(a, timedelta(days=int(n))),
+    "months_later": _months_later,
+    "seconds_later": lambda a, n: _later(a, timedelta(seconds=int(n))),
+    "strftime": _formatted,
     "timestamp": lambda a: datetime.fromisoformat(a.isoformat()),
 }

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from budget import examples, seed
 from oracle.row_expressions import Meaning
-from samples.drawn_expressions import CONSTRUCTS, Expressions
+from samples.drawn_expressions import CONSTRUCTS, REGULAR, Expressions
 from samples.spark import spark_or_skip
 
 from modicum.core.errors import InputError
@@ -245,24 +245,74 @@ EDGES = [
 ]
 
 
+def counted(sql: str) -> Expression:
+    (one,) = parse_query(f"SELECT COUNT({sql}) FROM t", TABLES).aggregates
+    assert one.value is not None
+    return one.value
+
+
+def engine_of(name: str) -> SqlEngine:
+    if name == "duckdb":
+        return DuckdbEngine({"t": in_memory()}, DuckdbOptions(threads=1))
+    return SparkEngine({"t": in_memory()}, spark_or_skip())
+
+
 @pytest.mark.spec("QRY-17")
 @pytest.mark.parametrize("name", ["duckdb", "spark"])
 def test_numbers_at_the_edges_of_64_bits_are_exact(name: str) -> None:
     whats, unread = list[Expression](), list[str]()
     for sql in EDGES:
         try:
-            query = parse_query(f"SELECT COUNT({sql}) FROM t", TABLES)
+            whats.append(counted(sql))
         except InputError:
             unread.append(sql)
-            continue
-        (one,) = query.aggregates
-        assert one.value is not None
-        whats.append(one.value)
     assert unread == ["WIDTH_BUCKET(large, 0, 10, 5)"]
-    engine = (
-        DuckdbEngine({"t": in_memory()}, DuckdbOptions(threads=1))
-        if name == "duckdb"
-        else SparkEngine({"t": in_memory()}, spark_or_skip())
-    )
-    with engine:
+    with engine_of(name) as engine:
         check(engine, whats, keys=0)
+
+
+#: Times are keys or texts of keys here, so that each value is compared.
+LATER = [
+    "day + 1",
+    "day - 1",
+    "day - 3652058",
+    "day + INTERVAL 3652058 DAY",
+    "DATE_DIFF('month', day, day + INTERVAL 1 MONTH)",
+    "day + INTERVAL '1 month'",
+    "day - INTERVAL 1 MONTH",
+    "day + INTERVAL 6 QUARTERS",
+    "day - INTERVAL '2024' YEAR",
+    "day + INTERVAL 119987 MONTH",
+    "STRFTIME(at, '%d.%m.%Y %H:%M:%S')",
+    "STRFTIME(at + INTERVAL 1 SECOND, '%Y-%m-%d %H:%M:%S')",
+    "STRFTIME(at - INTERVAL 1 SECOND, '%Y-%m-%d %H:%M:%S')",
+    "STRFTIME(at + INTERVAL 26 HOURS, '%Y-%m-%d %H:%M:%S')",
+    "STRFTIME(at - INTERVAL 1 MONTH, '%Y-%m-%d %H:%M:%S')",
+    "STRFTIME(at + INTERVAL 1 WEEK, '%Y-%m-%d %H:%M:%S')",
+    "STRFTIME(day + INTERVAL 90 MINUTE, '%Y-%m-%d %H:%M')",
+    "STRFTIME(day, 'in %Y, it''s %m')",
+    "day - CAST(at AS DATE)",
+    "DATE_DIFF('year', day, at)",
+    "DATE_DIFF('quarter', at, day)",
+    "at + INTERVAL 1 SECOND > day + INTERVAL 1 DAY",
+    "SPLIT_PART(text, 'a', 2)",
+    "SPLIT_PART(text, '\\', 2)",
+    "SPLIT_PART(text, '😀', 2)",
+    "LTRIM(text)",
+    "RTRIM(text)",
+    "CAST(ratio AS INTEGER)",
+    "free::BIGINT",
+]
+
+
+@pytest.mark.spec("QRY-27")
+@pytest.mark.parametrize("name", ["duckdb", "spark"])
+def test_times_some_time_later_are_those_of_the_calendar(name: str) -> None:
+    whats = [counted(sql) for sql in LATER]
+    quoted = (one.replace("'", "''") for one in REGULAR)
+    whats += [counted(f"REGEXP_MATCHES(text, '{one}')") for one in quoted]
+    with engine_of(name) as engine:
+        seen = check(engine, whats, keys=len(whats))
+        pairs = ["(text, page)", "(text, day, flag)", "(small, flag)"]
+        check(engine, [counted(f"DISTINCT {one}") for one in pairs], keys=3)
+    assert seen["keys"] == len(whats)

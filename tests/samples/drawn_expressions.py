@@ -9,6 +9,7 @@ from typing import Any
 
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Misfit
+from modicum.query.expressions.times import of_days
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -30,7 +31,8 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "times": (
         "year", "quarter", "month", "week", "day", "dayofyear", "dayofweek", "isodow",
         "hour", "minute", "second", "first_of_day", "first_of_week", "first_of_month",
-        "first_of_quarter", "first_of_year", "days_between", "timestamp",
+        "first_of_quarter", "first_of_year", "days_between", "timestamp", "strftime",
+        "days_later", "months_later", "seconds_later",
     ),
     "comparisons": ("=", "<>", "<", "<=", ">", ">=", "between", "in"),
     "arithmetic": (
@@ -40,18 +42,29 @@ CONSTRUCTS: dict[str, tuple[str, ...]] = {
     "bands": ("width_bucket", "floor", "case"),
     "missing": ("coalesce", "nullif", "same"),
     "texts": (
-        "like", "ilike", "upper", "lower", "trim", "substring", "left", "right",
-        "concat", "joined", "length", "starts_with", "ends_with", "contains",
-        "replace", "text",
+        "like", "ilike", "upper", "lower", "trim", "ltrim", "rtrim", "substring",
+        "left", "right", "split_part", "concat", "joined", "length",
+        "starts_with", "ends_with", "contains", "replace", "text", "regexp_matches",
     ),
     "booleans": ("same", "case", "=", "<>"),
 }  # fmt: skip
 _PARTS = CONSTRUCTS["times"][:8]
-_CLOCK = ("hour", "minute", "second")
+_CLOCK = ("hour", "minute", "second", "seconds_later")
+_FORMATS = ["%Y-%m", "%Y-%m-%d %H:%M:%S", "%d.%m.%Y", "Q%m", "%H", "it's %M"]
+#: By function, numbers of units; in some years, none of ours is as much later.
+_LATER = {
+    "days_later": (1, -1, 7, -30, 400, -800_000, 3_652_058),
+    "months_later": (1, -1, 3, -12, 11, 1200, -119_987),
+    "seconds_later": (1, -60, 3600, 86_399, -3_000_000_000),
+}
 _TEXTS = ["", "a", "main", "Main", " ma in ", "é", "ÉCOLE", "e\u0301", "中文", "😀",
           "ß", "İ", "it's", "%", "_", "!", "back\\slash", "a\nb", "K"]  # fmt: skip
 _PATTERNS = ["%", "", "ma%", "%a%", "_a__", "%!%", "M_in", "%é", "_", "a!_b", "\\%",
              "%\\%", "%\n%", "😀", "__", "%k%"]  # fmt: skip
+REGULAR = [r"^a", "a$", "a.b", "^$", "[^a]", r"\\\\", r"\d", r"^\w+$", r"\s", "é|É",
+           "^(m|M)ain$", "[a-m]{2}", "o|^.{1,2}$", "[%_!]", "[^\\s]?n$", "^[^a-z]*$",
+           "^.$", "😀", "[^é]$", "ma? *in", r"^[\w!-]",
+           r"\!|\'|\/|\&|\-|\<|\~|\#"]  # fmt: skip
 _NUMERIC: tuple[ColumnType, ...] = ("integer", "number")
 
 
@@ -149,8 +162,17 @@ class Expressions:
             return self.of_choices(name, some, depth)
         if name in _TIMED:
             times: list[ColumnType] = ["timestamp"] if name in _CLOCK else [*_TIMES]
-            count = 2 if name == "days_between" else 1
-            return [self.of_type(dice.choice(times), depth) for _ in range(count)]
+            if name in _LATER:
+                count = Literal(dice.choice(_LATER[name]), "integer")
+                return [self.of_type(dice.choice(times), depth), count]
+            if name == "strftime":
+                kind, form = dice.choice(times), dice.choice(_FORMATS)
+                time = self.of_type(kind, depth)
+                if kind == "timestamp" and of_days(form):
+                    time = Call("first_of_day", (time,))  # As it is read.
+                return [time, Literal(form, "text")]
+            sides = 2 if name == "days_between" else 1
+            return [self.of_type(dice.choice(times), depth) for _ in range(sides)]
         if name in CONSTRUCTS["arithmetic"] or name == "width_bucket":
             return self.of_numbers(name, depth)
         return self.of_texts(name, depth)
@@ -200,6 +222,8 @@ class Expressions:
         count = Literal(dice.choice([0, 1, 2, 5, 100]), "integer")
         if name in ("like", "ilike"):
             return [text, Literal(dice.choice(_PATTERNS), "text")]
+        if name == "regexp_matches":
+            return [text, Literal(dice.choice(REGULAR), "text")]
         if name in ("starts_with", "ends_with", "contains"):
             return [text, Literal(dice.choice(_TEXTS), "text")]
         if name == "substring":
@@ -207,9 +231,11 @@ class Expressions:
             return [text, start, count] if dice.random() < 0.7 else [text, start]
         if name in ("left", "right"):
             return [text, count]
-        if name == "replace":
-            old = dice.choice([one for one in _TEXTS if one])
-            return [text, Literal(old, "text"), Literal(dice.choice(_TEXTS), "text")]
+        if name in ("replace", "split_part"):
+            old = Literal(dice.choice([one for one in _TEXTS if one]), "text")
+            new = Literal(dice.choice(_TEXTS), "text")
+            place = Literal(dice.choice([1, 2, 3]), "integer")
+            return [text, old, new if name == "replace" else place]
         if name == "joined":
             return [text, self.of_type("text", depth)]
         if name == "concat":
@@ -258,8 +284,9 @@ _CHOOSING = frozenset(
 )
 _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
     "text": (
-        "case", "coalesce", "nullif", "upper", "lower", "trim", "substring", "left",
-        "right", "concat", "joined", "replace", "text",
+        "case", "coalesce", "nullif", "upper", "lower", "trim", "ltrim", "rtrim",
+        "substring", "left", "right", "split_part", "concat", "joined", "replace",
+        "text", "strftime",
     ),
     "integer": (
         "case", "coalesce", "nullif", "plus", "minus", "times", "negative", "abs",
@@ -272,11 +299,12 @@ _BY_TYPE: dict[ColumnType, tuple[str, ...]] = {
     ),
     "boolean": (
         "=", "<>", "<", "<=", ">", ">=", "between", "in", "same", "like", "ilike",
-        "starts_with", "ends_with", "contains", "case", "coalesce",
+        "starts_with", "ends_with", "contains", "regexp_matches", "case", "coalesce",
     ),
     "date": ("case", "coalesce", "first_of_day", "first_of_week", "first_of_month",
-             "first_of_quarter", "first_of_year"),
-    "timestamp": ("case", "coalesce", "timestamp"),
+             "first_of_quarter", "first_of_year", "days_later", "months_later"),
+    "timestamp": ("case", "coalesce", "timestamp", "days_later", "months_later",
+                  "seconds_later"),
 }  # fmt: skip
 
 
@@ -287,7 +315,7 @@ def _is_read_otherwise(name: str, arguments: Sequence[Expression]) -> bool:
     if all(isinstance(one, Literal) and one.value is None for one in values):
         return True  # It is of no type.
     first = isinstance(arguments[0], ColumnRef) or constant[0]
-    if name == "negative":
+    if name == "negative" or name in _LATER:
         return constant[0]
     if name in ("in", "between"):
         unread = all(constant[1:]) and first

@@ -32,6 +32,7 @@ _EXTRACTED = {
     "day": "DAY", "dayofyear": "DOY", "dayofweek": "DOW", "isodow": "ISODOW",
     "hour": "HOUR", "minute": "MINUTE", "second": "SECOND",
 }  # fmt: skip
+_UNITS = {"days_later": "DAY", "months_later": "MONTH", "seconds_later": "SECOND"}
 _WORDS = {"substring": ("SUBSTRING", "SUBSTR"), "ceil": ("CEIL", "CEILING"),
           "coalesce": ("COALESCE",), "week": ("WEEK", "WEEKOFYEAR"),
           "day": ("DAY", "DAYOFMONTH")}  # fmt: skip
@@ -94,9 +95,18 @@ class Written:
             return f"({texts[0]} IN ({', '.join(texts[1:])}))"
         if name.startswith("first_of_") or name in ("timestamp", "text"):
             return self.cast(name, texts[0])
+        if name in _UNITS:
+            return self.later(_UNITS[name], texts[0], arguments[1])
         if name == "days_between":
             return f"DATE_DIFF('day', {texts[0]}, {texts[1]})"
         return self.function(name, texts)
+
+    def later(self, unit: str, time: str, count: Expression) -> str:
+        assert isinstance(count, Literal)
+        number = int(count.value or 0)
+        sign, size = "-" if number < 0 else "+", abs(number)
+        ways = (f"INTERVAL {size} {unit}", f"INTERVAL '{size} {unit.lower()}s'")
+        return f"({time} {sign} {self.one_of(*ways)})"
 
     def cast(self, name: str, text: str) -> str:
         grain = name.removeprefix("first_of_")

@@ -38,11 +38,15 @@ def values_of(key: Key, tables: Tables, part: Part) -> tuple[KeyValue, ...] | No
     """
     if not isinstance(key.value, ColumnRef):
         return public_values(key.value, tables, part.periods)
+    column = column_of(key.value, tables)
     grain = grain_of(key, tables)
+    if grain is None and column.dated and column.type == "date":
+        grain = "day"
     if grain is not None:
-        clock = key.value.column in tables.clocks  # A part names days of no other.
+        # A part names days of no other times.
+        clock = column.dated or key.value.column in tables.clocks
         return _periods(grain, part.periods) if clock else None
-    values = column_of(key.value, tables).values
+    values = column.values
     if values is None:
         return None
     return tuple(one if isinstance(one, str | bool) else int(one) for one in values)

@@ -96,8 +96,8 @@ _PARTNERS: Final = Reason(
     "compute it in the data, and declare that column",
 )
 _PATTERN: Final = Reason(
-    "patterns have % and _ only, which all engines read alike",
-    "write column LIKE 'a%', or list the values: column IN ('a', 'b')",
+    "patterns are read that all engines read alike",
+    "write column LIKE 'a%', or REGEXP_MATCHES(column, '^a')",
 )
 _COMPUTED: Final = Reason(
     "engines compute it differently, or a row could make it fail",
@@ -166,8 +166,6 @@ WORDS: Final[Mapping[str, Reason]] = {
             "~~",
             "!~",
             "ESCAPE",
-            "REGEXP_MATCHES",
-            "REGEXP_LIKE",
         ),
         _PATTERN,
     ),
@@ -213,16 +211,17 @@ WORDS: Final[Mapping[str, Reason]] = {
         "it stands behind an aggregate", "write COUNT(*) FILTER (WHERE condition)"
     ),
     "INTERVAL": Reason(
-        "", "write the date itself, or count days: DATE_DIFF('day', begin, end)"
+        "a constant interval is added to a time, or subtracted",
+        "write column + INTERVAL 7 DAY; others are seconds, minutes, hours, weeks,"
+        " months, quarters and years",
     ),
     "DATE_TRUNC": Reason(
         "", "write DATE_TRUNC('day', column): day, week, month, quarter or year"
     ),
     "COLLATE": Reason("text is compared exactly", "leave it out"),
-    "QUANTILE_CONT": Reason("", "write QUANTILE(column, 0.5)"),
-    "QUANTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
-    "PERCENTILE_CONT": Reason(
-        "", "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY column)"
+    **dict.fromkeys(
+        ("PERCENTILE_CONT", "PERCENTILE_DISC"),
+        Reason("", "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY column)"),
     ),
     **dict.fromkeys(
         ("ASC", "DESC", "NULLS"),
@@ -234,8 +233,6 @@ WORDS: Final[Mapping[str, Reason]] = {
         " LIMIT 1",
     ),
     "HISTOGRAM": Reason("", "write SELECT column, COUNT(*) … GROUP BY column"),
-    "PERCENTILE_DISC": Reason("", "write QUANTILE(column, 0.5)"),
-    "APPROX_COUNT_DISTINCT": Reason("", "write COUNT(DISTINCT column)"),
     "<=>": Reason("", "write IS NOT DISTINCT FROM"),
     "[": Reason("", "write a series of comparisons"),
     ";": Reason("one text is one query", "write one query for each"),
@@ -245,8 +242,8 @@ WORDS: Final[Mapping[str, Reason]] = {
 
 #: The message about a cast that is not read.
 CASTS: Final = Reason(
-    "times become dates and timestamps, integers become numbers and texts, and booleans"
-    " become integers",
+    "times become dates and timestamps, numbers become integers, integers become"
+    " numbers and texts, and booleans become integers",
 )
 _OF_ROWS: Final = Reason(
     "values of rows are never released",
@@ -259,13 +256,13 @@ ALL_COLUMNS: Final = Reason(
 )
 #: The message about several columns of one COUNT(DISTINCT …).
 SEVERAL: Final = Reason(
-    "COUNT(DISTINCT …) takes one column or expression",
-    "join texts to one: COUNT(DISTINCT CONCAT(x, '|', y)); other values become texts by"
-    " CAST(x AS TEXT)",
+    "COUNT takes one column or expression, or several in brackets behind DISTINCT",
+    "put them in brackets: COUNT(DISTINCT (x, y))",
 )
 _PARTS: Final = Reason(
     "times are grouped by their period, or by a part of it",
-    "write DATE_TRUNC('month', column), or EXTRACT(MONTH FROM column)",
+    "write DATE_TRUNC('month', column), EXTRACT(MONTH FROM column), or"
+    " STRFTIME(column, '%Y-%m')",
 )
 _OTHERS: Final = Reason(
     "the reference of query files lists the functions that are read",
@@ -298,34 +295,20 @@ _MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("DATETRUNC", "TRUNC"), "DATE_TRUNC('month', column)"),
     **dict.fromkeys(("TO_DATE", "STR_TO_DATE", "MAKE_DATE"), "DATE '2026-11-30'"),
 }
-_COVARIANCE: Final = "(AVG(x * y) - AVG(x) * AVG(y))"
-#: What can be computed of aggregates; `y` of a regression is its first argument.
-_FORMULAS: Final[Mapping[str, str]] = {
-    "COVAR_POP": _COVARIANCE[1:-1],
-    "COVAR_SAMP": f"{_COVARIANCE} * COUNT(x * y) / NULLIF(COUNT(x * y) - 1, 0)",
-    "CORR": f"{_COVARIANCE} / (STDDEV_POP(x) * STDDEV_POP(y))",
-    "REGR_SLOPE": f"{_COVARIANCE} / VAR_POP(x)",
-    "REGR_INTERCEPT": f"AVG(y) - AVG(x) * {_COVARIANCE} / VAR_POP(x)",
-    "REGR_R2": f"{_COVARIANCE} * {_COVARIANCE} / (VAR_POP(x) * VAR_POP(y))",
-    "REGR_COUNT": "COUNT(x * y)",
-}
 _FUNCTIONS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(
         (
-            "INITCAP", "LTRIM", "RTRIM", "SQRT", "LOG", "LN", "EXP", "POWER", "POW",
-            "REGEXP_REPLACE", "SPLIT_PART",
+            "INITCAP", "SQRT", "LOG", "LN", "EXP", "POWER", "POW", "REGEXP_REPLACE",
         ),
         _COMPUTED,
     ),
     **dict.fromkeys(
-        ("YEARWEEK", "MONTHNAME", "DAYNAME", "STRFTIME", "TO_CHAR", "DATE_FORMAT",
+        ("YEARWEEK", "MONTHNAME", "DAYNAME", "TO_CHAR", "DATE_FORMAT",
          "FORMAT_DATE", "LAST_DAY", "EPOCH"),
         _PARTS,
     ),
     **dict.fromkeys(("ARRAY_AGG", "LIST", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
                     _OF_ROWS),
-    **{name: Reason("it follows from averages", f"write {formula}")
-       for name, formula in _FORMULAS.items()},
     **{name: Reason("", f"write {suggestion}") for name, suggestion in _MEANT.items()},
 }  # fmt: skip
 

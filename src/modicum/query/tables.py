@@ -49,6 +49,7 @@ class Column:
         high: The greatest one. Both or neither are there.
         values: Every value that may be distinguished in an answer, if they are public.
         counted: Whether it is computed, and a number is stored as its whole steps.
+        dated: Whether it is computed, and a time on the days that are read.
         mark: Its position.
     """
 
@@ -61,6 +62,7 @@ class Column:
     high: Fraction | None = None
     values: tuple[Value, ...] | None = None
     counted: bool = False
+    dated: bool = False
     mark: Mark | None = field(default=None, compare=False)
 
 

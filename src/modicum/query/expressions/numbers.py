@@ -140,7 +140,7 @@ def _refuse_zero(one: Facts, other: Facts) -> None:
         raise Misfit(
             "this may divide by 0",
             "engines disagree about it",
-            "write x / NULLIF(y, 0), which is NULL where y is 0",
+            "write x / NULLIF(y, 0), which is NULL where y is 0; or WHERE y > 0",
         )
 
 
@@ -276,7 +276,8 @@ def _round_typed(one: Facts, *more: Facts) -> Facts:
     needs("ROUND", NUMERIC, one)
     digits = constant("ROUND", more[0], "integer") if more else 0
     if not -_DIGITS_MAX <= digits <= _DIGITS_MAX:
-        raise Misfit(f"ROUND takes -{_DIGITS_MAX} to {_DIGITS_MAX} digits")
+        message = f"ROUND takes -{_DIGITS_MAX} to {_DIGITS_MAX} digits"
+        raise Misfit(message, "", "write fewer digits: ROUND(column, 2)")
     if one.type == "integer" and digits >= 0:
         return one
     to = Fraction(10) ** -digits
@@ -376,10 +377,19 @@ def _bucket_typed(one: Facts, low: Facts, high: Facts, count: Facts) -> Facts:
     many = constant("WIDTH_BUCKET", count, "integer")
     if not (low.constant and high.constant) or low.value is None or high.value is None:
         raise Misfit("WIDTH_BUCKET takes constant limits")
+    if not 1 <= many <= _BUCKETS_MAX:
+        raise Misfit(
+            f"WIDTH_BUCKET takes 1 to {_BUCKETS_MAX} bands",
+            "each of them is a group",
+            "write fewer: WIDTH_BUCKET(column, 0, 100, 10)",
+        )
     first, last = Fraction(low.value), Fraction(high.value)
-    if not first < last or not 1 <= many <= _BUCKETS_MAX:
-        message = "WIDTH_BUCKET takes a lower limit, a higher one, and a number above 0"
-        raise Misfit(message)
+    if not first < last:
+        raise Misfit(
+            "WIDTH_BUCKET takes a lower limit and then a higher one",
+            "",
+            "write WIDTH_BUCKET(column, 0, 100, 10)",
+        )
     lowest, highest = (
         _bucket_meant(end * one.step, first, last, many) for end in (one.low, one.high)
     )

@@ -94,7 +94,7 @@ class _Lister:
             return _and_null(_within_bounds(one, column) for one in column.values)
         if column.type == "boolean":
             return _TRUTHS
-        if column.type == "date" and column.name in self._tables.clocks:
+        if column.type == "date" and self._on_days(column):
             return self._days
         if column.low is None or column.high is None:
             return None
@@ -116,10 +116,15 @@ class _Lister:
 
     def _argument(self, name: str, argument: Expression) -> Values | None:
         """Return the values of an argument; of a time perhaps its days, if they do."""
-        column = argument.column if isinstance(argument, ColumnRef) else ""
-        if name in DAYS_DECIDE and column in self._tables.clocks:
-            return self._days
+        if isinstance(argument, ColumnRef) and name in DAYS_DECIDE:
+            declared = self._tables.by_name[argument.table].columns[argument.column]
+            if self._on_days(declared):
+                return self._days
         return self.values(argument)
+
+    def _on_days(self, column: Column) -> bool:
+        """Return whether a column is a time on the days that are read."""
+        return column.dated or column.name in self._tables.clocks
 
     def _within(self, expression: Call) -> Values | None:
         """Return all integers within the limits of an expression."""

@@ -8,6 +8,7 @@ from typing import Final
 from modicum.query.expressions.choices import CHOICES
 from modicum.query.expressions.function import Function
 from modicum.query.expressions.numbers import NUMBERS
+from modicum.query.expressions.patterns import PATTERNS
 from modicum.query.expressions.texts import TEXTS
 from modicum.query.expressions.times import TIME_FUNCTIONS
 
@@ -15,6 +16,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     **NUMBERS,
     **CHOICES,
     **TEXTS,
+    **PATTERNS,
     **TIME_FUNCTIONS,
 }
 #: By a word in the text of a query, the name of its function.

@@ -31,6 +31,8 @@ _WILD: Final = re.compile(r"[%_!]")
 #: Several `%` mean what one does; engines may try them one by one.
 _RUNS: Final = re.compile(r"%+")
 _RUNS_MAX: Final = 4
+#: A text is split into at most so many parts that are named.
+_PARTS_MAX: Final = 1_000
 
 
 #: A text that is joined counts as so many characters at least: engines nest the
@@ -104,8 +106,35 @@ def _end(name: str) -> Any:
     return written
 
 
-def _trim(x: Any, _out: Facts, one: Term) -> Any:
-    return x.Trim(this=one.sql, expression=text(x, " "), position="BOTH")
+def _trimmed(name: str, position: str, meant: Any) -> Function:
+    """Return the function that removes spaces at some ends of a text."""
+
+    def written(x: Any, _out: Facts, one: Term) -> Any:
+        return x.Trim(this=one.sql, expression=text(x, " "), position=position)
+
+    return Function(_typed(name), written, lambda one: meant(one, " "), (name,))
+
+
+def _split_typed(one: Facts, by: Facts, place: Facts) -> Facts:
+    needs("SPLIT_PART", ("text",), one)
+    part = constant("SPLIT_PART", place, "integer")
+    if not constant("SPLIT_PART", by, "text") or not 1 <= part <= _PARTS_MAX:
+        raise Misfit(
+            "SPLIT_PART takes a text that is not empty, and a place from 1 to"
+            f" {_PARTS_MAX}",
+            "",
+            "write SPLIT_PART(column, '/', 2)",
+        )
+    return of_text(one.copies, one.extra)
+
+
+def _split(x: Any, _out: Facts, one: Term, by: Term, place: Term) -> Any:
+    return call(x, "SPLIT_PART", one.sql, by.sql, x.Literal.number(place.facts.low))
+
+
+def _split_meant(one: str, by: str, place: int) -> str:
+    parts = one.split(by)
+    return parts[place - 1] if place <= len(parts) else ""
 
 
 def _replace_typed(one: Facts, old: Facts, new: Facts) -> Facts:
@@ -137,6 +166,33 @@ def _concat(x: Any, out: Facts, *terms: Term) -> Any:
         for term in terms
     )
     return _joined(x, out, *known)
+
+
+def _packed_typed(*parts: Facts) -> Facts:
+    copies, extra = (sum(one.copies for one in parts), sum(one.extra for one in parts))
+    return of_text(copies, extra + 2 * _DIGITS * len(parts))
+
+
+def _packed(x: Any, out: Facts, *terms: Term) -> Any:
+    """Return each value behind its length: no others have the same text."""
+    pieces = []
+    for term in terms:
+        value = term.sql if term.facts.type == "text" else cast(x, term.sql, "text")
+        size = cast(x, call(x, "LENGTH", value.copy()), "text")
+        begun = x.DPipe(this=size, expression=text(x, ":"))
+        piece = x.DPipe(this=begun, expression=value)
+        known = x.Coalesce(this=piece, expressions=[text(x, "-")])
+        pieces.append(Term(known, term.facts))
+    return _joined(x, out, *pieces)
+
+
+def _packed_meant(*values: Plain) -> str:
+    return "".join("-" if one is None else _behind_length(one) for one in values)
+
+
+def _behind_length(value: Plain) -> str:
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{len(shown)}:{shown}"
 
 
 def _length_typed(one: Facts) -> Facts:
@@ -228,8 +284,16 @@ _BOTH: Final = ("this", "expression")
 TEXTS: Final[dict[str, Function]] = {
     "lower": LOWER,
     "upper": _translated(string.ascii_lowercase, string.ascii_uppercase),
-    "trim": Function(
-        _typed("TRIM"), _trim, lambda one: one.strip(" "), ("TRIM",), nodes=("Trim",)
+    "trim": _trimmed("TRIM", "BOTH", str.strip),
+    "ltrim": _trimmed("LTRIM", "LEADING", str.lstrip),
+    "rtrim": _trimmed("RTRIM", "TRAILING", str.rstrip),
+    "split_part": Function(
+        _split_typed,
+        _split,
+        _split_meant,
+        ("SPLIT_PART",),
+        nodes=("SplitPart",),
+        parts=("this", "delimiter", "part_index"),
     ),
     "substring": Function(
         _piece_typed,
@@ -268,6 +332,9 @@ TEXTS: Final[dict[str, Function]] = {
         parts=("expressions",),
         ignored=("safe", "coalesce"),
         strict=False,
+    ),
+    "packed": Function(
+        _packed_typed, _packed, _packed_meant, strict=False, copies=(2,)
     ),
     "length": Function(
         _length_typed, _length, len, ("LENGTH", "LEN", "CHAR_LENGTH"), nodes=("Length",)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from modicum.core.errors import Code, Mark
-from modicum.query.expressions.facts import NUMERIC
+from modicum.query.expressions.facts import NUMERIC, A
 from modicum.query.model import (
     Aggregate,
     Call,
@@ -20,7 +20,7 @@ from modicum.query.model import (
 from modicum.query.parser.arguments import fitted
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.keys import label_of
-from modicum.query.parser.literals import read_number
+from modicum.query.parser.literals import read_literal, read_number
 from modicum.query.parser.periods import needed
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText, only
@@ -70,20 +70,42 @@ def _count(node: exp.Expr, scope: Scope) -> Aggregate:
     only(sql, node, ("this", "big_int"))
     mark = _named(node, sql, ("COUNT",))
     counted = node.args.get("this")
-    if counted is None or type(counted) is exp.Literal:
-        message = "COUNT takes * or one column"
-        reason = Reason("", "write COUNT(*)")
+    if type(counted) is exp.Literal:
+        read_literal(counted, sql)
+        return Aggregate("count", "count", mark=mark)  # COUNT(1) counts all rows.
+    if counted is None:
+        reason = Reason("", "write COUNT(*), or COUNT(column) where it is not NULL")
+        message = "COUNT has no argument"
         raise refused(Code.NOT_IN_SUBSET, message, mark, reason=reason)
     if type(counted) is exp.Star:
         only(sql, counted, ())
         return Aggregate("count", "count", mark=mark)
+    if node.args.get("expressions"):
+        raise sql.unread(node.args["expressions"][0], SEVERAL)
     if type(counted) is not exp.Distinct:
         return _of("count", read_whole(counted, scope), mark)
     only(sql, counted, ("expressions",))
     columns = counted.args["expressions"]
-    if len(columns) != 1 or type(columns[0]) is exp.Tuple:
+    if len(columns) != 1:
         raise sql.unread(columns[-1], SEVERAL)
+    if type(columns[0]) is exp.Tuple:
+        return _of("count-distinct", _packed(columns[0], scope), mark)
     return _of("count-distinct", read_whole(columns[0], scope), mark)
+
+
+def _packed(node: exp.Expr, scope: Scope) -> Expression:
+    """Return a text that differs wherever one of some values does."""
+    only(scope.sql, node, ("expressions",))
+    parts = [read_whole(one, scope) for one in node.args["expressions"]]
+    return fitted("packed", parts, node, scope)
+
+
+def _approximate(node: exp.Expr, scope: Scope) -> Aggregate:
+    """Return APPROX_COUNT_DISTINCT(expression): COUNT(DISTINCT expression)."""
+    only(scope.sql, node, ("this",))
+    value = read_whole(needed(node, "this", scope.sql), scope)
+    mark = _named(node, scope.sql, ("APPROX_COUNT_DISTINCT",))
+    return _of("count-distinct", value, mark)
 
 
 def _count_if(node: exp.Expr, scope: Scope) -> Aggregate:
@@ -104,8 +126,8 @@ def _filtered(node: exp.Expr, scope: Scope) -> Aggregate:
     if type(node.this).__name__ not in _AGGREGATES or type(where) is not exp.Where:
         raise sql.unread(node)
     only(sql, where, ("this",))
-    found = read_aggregate(node.this, scope)
     condition = read_whole(where.this, scope, condition=True)
+    found = read_aggregate(node.this, scope.given(condition))
     behind = sql.last(node.this) or 0
     sql.spend(sql.keyword("FILTER", after=behind))
     value = Literal(True, "boolean") if found.value is None else found.value  # noqa: FBT003
@@ -117,7 +139,7 @@ def _filtered(node: exp.Expr, scope: Scope) -> Aggregate:
 def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
     moment = _MOMENTS[type(node).__name__]
     only(scope.sql, node, ("this",))
-    value = _numbers(needed(node, "this", scope.sql), scope)
+    value = numbers(needed(node, "this", scope.sql), node, scope)
     mark = _named(node, scope.sql, moment.names)
     found = _of(moment.function, value, mark)
     return replace(found, population=moment.population)
@@ -125,16 +147,22 @@ def _moment(node: exp.Expr, scope: Scope) -> Aggregate:
 
 def _median(node: exp.Expr, scope: Scope) -> Aggregate:
     only(scope.sql, node, ("this",))
-    value = _numbers(needed(node, "this", scope.sql), scope)
+    value = numbers(needed(node, "this", scope.sql), node, scope)
     mark = _named(node, scope.sql, ("MEDIAN",))
     return _of_share(value, Fraction(1, 2), mark, "median")
 
 
 def _quantile(node: exp.Expr, scope: Scope) -> Aggregate:
-    only(scope.sql, node, ("this", "quantile"))
-    value = _numbers(needed(node, "this", scope.sql), scope)
-    share = _share(needed(node, "quantile", scope.sql), scope.sql)
-    mark = _named(node, scope.sql, ("QUANTILE", "APPROX_QUANTILE"))
+    sql, part = scope.sql, "quantile"
+    if type(node).__name__ not in ("Quantile", "ApproxQuantile"):
+        part = "expression"
+        if not sql.name_of_call(node).startswith("QUANTILE"):
+            raise sql.unread(node)
+    only(sql, node, ("this", part))
+    value = numbers(needed(node, "this", sql), node, scope)
+    share = _share(needed(node, part, sql), sql)
+    names = "QUANTILE", "APPROX_QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC"
+    mark = _named(node, sql, names)
     return _of_share(value, share, mark)
 
 
@@ -144,16 +172,17 @@ def _within_group(node: exp.Expr, scope: Scope) -> Aggregate:
 
     sql, called, order = scope.sql, node.this, node.args["expression"]
     only(sql, node, ("this", "expression"))
-    if type(called) is not exp.PercentileCont or called.args.get("expression"):
+    known = type(called) in (exp.PercentileCont, exp.PercentileDisc)
+    if not known or called.args.get("expression"):
         raise sql.unread(called)
     only(sql, called, ("this",))
     only(sql, order, ("expressions",))
     orders = order.args["expressions"]
     only(sql, orders[0], ("this", "desc", "nulls_first"))  # Their keywords are left.
     share = _share(needed(called, "this", sql), sql)
-    mark = _named(called, sql, ("PERCENTILE_CONT",))
+    mark = _named(called, sql, ("PERCENTILE_CONT", "PERCENTILE_DISC"))
     begin = sql.keyword("ORDER BY", after=sql.first(called) or 0)
-    value = _numbers(needed(orders[0], "this", sql), scope)
+    value = numbers(needed(orders[0], "this", sql), called, scope)
     words = [sql.word(place) for place in range(begin - 3, begin + 1)]
     if len(orders) != 1 or words != ["WITHIN", "GROUP", "(", "ORDER BY"]:
         raise sql.unread(orders[-1])
@@ -190,8 +219,17 @@ def _share(node: exp.Expr, sql: SqlText) -> Fraction:
     return share
 
 
-def _numbers(node: exp.Expr, scope: Scope) -> Expression:
-    """Return the expression that a function of numbers is of."""
+def numbers(node: exp.Expr, of: exp.Expr, scope: Scope) -> Expression:
+    """Return the expression that an aggregate of numbers is of.
+
+    Args:
+        node: The expression.
+        of: The aggregate.
+        scope: The tables that are read.
+
+    Raises:
+        InputError: If it is none, or not of numbers.
+    """
     from sqlglot import exp
 
     if type(node) is exp.Distinct:
@@ -207,7 +245,7 @@ def _numbers(node: exp.Expr, scope: Scope) -> Expression:
             remedy = "write COUNT(CASE WHEN … THEN 1 END)"
         raise refused(
             Code.DOES_NOT_FIT,
-            f"{shown} is not numeric: it is of type {kind}",
+            f"{scope.sql.name_of_call(of)} takes numbers, and {shown} is {A[kind]}",
             mark,
             reason=Reason("", remedy),
         )
@@ -221,6 +259,9 @@ _AGGREGATES: Final = {
     "Median": _median,
     "Quantile": _quantile,
     "ApproxQuantile": _quantile,
+    "PercentileCont": _quantile,
+    "PercentileDisc": _quantile,
+    "ApproxDistinct": _approximate,
     "WithinGroup": _within_group,
     **dict.fromkeys(_MOMENTS, _moment),
 }

@@ -32,11 +32,12 @@ from modicum.query.model import (
     grouping_of,
 )
 from modicum.query.parser.aggregates import read_aggregate
-from modicum.query.parser.arguments import arguments_of, is_aggregate
+from modicum.query.parser.arguments import arguments_of, is_aggregate, is_of_pairs
 from modicum.query.parser.expressions import COMPARISONS
 from modicum.query.parser.keys import at_position, read_key
 from modicum.query.parser.literals import is_value, read_literal, time_value
 from modicum.query.parser.periods import needed
+from modicum.query.parser.regressions import read_regression
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import only
 from modicum.query.parser.windows import is_computed, read_window
@@ -213,6 +214,8 @@ class AnswerReader:
             return self._window(node)
         if is_aggregate(node):
             return Released(self._measured(read_aggregate(node, self._scope)))
+        if is_of_pairs(node):
+            return read_regression(node, self._scope, self._measured)
         reader = self._readers.get(kind)
         if reader is not None:
             return reader(node, level + 1)

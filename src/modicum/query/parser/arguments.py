@@ -34,6 +34,7 @@ OF_GROUPS: Final = Reason(
 #: The classes that sqlglot makes of the aggregates that are read.
 AGGREGATES: Final = frozenset(
     {
+        "ApproxDistinct",
         "Avg",
         "Count",
         "CountIf",
@@ -41,6 +42,8 @@ AGGREGATES: Final = frozenset(
         "Median",
         "Quantile",
         "ApproxQuantile",
+        "PercentileCont",
+        "PercentileDisc",
         "Stddev",
         "StddevPop",
         "StddevSamp",
@@ -52,9 +55,28 @@ AGGREGATES: Final = frozenset(
 )
 
 
+#: Those of pairs of numbers, which are computed of other aggregates.
+OF_PAIRS: Final = frozenset(
+    {
+        "Corr",
+        "CovarPop",
+        "CovarSamp",
+        "RegrCount",
+        "RegrIntercept",
+        "RegrR2",
+        "RegrSlope",
+    }
+)
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Return whether a node is one of the aggregates that are read."""
     return type(node).__name__ in AGGREGATES
+
+
+def is_of_pairs(node: exp.Expr) -> bool:
+    """Return whether a node is an aggregate of pairs, such as CORR."""
+    return type(node).__name__ in OF_PAIRS
 
 
 def refuse_deep(node: exp.Expr, scope: Scope) -> None:
@@ -175,7 +197,7 @@ def refuse_odd(node: exp.Expr, scope: Scope) -> None:
     if scope.grouped is not None:
         return  # Aggregates are columns of groups.
     for one in node.walk():
-        if is_aggregate(one):
+        if is_aggregate(one) or is_of_pairs(one):
             raise scope.sql.unread(one, OF_GROUPS)
     if node.find(exp.Column) is None:
         drawn = node.find(exp.Rand)

@@ -10,10 +10,11 @@ from modicum.core.reader import Problems
 from modicum.query.attributes import columns_in
 from modicum.query.expressions.facts import TIMES, A
 from modicum.query.expressions.table import BY_NODE, BY_WORD, FUNCTIONS
-from modicum.query.expressions.times import EXTRACTED, period_name
+from modicum.query.expressions.times import EXTRACTED, of_days, period_name
 from modicum.query.model import (
     AllOf,
     AnyOf,
+    Call,
     Compare,
     Comparison,
     Expression,
@@ -30,10 +31,12 @@ from modicum.query.parser.arguments import (
     call_alike,
     fitted,
     is_aggregate,
+    is_of_pairs,
     refuse_deep,
     refuse_large,
     refuse_odd,
 )
+from modicum.query.parser.intervals import moved, read_interval
 from modicum.query.parser.literals import (
     is_value,
     name_for_value,
@@ -112,7 +115,7 @@ def read_expression(node: exp.Expr, scope: Scope) -> Expression:
         return reader(node, scope)
     if kind in _CONDITIONS or kind in COMPARISONS:
         return read_condition(node, scope)
-    if is_aggregate(node):
+    if is_aggregate(node) or is_of_pairs(node):
         raise scope.sql.unread(node, OF_GROUPS)
     if kind == "Star":
         raise scope.sql.unread(node, Reason("", "name a column"))
@@ -185,7 +188,8 @@ def _case(node: exp.Expr, scope: Scope) -> Expression:
         conditions.append(
             read_condition(condition, scope) if match is None else match(condition)
         )
-        values.append(read_expression(one.args["true"], scope))
+        chosen = scope.given(conditions[-1])
+        values.append(read_expression(one.args["true"], chosen))
     return _chosen(conditions, values, node.args.get("default"), node, scope)
 
 
@@ -213,7 +217,7 @@ def _matcher(operand: exp.Expr, scope: Scope) -> Callable[[exp.Expr], Expression
 def _if(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "true", "false"))
     condition = read_condition(node.this, scope)
-    value = read_expression(node.args["true"], scope)
+    value = read_expression(node.args["true"], scope.given(condition))
     found = _chosen([condition], [value], node.args.get("false"), node, scope)
     scope.sql.spend_call(node, ("IF", "IIF"))
     return found
@@ -262,9 +266,53 @@ def _called(node: exp.Expr, scope: Scope) -> Expression:
 _ALIKE: Final = frozenset({"coalesce", "nullif", "least", "greatest"})
 
 
+def _sum(node: exp.Expr, scope: Scope) -> Expression:
+    """Return a sum or difference: of numbers, or of a time and a number of days."""
+    from sqlglot import exp
+
+    only(scope.sql, node, ("this", "expression"))
+    added = type(node) is exp.Add
+    one = read_expression(node.this, scope)
+    if type(node.expression) is exp.Interval:
+        name, count = read_interval(node, scope.sql)
+        return moved(name, one, count if added else -count, node, scope)
+    other = read_expression(node.expression, scope)
+    kinds = [scope.facts(side).type for side in (one, other)]
+    if added and kinds == ["integer", "date"]:
+        one, other, kinds = other, one, kinds[::-1]
+    if kinds == ["date", "integer"] and isinstance(other, Literal) and other.value:
+        count = int(other.value)
+        return moved("days_later", one, count if added else -count, node, scope)
+    if not added and kinds == ["date", "date"]:
+        return fitted("days_between", [other, one], node, scope)
+    if set(kinds) & set(TIMES):
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"this is {A[kinds[0]]} {'+' if added else '-'} {A[kinds[1]]}",
+            scope.sql.mark_of(node),
+            reason=Reason(
+                "numbers are added, dates subtracted, and constant intervals added to"
+                " times",
+                "write DATE_DIFF('day', begin, end), or column + INTERVAL 7 DAY",
+            ),
+        )
+    return fitted("plus" if added else "minus", [one, other], node, scope)
+
+
+def _trim(node: exp.Expr, scope: Scope) -> Expression:
+    """Return TRIM, LTRIM or RTRIM of spaces."""
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.text("position"), "trim")
+    only(scope.sql, node, ("this", "position"))
+    value = read_expression(node.this, scope)
+    scope.sql.spend_call(node, (name.upper(),))
+    return fitted(name, [value], node, scope)
+
+
 def _divided(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "expression"))
     one, other = (read_expression(side, scope) for side in (node.this, node.expression))
+    if other in scope.nonzero:
+        other = Call("nullif", (other, Literal(0, "integer")))  # That changes no row.
     name = "divided" if isinstance(other, Literal) else "ratio"
     return fitted(name, [one, other], node, scope)
 
@@ -341,22 +389,62 @@ def _date(node: exp.Expr, scope: Scope) -> Expression:
     return fitted(period_name("day"), [time], node, scope)
 
 
-def _days_between(node: exp.Expr, scope: Scope) -> Expression:
+def _between_times(node: exp.Expr, scope: Scope) -> Expression:
+    """Return DATE_DIFF('day', begin, end): how often a day, month or year begins."""
     sql = scope.sql
     only(sql, node, ("this", "expression", "unit", "date_part_boundary"))
     both = [read_expression(side, scope) for side in (node.expression, node.this)]
     place = sql.spend_call(node, ("DATE_DIFF", "DATEDIFF")) + 2
-    if sql.kind(place) != "STRING" or sql.tokens[place].text.upper() != "DAY":
-        reason = Reason("days are counted", "write DATE_DIFF('day', begin, end)")
+    unit = sql.tokens[place].text.lower()
+    if sql.kind(place) != "STRING" or unit not in _COUNTED:
+        reason = Reason(
+            "days, months, quarters and years are counted; engines count weeks"
+            " differently",
+            "write DATE_DIFF('day', begin, end), and // 7 behind it for weeks",
+        )
         raise sql.unread_at(place, reason)
     sql.spend(place)
-    times = [
+    begin, end = (
         time_value(str(one.value), "date", node, sql)
         if isinstance(one, Literal) and one.type == "text"
         else one
         for one in both
-    ]
-    return fitted("days_between", times, node, scope)
+    )
+    if unit == "day":
+        return fitted("days_between", [begin, end], node, scope)
+
+    def between(part: str) -> Expression:
+        sides = [fitted(part, [one], node, scope) for one in (end, begin)]
+        return Call("minus", tuple(sides))
+
+    years = between("year")
+    if unit == "year":
+        return years
+    in_parts = Call("times", (years, Literal(_COUNTED[unit], "integer")))
+    return Call("plus", (in_parts, between(unit)))
+
+
+#: By unit of DATE_DIFF, how many are in a year; 0 if that is not needed.
+_COUNTED: Final = {"day": 0, "month": 12, "quarter": 4, "year": 0}
+
+
+def _formatted(node: exp.Expr, scope: Scope) -> Expression:
+    """Return STRFTIME(time, format); of the day, if that is all that it shows."""
+    sql = scope.sql
+    only(sql, node, ("this", "format"))
+    time = read_expression(node.this, scope)
+    sql.spend_call(node, ("STRFTIME",))
+    # sqlglot makes another format of it, without a place.
+    place = sql.last(node.this) or 0
+    while sql.kind(place) not in ("COMMA", ""):
+        place += 1
+    if sql.kind(place + 1) != "STRING" or sql.word(place + 2) != ")":
+        raise sql.unread(node, Reason("", "write STRFTIME(column, '%Y-%m')"))
+    sql.spend(place + 1)
+    form = sql.tokens[place + 1].text
+    if scope.facts(time).type == "timestamp" and of_days(form):
+        time = Call(period_name("day"), (time,))
+    return fitted("strftime", [time, Literal(form, "text")], node, scope)
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Expression:
@@ -376,6 +464,8 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
         return fitted("case", (value, one, IsNull(value), none, zero), node, scope)
     if to in _TEXTS and kind in ("integer", "text"):
         return fitted("text", [value], node, scope)
+    if to in _WHOLE and kind == "number":
+        return fitted("round", [value], node, scope)
     same = (
         (to in _WHOLE and kind == "integer")
         or (to in _NUMBERS and kind in ("integer", "number"))
@@ -383,9 +473,17 @@ def _cast(node: exp.Expr, scope: Scope) -> Expression:
     )
     if same:
         return value
-    rounded = to in _WHOLE and kind == "number"
-    remedy = "round it: ROUND(…), FLOOR(…) or CEIL(…)" if rounded else ""
-    raise sql.unread(node, CASTS._replace(remedy=remedy))
+    remedy = ""
+    if isinstance(value, Literal):
+        remedy = "write the value without a cast"
+    elif kind in TIMES and to in _TEXTS:
+        remedy = "write STRFTIME(column, '%Y-%m')"
+    raise refused(
+        Code.NOT_IN_SUBSET,
+        f"a cast of {A[kind]} to {to} is not read",
+        sql.mark_of(node),
+        reason=CASTS._replace(remedy=remedy),
+    )
 
 
 _WHOLE: Final = ("INTEGER", "INT", "BIGINT")
@@ -569,8 +667,11 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "If": _if,
     "Cast": _cast,
     "TryCast": _cast,
+    "Add": _sum,
+    "Sub": _sum,
     "Div": _divided,
     "Mod": _modulo,
+    "Trim": _trim,
     "Like": _like,
     "ILike": _like,
     "Extract": _extract,
@@ -578,5 +679,6 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "TimestampTrunc": _period,
     "DateTrunc": _period,
     "Date": _date,
-    "DateDiff": _days_between,
+    "DateDiff": _between_times,
+    "TimeToStr": _formatted,
 }

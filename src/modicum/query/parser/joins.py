@@ -41,12 +41,12 @@ class Nested(NamedTuple):
     Attributes:
         subquery: Reads one that stands for a table.
         member: Reads a condition on one, such as IN.
-        semi_join: Reads a join that only keeps or drops rows.
+        semi_join: Reads a join that only keeps or drops rows; None for another one.
     """
 
     subquery: Callable[..., Named]
     member: Callable[[exp.Expr, Scope, Texts], Expression]
-    semi_join: Callable[[exp.Expr, Scope, Texts], Expression]
+    semi_join: Callable[[exp.Expr, exp.Expr, Scope, Texts], Expression | None]
 
 
 class Texts(NamedTuple):
@@ -116,8 +116,10 @@ def read_tables_of(
     if not waiting:
         _begin(first, reads)
     for join in joins:
-        if join.args.get("kind") in ("SEMI", "ANTI") and not waiting:
-            reads.conditions.append(texts.nested.semi_join(join, scope, texts))
+        nested = texts.nested
+        member = None if waiting else nested.semi_join(join, select, scope, texts)
+        if member is not None:
+            reads.conditions.append(member)
             continue
         left = _is_left(join, sql)
         new = _item(join.this, texts, reads, left=left)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from modicum.core.errors import Code
 from modicum.query.attributes import columns_in
 from modicum.query.expressions.analysis import only_column
+from modicum.query.expressions.times import GRAINS
 from modicum.query.model import Call, ColumnRef, Expression, Key
 from modicum.query.parser.expressions import read_whole
-from modicum.query.parser.periods import read_period
 from modicum.query.parser.scope import Scope
 from modicum.query.parser.sql_text import SqlText
 from modicum.query.refusals import Reason, refused
@@ -33,15 +33,17 @@ def read_key(node: exp.Expr, scope: Scope) -> Key:
     """
     from sqlglot import exp
 
-    mark = scope.sql.mark_of(node)
-    period = read_period(node, scope)
-    if period is not None:
-        found, grain = period
-        return Key(f"{found.column.name}_{grain}", found.value, grain, found.mark)
-    value = read_whole(node, scope)
-    column = type(node) is exp.Column
-    name = scope.column(node).column.name if column else label_of(value)
-    return Key(name, value, None, mark)
+    mark, value = scope.sql.mark_of(node), read_whole(node, scope)
+    if type(node) is exp.Column:
+        return Key(scope.column(node).column.name, value, None, mark)
+    match value:
+        case Call(name, (ColumnRef() as time,)) if name in GRAINS:
+            grain, named = GRAINS[name], time.column
+            if type(node.this) is exp.Column:
+                found = scope.column(node.this)
+                named, mark = found.column.name, found.mark
+            return Key(f"{named}_{grain}", time, grain, mark)
+    return Key(label_of(value), value, None, mark)
 
 
 def label_of(expression: Expression) -> str:

@@ -25,7 +25,7 @@ from modicum.query.parser.joins import (
     spend_words,
     table_item,
 )
-from modicum.query.parser.scope import Reads, ResolvedColumn, Scope
+from modicum.query.parser.scope import Reads, ResolvedColumn, Scope, matching
 from modicum.query.parser.sql_text import only
 from modicum.query.parser.subqueries import (
     CLAUSES,
@@ -50,6 +50,104 @@ class _Rows(NamedTuple):
     where: Expression | None
 
 
+class _Sought(NamedTuple):
+    """A column that is looked for in other rows.
+
+    Attributes:
+        column: The column.
+        scope: The tables of the query that it is of.
+        texts: What names of tables mean.
+    """
+
+    column: ResolvedColumn
+    scope: Scope
+    texts: Texts
+
+    @property
+    def reads(self) -> Reads:
+        """What the query reads."""
+        assert self.scope.reads is not None  # The caller looked.
+        return self.scope.reads
+
+    def in_rows(self, value: ColumnRef, rows: _Rows) -> Expression:
+        """Return whether rows have the value: rows of its id, or of a public table."""
+        if rows.scope.declared.by_name[value.table].key is not None:
+            return self._listed(value, rows)
+        if value.column not in self.texts.tables.ids:
+            raise self.not_of_id()
+        name = free_name("members", self.texts, self.reads)
+        key = Key(value.column, value)
+        groups = Groups(name, [key], rows.scope, self.texts)
+        self.reads.derived.append(groups.made(rows.reads, rows.where))
+        return self.in_groups(groups, None)
+
+    def in_groups(self, groups: Groups, having: Expression | None) -> Expression:
+        """Return whether a group of the id is there, and meets a condition."""
+        reads, table = self.reads, groups.table
+        own, reference = table.one_per, self.column.reference
+        if own is None or reference is None or reference.column != own:
+            raise self.not_of_id()
+        known = self.texts.tables.by_name
+        public = {name for name, one in known.items() if one.key is not None}
+        joined = {one.key for one in reads.lookups if one.table not in public}
+        if {reads.joined_on, *joined} - {None, own}:
+            raise self.not_of_id()
+        reads.lookups.append(Lookup(table.name, reference, own, optional=True))
+        reads.inner.append(table)
+        there = Not(IsNull(ColumnRef(table.name, own)))
+        return there if having is None else AllOf((there, _surely(having)))
+
+    def _listed(self, value: ColumnRef, rows: _Rows) -> Expression:
+        """Return whether a public table has the value."""
+        reads, declared = self.reads, self.texts.tables.by_name[value.table]
+        taken = {one.table for one in reads.lookups}
+        if value.column != declared.key or rows.reads.lookups or value.table in taken:
+            raise refused(
+                Code.NOT_IN_SUBSET,
+                f"`{value.column}` is not the key of one public table that is read"
+                " once",
+                self.column.mark,
+                reason=Reason("", f"JOIN {value.table}, and write conditions in WHERE"),
+            )
+        refuse_odd_lookup(self.column, self.texts)
+        reference = self.column.reference
+        assert reference is not None  # Else it was refused.
+        if self.column.column.type != declared.columns[value.column].type:
+            raise self.not_of_id()
+        reads.lookups.append(
+            Lookup(value.table, reference, value.column, optional=True)
+        )
+        reads.inner.append(declared)
+        there: Expression = Not(IsNull(value))
+        return there if rows.where is None else AllOf((there, _surely(rows.where)))
+
+    def unless_null(self, found: Expression) -> Expression:
+        """Return a condition that is unknown where there is nothing to look for."""
+        reference = self.column.reference
+        ids = self.texts.tables.ids
+        if (
+            reference is not None
+            and reference.table in self.reads.tables
+            and reference.column in ids
+        ):
+            return found  # Rows without an id are not read.
+        unknown = Literal(None, "boolean")
+        return Call("case", (IsNull(self.column.value), unknown, found))
+
+    def not_of_id(self) -> InputError:
+        """Return the refusal of rows that are not those of the id."""
+        ids = ", ".join(sorted(self.texts.tables.ids)) or "none"
+        return refused(
+            Code.NOT_BOUNDED,
+            "a subquery in a condition is not about the rows of the same id",
+            self.column.mark,
+            reason=Reason(
+                "whether a row counts must depend on rows of the same id",
+                f"compare the id of a unit with those of rows: {ids}",
+            ),
+        )
+
+
 def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     """Return the condition that a subquery has a row of the same id.
 
@@ -66,53 +164,110 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     sql = texts.sql
     if type(node) is exp.Exists:
         only(sql, node, ("this",))
-        before = range(sql.first(node) or 0)
-        sql.spend(*[one for one in before if sql.word(one) == "EXISTS"][-1:])
+        sql.spend_before(node, "EXISTS")
         return _exists(node.this, scope, texts)
     only(sql, node, ("this", "query"))
     select = node.args["query"].this
     if type(node.this) is not exp.Column or type(select) is not exp.Select:
         raise sql.unread(node, INNER_QUERY)
     only(sql, node.args["query"], ("this",))
-    ours = scope.column(node.this)
+    sought = _Sought(scope.column(node.this), scope, texts)
     if len(select.expressions) != 1:
         raise sql.unread(select.expressions[1], Reason("IN takes one column"))
-    assert scope.reads is not None  # The caller looked.
     if is_grouped(select):
-        groups, shown, having = grouped_rows(select, "members", texts, scope.reads)
+        groups, shown, having = grouped_rows(select, "members", texts, sought.reads)
         (value,) = shown.values()
         if value != ColumnRef(groups.table.name, groups.keys[0].name):
-            raise _not_of_id(ours, texts)
-        return _if_known(ours, _found(ours, groups, having, scope, texts), scope)
+            raise sought.not_of_id()
+        return sought.unless_null(sought.in_groups(groups, having))
     only(sql, select, CLAUSES)
     tables, reads = read_tables_of(select, texts, public=True)
-    inner = _Rows(tables, reads, reads.where(condition_of(select, tables)))
+    rows = _Rows(tables, reads, reads.where(condition_of(select, tables)))
     (value,) = columns_of(select, tables).values()
     if not isinstance(value, ColumnRef):
-        raise _not_of_id(ours, texts)
-    if tables.declared.by_name[value.table].key is not None:
-        return _unless_null(ours, _listed(ours, value, inner, scope, texts))
-    return _if_known(ours, _of_rows(ours, value, inner, scope, texts), scope)
+        raise sought.not_of_id()
+    return sought.unless_null(sought.in_rows(value, rows))
 
 
-def read_semi_join(join: exp.Expr, scope: Scope, texts: Texts) -> Expression:
+def read_semi_join(
+    join: exp.Expr, select: exp.Expr, scope: Scope, texts: Texts
+) -> Expression | None:
     """Return the condition that SEMI JOIN means, or ANTI JOIN: the opposite.
+
+    LEFT JOIN is an ANTI JOIN where WHERE keeps the rows without a match only.
+
+    Args:
+        join: The join.
+        select: The query that it is of; what it says of missing rows is taken out.
+        scope: The tables before it.
+        texts: What names of tables mean.
+
+    Returns:
+        The condition; None for other joins.
 
     Raises:
         InputError: If it is not by an id, or by the key of a public table.
     """
-    sql, kind = texts.sql, join.args["kind"]
-    only(sql, join, ("this", "using", "on", "kind"))
+    sql, kind = texts.sql, join.args.get("kind")
+    kept = kind in ("SEMI", "ANTI")
+    missing = None if kept else _missing(join, select, texts)
+    if not kept and missing is None:
+        return None
+    only(sql, join, ("this", "using", "on", "kind", "side"))
     new = table_item(join.this, texts)
-    spend_words(join, (kind,), sql)
-    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=False)
+    spend_words(join, (kind,) if kept else ("OUTER", "LEFT"), sql)
+    left = missing is not None
+    ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     reads = Reads(lambda node, inner: read_member(node, inner, texts))
     reads.tables.append(new.table.name)
     rows = _Rows(Scope(sql, (new,), None, reads), reads, None)
     assert own.reference is not None  # A declared table has no computed columns.
-    public = new.table.key is not None
-    found = (_listed if public else _of_rows)(ours, own.reference, rows, scope, texts)
+    found = _Sought(ours, scope, texts).in_rows(own.reference, rows)
+    if missing is not None:
+        rows.scope.column(missing.this)  # Its tokens are understood.
+        _take_out(missing, select)
     return found if kind == "SEMI" else Not(found)
+
+
+def _missing(join: exp.Expr, select: exp.Expr, texts: Texts) -> exp.Expr | None:
+    """Return the condition that a row of a LEFT JOIN has no match, if there is one.
+
+    The table has many rows for one id, and its row id or id IS NULL, or no other is.
+    """
+    from sqlglot import exp
+
+    where, item = select.args.get("where"), join.this
+    if join.args.get("side") != "LEFT" or where is None or type(item) is not exp.Table:
+        return None
+    common = {one.lower() for one in texts.common}
+    tables = [] if item.name.lower() in common else [*texts.tables.by_name.values()]
+    found = matching(item.this, tables)
+    if len(found) != 1 or found[0].one_per or found[0].key:
+        return None
+    known = {*found[0].row_id, *texts.tables.ids}
+    for part in _parts(where.this):
+        column = part.this
+        if (
+            type(part) is exp.Is
+            and type(part.expression) is exp.Null
+            and type(column) is exp.Column
+            and column.table.lower() == item.alias_or_name.lower()
+            and column.name in known
+        ):
+            return part
+    return None
+
+
+def _take_out(part: exp.Expr, select: exp.Expr) -> None:
+    """Take a condition out of WHERE."""
+    from sqlglot import exp
+
+    above = part.parent
+    assert above is not None  # It is within WHERE.
+    if type(above) is exp.Where:
+        select.set("where", None)
+    else:
+        above.replace(above.this if above.expression is part else above.expression)
 
 
 def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
@@ -149,10 +304,11 @@ def _exists(select: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     ((theirs, ours),) = matches
     conditions = [read_whole(one, inner, condition=True) for one in others]
     inner_reads.conditions += conditions
+    sought = _Sought(ours, scope, texts)
     if theirs.reference is None:
-        raise _not_of_id(ours, texts)
+        raise sought.not_of_id()
     rows = _Rows(inner, inner_reads, inner_reads.where(None))
-    return _of_rows(ours, theirs.reference, rows, scope, texts)
+    return sought.in_rows(theirs.reference, rows)
 
 
 def _parts(node: exp.Expr | None) -> list[exp.Expr]:
@@ -190,105 +346,6 @@ def _correlated(
     return inner.column(theirs), outer.column(ours)
 
 
-def _of_rows(
-    ours: ResolvedColumn,
-    value: ColumnRef,
-    inner: _Rows,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether rows have the id."""
-    if value.column not in texts.tables.ids:
-        raise _not_of_id(ours, texts)
-    assert scope.reads is not None  # The caller looked.
-    name = free_name("members", texts, scope.reads)
-    groups = Groups(name, [Key(value.column, value)], inner.scope, texts)
-    scope.reads.derived.append(groups.made(inner.reads, inner.where))
-    return _found(ours, groups, None, scope, texts)
-
-
-def _found(
-    ours: ResolvedColumn,
-    groups: Groups,
-    having: Expression | None,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether a group of the id is there, and meets a condition."""
-    reads, table = scope.reads, groups.table
-    assert reads is not None  # The caller looked.
-    own = table.one_per
-    if own is None or ours.reference is None or ours.reference.column != own:
-        raise _not_of_id(ours, texts)
-    others = {reads.joined_on, *(one.key for one in reads.lookups
-              if one.table not in texts.tables.by_name
-              or texts.tables.by_name[one.table].key is None)}  # fmt: skip
-    if others - {None, own}:
-        raise _not_of_id(ours, texts)
-    reads.lookups.append(Lookup(table.name, ours.reference, own, optional=True))
-    reads.inner.append(table)
-    there = Not(IsNull(ColumnRef(table.name, own)))
-    return there if having is None else AllOf((there, _surely(having)))
-
-
-def _if_known(ours: ResolvedColumn, found: Expression, scope: Scope) -> Expression:
-    """Return a condition that is unknown where the row has no id to look for."""
-    reads, reference = scope.reads, ours.reference
-    assert reads is not None  # The caller looked.
-    read = reference is not None and reference.table in reads.tables
-    return found if read else _unless_null(ours, found)
-
-
-def _unless_null(ours: ResolvedColumn, found: Expression) -> Expression:
-    unknown = Literal(None, "boolean")
-    return Call("case", (IsNull(ours.value), unknown, found))
-
-
 def _surely(condition: Expression) -> Expression:
     """Return whether a condition is true; false where it is unknown."""
     return Call("same", (condition, Literal(True, "boolean")))  # noqa: FBT003
-
-
-def _listed(
-    ours: ResolvedColumn,
-    value: ColumnRef,
-    inner: _Rows,
-    scope: Scope,
-    texts: Texts,
-) -> Expression:
-    """Return whether a public table has the value."""
-    reads, declared = scope.reads, texts.tables.by_name[value.table]
-    assert reads is not None  # The caller looked.
-    taken = {one.table for one in reads.lookups}
-    if value.column != declared.key or inner.reads.lookups or value.table in taken:
-        raise refused(
-            Code.NOT_IN_SUBSET,
-            f"`{value.column}` is not the key of one public table that is read once",
-            ours.mark,
-            reason=Reason("", f"JOIN {value.table}, and write conditions in WHERE"),
-        )
-    refuse_odd_lookup(ours, texts)
-    assert ours.reference is not None  # Else it was refused.
-    if ours.column.type != declared.columns[value.column].type:
-        raise _not_of_id(ours, texts)
-    reads.lookups.append(
-        Lookup(value.table, ours.reference, value.column, optional=True)
-    )
-    reads.inner.append(declared)
-    there: Expression = Not(IsNull(value))
-    if inner.where is not None:
-        there = AllOf((there, _surely(inner.where)))
-    return there
-
-
-def _not_of_id(ours: ResolvedColumn, texts: Texts) -> InputError:
-    ids = ", ".join(sorted(texts.tables.ids)) or "none"
-    return refused(
-        Code.NOT_BOUNDED,
-        "a subquery in a condition is not about the rows of the same id",
-        ours.mark,
-        reason=Reason(
-            "whether a row counts must depend on rows of the same id",
-            f"compare the id of a unit with those of rows: {ids}",
-        ),
-    )

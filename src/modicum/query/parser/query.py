@@ -18,6 +18,7 @@ from modicum.query.model import (
     Output,
     Query,
 )
+from modicum.query.parser.answers import is_computed
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Nested, Texts, common_tables, read_tables_of
 from modicum.query.parser.keys import at_position, read_key
@@ -248,9 +249,8 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
             tables; with the place of the token that is wrong.
     """
     select, sql = read_tree(text, source, _names(tables))
-    if select.args.get("distinct") is not None:
-        raise sql.unread_at(sql.keyword("DISTINCT"))
-    only(sql, select, (*_CLAUSES, "with_"))
+    _refuse_distinct(select, sql)
+    only(sql, select, (*_CLAUSES, "distinct", "with_"))
     nested = Nested(read_subquery, read_member, read_semi_join)
     common = common_tables(select, sql)
     scope, reads = read_tables_of(select, Texts(sql, tables, common, nested))
@@ -261,6 +261,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         if where is not None:
             only(sql, where, ("this",))
             condition = read_whole(where.this, scope, condition=True)
+    scope = scope.given(condition)
     selected = select.args["expressions"]
     with found.guard():
         outputs = read_outputs(selected, scope, tables)
@@ -288,12 +289,27 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     )
 
 
+def _refuse_distinct(select: exp.Expr, sql: SqlText) -> None:
+    """Refuse DISTINCT but of groups, where it says nothing: these differ in their keys.
+
+    Raises:
+        InputError: If it is of rows.
+    """
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return
+    grouped = any(map(is_computed, select.expressions))
+    if distinct.args.get("on") is not None or not grouped:
+        raise sql.unread_at(sql.keyword("DISTINCT"))
+    only(sql, distinct, ())
+
+
 def _having(select: exp.Expr, outputs: Outputs, sql: SqlText) -> Expression | None:
     having = select.args.get("having")
     if having is None:
         return None
     only(sql, having, ("this",))
-    _spend_before(having, "HAVING", sql)
+    sql.spend_before(having, "HAVING")
     return outputs.reader.condition(having.this)
 
 
@@ -301,7 +317,7 @@ def _order(select: exp.Expr, outputs: Outputs, sql: SqlText) -> tuple[Order, ...
     order = select.args.get("order")
     if order is None:
         return ()
-    _spend_before(order, "ORDER BY", sql)
+    sql.spend_before(order, "ORDER BY")
     return outputs.reader.orders(order)
 
 
@@ -321,15 +337,8 @@ def _number(select: exp.Expr, clause: str, sql: SqlText) -> int | None:
     value = read_number(number, sql)
     if value.denominator != 1 or not 0 <= value <= _ROWS_MAX:
         raise sql.unread(number, reason)
-    _spend_before(node, clause, sql)
+    sql.spend_before(node, clause)
     return value.numerator
-
-
-def _spend_before(node: exp.Expr, word: str, sql: SqlText) -> None:
-    """Note that the word before a clause was understood."""
-    before = range(sql.first(node) or 0)
-    places = [one for one in before if sql.word(one) == word]
-    sql.spend(*places[-1:])
 
 
 def _names(tables: Tables) -> Iterator[str]:

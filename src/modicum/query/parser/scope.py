@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.core.diagnostics import nearest
 from modicum.core.errors import Code, InputError, Mark
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.model import AllOf, ColumnRef, Derived, Expression, Lookup
+from modicum.query.expressions.table import FUNCTIONS
+from modicum.query.model import (
+    AllOf,
+    ColumnRef,
+    Compare,
+    Derived,
+    Expression,
+    Lookup,
+)
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Column, Table, Tables
@@ -125,6 +135,7 @@ class Scope(Struct, frozen=True):
         joined_on: The column by which they are joined; it means the same in all.
         reads: All that is read, if more may come.
         grouped: The groups that expressions are of, if they are not of rows.
+        nonzero: Columns of numbers that are not 0 where an expression counts.
     """
 
     sql: SqlText
@@ -132,6 +143,7 @@ class Scope(Struct, frozen=True):
     joined_on: str | None = None
     reads: Reads | None = None
     grouped: Grouped | None = None
+    nonzero: frozenset[Expression] = frozenset()
 
     def column(self, node: exp.Expr) -> ResolvedColumn:
         """Return the column that a node names.
@@ -171,6 +183,18 @@ class Scope(Struct, frozen=True):
     def facts(self, expression: Expression) -> Facts:
         """Return what is known of an expression's values."""
         return facts_of(expression, self.declared)
+
+    def given(self, condition: Expression | None) -> Scope:
+        """Return the same tables, of which only rows count for which it is true."""
+        parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+        known = {
+            one.column
+            for one in parts
+            if isinstance(one, Compare)
+            and isinstance(one.value, int | Fraction)
+            and not FUNCTIONS[one.operator].meant(0, one.value)
+        }
+        return replace(self, nonzero=self.nonzero | known)
 
     def knows(self, name: exp.Expr) -> bool:
         """Return whether some table has a column that a name may mean."""

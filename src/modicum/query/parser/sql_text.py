@@ -92,6 +92,8 @@ class SqlText:
         self._lines = Lines(text, source)
         self._at = {token.start: place for place, token in enumerate(tokens)}
         self._spent: set[int] = set()
+        self._called: dict[int, int] = {}
+        self._casts: dict[int, str] = {}
 
     def mark(self, token: Token) -> Mark:
         """Return the position of a token."""
@@ -151,6 +153,11 @@ class SqlText:
         """Note that tokens were understood."""
         self._spent.update(places)
 
+    def spend_before(self, node: exp.Expr, word: str) -> None:
+        """Note that the last such word before a node was understood."""
+        before = range(self.first(node) or 0)
+        self.spend(*[one for one in before if self.word(one) == word][-1:])
+
     def is_spent(self, place: int) -> bool:
         """Return whether a token was understood."""
         return place in self._spent
@@ -179,6 +186,7 @@ class SqlText:
 
     def _place_of_call(self, node: exp.Expr) -> int | None:
         place, first = self._place(node), self.first(node)
+        place = self._called.get(id(node), place)  # Some nodes are read twice.
         if place is not None or first is None:
             return place
         return next(
@@ -209,6 +217,7 @@ class SqlText:
             or self.word(place + 1) != "("
         ):
             raise self.unread(node)
+        self._called[id(node)] = place
         self.spend(place)
         return place
 
@@ -218,6 +227,8 @@ class SqlText:
         Raises:
             InputError: If it is not written as CAST(… AS type) or …::type.
         """
+        if id(node) in self._casts:
+            return self._casts[id(node)]  # It is read once more.
         behind = (self.last(node.this) or 0) + 1
         while behind in self._spent or self.kind(behind) in SYNTAX - {"ALIAS"}:
             behind += 1  # It ends with words whose positions are unknown.
@@ -226,7 +237,8 @@ class SqlText:
         elif self.kind(behind) != "DCOLON":
             raise self.unread(node, CASTS)
         self.spend(behind, behind + 1)
-        return self.word(behind + 1)
+        self._casts[id(node)] = self.word(behind + 1)
+        return self._casts[id(node)]
 
     def is_value(self, node: exp.Expr) -> bool:
         """Return whether a leaf is written as a value, such as a text in quotes."""

@@ -16,7 +16,8 @@ from msgspec.structs import replace as replaced
 
 from modicum.core.errors import Code
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import NARROW_MAX, A, Facts
+from modicum.query.expressions.analysis import only_column
+from modicum.query.expressions.facts import NARROW_MAX, Facts
 from modicum.query.expressions.public_values import public_values
 from modicum.query.expressions.times import period_name
 from modicum.query.model import (
@@ -33,7 +34,7 @@ from modicum.query.parser.aggregates import read_aggregate
 from modicum.query.parser.arguments import is_aggregate
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Texts, read_tables_of
-from modicum.query.parser.keys import label_of, read_key
+from modicum.query.parser.keys import at_position, label_of, read_key
 from modicum.query.parser.scope import (
     Named,
     Reads,
@@ -201,7 +202,7 @@ def _inlined(
     only(sql, select, CLAUSES)
     scope, inner = read_tables_of(select, texts, public=True)
     condition = inner.where(condition_of(select, scope))
-    shown = columns_of(select, scope)
+    shown = columns_of(select, scope.given(condition))
     _merge(inner, reads, select, sql)
     single = len(scope.tables) == 1 and not scope.tables[0].base
     if left and not (single and condition is None):
@@ -242,7 +243,8 @@ class Groups:
         self, name: str, keys: Sequence[Key], rows: Scope, texts: Texts
     ) -> None:
         self._name, self._rows = name, rows
-        self._ids = {*texts.tables.ids, *texts.tables.clocks}
+        self._clocks = texts.tables.clocks
+        self._ids = {*texts.tables.ids, *self._clocks}
         self._taken: set[str] = set()
         self.measures: list[Measure] = []
         self.keys: list[Key] = []
@@ -312,7 +314,7 @@ class Groups:
                 reference.column
             ]
             self._columns[column.name] = replace(column, attribute=None)
-            self._taken.add(column.name.lower())
+            self._taken.add(column.name)
             self.keys.append(replace(key, name=column.name))
             return column.name
         if self._follows(key):
@@ -324,7 +326,10 @@ class Groups:
             facts = Facts("date")
         name = self._free(key.name)
         self.keys.append(replace(key, name=name))
-        self._columns[name] = self._typed(name, facts, key.value)
+        whole_days = key.grain in (None, "day")  # Others may begin before the days.
+        self._columns[name] = self._typed(
+            name, facts, key.value if whole_days else None
+        )
         return name
 
     def _follows(self, key: Key) -> bool:
@@ -346,7 +351,15 @@ class Groups:
             column = replace(
                 column, values=public_values(value, self._rows.declared, None)
             )
-        return replace(column, counted=facts.numeric)
+        return replace(column, counted=facts.numeric, dated=self._is_dated(value))
+
+    def _is_dated(self, value: Expression | None) -> bool:
+        """Return whether a value is a time of rows, on the days that are read."""
+        of = None if value is None else only_column(value)
+        if of is None:
+            return False
+        declared = self._rows.declared.by_name[of.table].columns[of.column]
+        return declared.dated or of.column in self._clocks
 
     def _measured(self, node: exp.Expr) -> Expression:
         """Return the column of an aggregate."""
@@ -379,14 +392,12 @@ class Groups:
         value = read_whole(node.this, self._rows, condition=kind.startswith("Logical"))
         sql.spend_call(node, words)
         facts = self._rows.facts(value)
-        if facts.type == "text" or (facts.type == "boolean" and kind in ("Min", "Max")):
+        if facts.type == "boolean" and kind in ("Min", "Max"):
             raise refused(
                 Code.DOES_NOT_FIT,
-                f"{words[0]} takes numbers and times, and this is {A[facts.type]}",
+                f"{words[0]} takes numbers, times and texts, and this is a boolean",
                 sql.mark_of(node),
-                reason=Reason("", "write BOOL_OR(column)")
-                if facts.type == "boolean"
-                else Reason("", "write COUNT(DISTINCT column), or a CASE of it"),
+                reason=Reason("", "write BOOL_OR(column), or BOOL_AND(column)"),
             )
         return ("min" if function == "min" else "max"), value
 
@@ -413,12 +424,8 @@ class Groups:
 
     def _free(self, wanted: str) -> str:
         """Return a name that is no column's here, and no id's or time's anywhere."""
-        taken = self._taken | {one.lower() for one in self._ids}
-        name, number = wanted, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name.lower())
+        name = _unused(wanted, {*self._taken, *self._ids})
+        self._taken.add(name)
         return name
 
 
@@ -430,6 +437,7 @@ def grouped_rows(
     only(sql, select, _GROUPED)
     scope, inner = read_tables_of(select, texts)
     where = inner.where(condition_of(select, scope))
+    scope = scope.given(where)
     keys = _keys(select, scope)
     first = _id_of(keys, scope, texts, select)
     groups = Groups(
@@ -443,8 +451,7 @@ def grouped_rows(
     condition = None
     if having is not None:
         only(sql, having, ("this",))
-        before = range(sql.first(having) or 0)
-        sql.spend(*[one for one in before if sql.word(one) == "HAVING"][-1:])
+        sql.spend_before(having, "HAVING")
         condition = read_whole(having.this, groups.scope, condition=True)
     reads.derived.append(groups.made(inner, where))
     return groups, shown, condition
@@ -485,12 +492,7 @@ def _meant(
 
     sql = scope.sql
     if type(node) is exp.Literal and not node.is_string:
-        place = int(node.name) if node.name.isdigit() and len(node.name) < 4 else 0
-        if not 1 <= place <= len(items):
-            reason = Reason("", f"a position is an integer from 1 to {len(items)}")
-            raise sql.unread(node, reason)
-        sql.spend_node(node, "NUMBER")
-        return items[place - 1][0]
+        return at_position(node, items, sql)[0]
     plain = type(node) is exp.Column and not node.args.get("table")
     if plain and not scope.knows(node.this):
         for inner, alias in items:
@@ -546,7 +548,12 @@ def _declares_id(reference: ColumnRef, scope: Scope) -> bool:
 
 def free_name(wanted: str, texts: Texts, reads: Reads) -> str:
     """Return the name of a table that is derived, as no other one has."""
-    taken = {*texts.tables.by_name, *(one.table.name for one in reads.derived)}
+    derived = (one.table.name for one in reads.derived)
+    return _unused(wanted, {*texts.tables.by_name, *derived})
+
+
+def _unused(wanted: str, taken: Iterable[str]) -> str:
+    """Return a name as wanted, perhaps with a number behind it."""
     lower = {one.lower() for one in taken}
     name, number = wanted, 1
     while name.lower() in lower:

@@ -221,6 +221,8 @@ def _is_clause(sql: SqlText, place: int, opener: str) -> bool:
     kind = sql.kind(place)
     if kind in ("LIMIT", "OFFSET"):
         return sql.kind(place + 1) == "NUMBER"
+    if kind == "INTERVAL":
+        return sql.kind(place + 1) in ("NUMBER", "STRING")
     if kind in ("OVER", "FILTER"):
         return sql.word(place - 1) == ")" and sql.word(place + 1) == "("
     if kind == "HAVING":

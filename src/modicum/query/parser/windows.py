@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from modicum.core.errors import InputError
 from modicum.query.answer_expressions import parts_of
 from modicum.query.model import Expression, Order, Window, WindowFunction
-from modicum.query.parser.arguments import is_aggregate
+from modicum.query.parser.arguments import is_aggregate, is_of_pairs
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import WORDS, Reason
 
@@ -33,7 +33,9 @@ _WINDOWS: Final = Reason(
 def is_computed(node: exp.Expr) -> bool:
     """Return whether a node is computed of answers: it has an aggregate or a window."""
     return any(
-        is_aggregate(one) or type(one).__name__ in ("Window", "Grouping")
+        is_aggregate(one)
+        or is_of_pairs(one)
+        or type(one).__name__ in ("Window", "Grouping")
         for one in node.walk()
     )
 
