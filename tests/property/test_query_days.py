@@ -99,9 +99,7 @@ def agrees(engine: SqlEngine, case: Case, days: list[date]) -> bool:
     within = structs.replace(
         case.plan,
         caps=tuple(
-            cap
-            for cap in case.plan.caps
-            if case.plan.units[cap.unit].period == "day"
+            cap for cap in case.plan.caps if case.plan.units[cap.unit].period == "day"
         ),
     )
     return want != wanted(replace(case, plan=within), days)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -291,6 +292,23 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="The file for the answer: .csv, .json."),
     ] = None,
+    day: Annotated[
+        str | None,
+        typer.Option(
+            "--day",
+            help="Answer this day of the query; the first one spends the loss of all.",
+            metavar="DAY",
+        ),
+    ] = None,
+    contributions: Annotated[
+        Path | None,
+        typer.Option(
+            "--contributions",
+            help="With --day: the folder that remembers how many rows of whom were"
+            " kept. It holds ids of the data.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     show_all: EveryRule = False,
@@ -300,6 +318,7 @@ def run(
 
     All checks run before anything is spent; from the start, the loss is spent, whatever
     happens. A query runs once: keep its answer. Exits 0 or 3.
+    With --day and --contributions, it is answered day by day.
     """
     from modicum.cli.ledger_access import open_workspace
     from modicum.cli.query_text import AnswerOutput
@@ -309,11 +328,16 @@ def run(
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
         sources = _sources(data or (), found.request.query.tables)
+        asked = partial(workspace.queries.run, found)
+        if day is not None and contributions is not None:
+            asked = partial(workspace.queries.by_days(found, contributions).run, day)
+        elif day is not None or contributions is not None:
+            both = "--day and --contributions"
+            raise typer.BadParameter("give both, or neither", param_hint=both)
         with writing_to(out) as write:
             output = AnswerOutput(found.heading.id, out, write, as_json=as_json)
             try:
-                ran = workspace.queries.run(
-                    found,
+                ran = asked(
                     sources,
                     engine=engine,
                     spark_master=spark_master,

@@ -47,9 +47,7 @@ def of_day(query: QueryFile, day: date) -> QueryFile:
         raise _refused(compiled, message, "name a day that it reads")
     part = dataclasses.replace(compiled.request.part, periods=((number, number),))
     request = dataclasses.replace(compiled.request, part=part)
-    values = (
-        number_of_values(key, request.tables, part) for key in request.query.keys
-    )
+    values = (number_of_values(key, request.tables, part) for key in request.query.keys)
     of_the_day = replace(
         compiled,
         request=request,

@@ -122,17 +122,16 @@ def _cut(
     periods: Integers,
     blocks: Integers,
     most: int,
-    tables: tuple[Integers, Integers],
-    used: Integers,
+    tables: tuple[Integers, Integers, Integers],
     kept: Booleans,
 ) -> None:
     """Drop the rows that are beyond one cap; those dropped before do not count.
 
     A hash table has the place of an instance's first row, and its number of rows. What
-    is before the current block counts as empty. Rows that were used before are those of
-    each row's instance, or one number for all.
+    is before the current block counts as empty. The third table has the number of rows
+    that were kept before of each row's instance, or one number for all.
     """
-    firsts, counts = tables
+    firsts, counts, used = tables
     several = len(used) > 1
     last = np.uint64(len(firsts) - 1)
     for block in range(len(blocks) - 1):
@@ -166,6 +165,6 @@ def first_rows(
     before = np.zeros(1, np.int64) if used is None else used
     size = 1 << (2 * int(np.diff(blocks).max())).bit_length()
     for (ids, periods), limit in zip(instances, most, strict=True):
-        tables = np.full(size, -1), np.zeros(size, np.int64)
-        _cut(ids, periods, blocks, limit, tables, before, kept)
+        tables = np.full(size, -1), np.zeros(size, np.int64), before
+        _cut(ids, periods, blocks, limit, tables, kept)
     return kept
