@@ -6,7 +6,7 @@ day. Engines see one day at a time, and what caps kept before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from random import Random
@@ -16,6 +16,9 @@ import pyarrow as pa
 import pytest
 from budget import examples, seed
 from msgspec import structs
+from oracle.bounded_queries import Plan, Row, are_neighbors
+from oracle.query_cases import random_plan
+from oracle.worst_tables import stories, tables_of
 from samples.exact_oracle import exact_answers
 from samples.exact_plans import Case, case_of
 from samples.spark import spark_or_skip
@@ -24,11 +27,14 @@ from modicum.engines.caps import rows as of_caps
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.spark_engine import SparkEngine
 from modicum.engines.sql_engine import SqlEngine
+from modicum.query.contribution_bounds import moves
 from modicum.query.days import carried_periods
-from modicum.query.model import ColumnRef, Key
-from modicum.query.statistics import ExactPlan, Secrets
+from modicum.query.model import ColumnRef, Key, Query
+from modicum.query.statistics import Cap, ExactPlan, Secrets, Statistic
+from modicum.query.tables import Column, Table, Tables
 from modicum.release.parts import Part
-from modicum.release.units import Unit
+from modicum.release.periods import overlaps
+from modicum.release.units import Unit, kinds
 
 ONE_THREAD = DuckdbOptions(threads=1)
 FIRST, LAST = date(2024, 12, 29), date(2025, 1, 6)
@@ -125,3 +131,100 @@ def test_spark_keeps_day_by_day_what_caps_keep_of_all_days() -> None:
     for case, days in cases(examples(6, plain=3), FIRST_SEED + 2000):
         with SparkEngine(case.in_memory(), options) as engine:
             agrees(engine, case, days[:3])
+
+
+# --- neighbors ------------------------------------------------------------------------
+
+WITHIN = {
+    "device": ("user",),
+    "user-day": ("user-week", "user-month"),
+    "user-week": ("user",),
+    "user-month": ("user",),
+}
+VIEWS = Table(
+    "views",
+    {
+        "rank": Column("rank", "integer"),
+        "user_id": Column("user_id", "text"),
+        "device_id": Column("device_id", "text"),
+        "at": Column("at", "date"),
+    },
+    ("rank",),
+)
+COLUMNS = [ColumnRef("views", name) for name in VIEWS.columns]
+QUERY = Query(
+    ("views",),
+    None,
+    None,
+    (Key("day", COLUMNS[3], "day"), Key("rank", COLUMNS[0])),
+    (),
+)
+
+
+def units_of(plan: Plan) -> dict[str, Unit]:
+    return {
+        name: Unit(
+            name,
+            f"{one.id}_id",
+            one.period,
+            "at" if one.period else None,
+            WITHIN.get(name, ()),
+            {},
+            one.relation,
+        )
+        for name, one in plan.units.items()
+    }
+
+
+def kept(plan: Plan, table: Sequence[Row], key: str, days: Sequence[date]) -> set[int]:
+    """Return which rows are kept, by rank, if some days are asked for."""
+    columns = [[one["rank"], one["user"], one["device"], one["day"]] for one in table]
+    kinds = (pa.int64(), pa.string(), pa.string(), pa.date32())
+    arrow = pa.table(
+        {
+            name: pa.array([row[place] for row in columns], kinds[place])
+            for place, name in enumerate(VIEWS.columns)
+        }
+    )
+    exact = ExactPlan(
+        QUERY,
+        Tables({"views": VIEWS}, clocks=frozenset({"at"})),
+        on(Part(), *plan.days),
+        None,
+        tuple(Cap(*cap) for cap in plan.caps),
+        (Statistic("n", "rows"),),
+        units_of(plan),
+    )
+    with DuckdbEngine({"views": arrow}, ONE_THREAD) as engine:
+        found = by_days(engine, exact, Secrets(key), days)
+    return {int(str(rank)) for _, rank in found["n"]}
+
+
+@pytest.mark.spec("QRY-5")
+@pytest.mark.spec("QRY-30")
+def test_over_all_days_no_change_moves_more_rows_than_is_priced() -> None:
+    dice, reached, pairs = Random(FIRST_SEED), 0, 0
+    while pairs < examples(60):
+        plan = random_plan(dice)
+        if not plan.caps or not 2 <= len(plan.days) <= 4:
+            continue
+        units = units_of(plan)
+        spans = tuple((one.toordinal(),) * 2 for one in plan.days)
+        within = overlaps(tuple(dict.fromkeys((*kinds(units), "day"))), spans)
+        unit = dice.choice(list(plan.units.values()))
+        priced = moves(unit.name, [Cap(*one) for one in plan.caps], units, within)
+        story = dice.choice([*stories(plan, unit, dice)])
+        before, after = tables_of(story)
+        if not priced.bounded or not are_neighbors(before, after, unit):
+            continue
+        key, pairs = f"{dice.getrandbits(128):032x}", pairs + 1
+        days = [one for one in plan.days if dice.random() < 0.9]
+        old, new = (kept(plan, one, key, days) for one in (before, after))
+        come, go = len(new - old), len(old - new)
+        if unit.relation != "add-remove" or not any(t.role == "comes" for t in story):
+            come, go = max(come, go), min(come, go)
+        where = (plan.caps, unit, story)
+        assert come <= priced.coming, where
+        assert go <= priced.going, where
+        reached += come == priced.coming
+    assert reached >= examples(60) // 8
