@@ -20,7 +20,7 @@ from oracle.bounded_queries import Plan, Row, are_neighbors
 from oracle.query_cases import random_plan
 from oracle.worst_tables import stories, tables_of
 from samples.exact_oracle import exact_answers
-from samples.exact_plans import Case, case_of
+from samples.exact_plans import UNITS, Case, case_of
 from samples.spark import spark_or_skip
 
 from modicum.engines.caps import rows as of_caps
@@ -54,10 +54,21 @@ def cases(number: int, first: int) -> Iterator[tuple[Case, list[date]]]:
         plan = case.plan
         query = plan.query
         day = Key("day", ColumnRef("events", "at"), "day")
+        caps = plan.caps
+        if dice.random() < 0.6:  # In any order, so that later caps take rows away.
+            names = dice.sample(["device", "user-week", "user-month", "user"], 3)
+            caps = tuple(Cap(name, dice.randint(1, 4)) for name in names)
+        tables = plan.tables
+        if dice.random() < 0.4:  # Rows are ordered by their contents.
+            events = replace(tables.by_name["events"], row_id=())
+            by_name = {**tables.by_name, "events": events}
+            tables = structs.replace(tables, by_name=by_name)
         plan = structs.replace(
             plan,
+            tables=tables,
             query=structs.replace(query, keys=(day, *query.keys)),
-            units={**plan.units, "timed": Unit("timed", "user", "day", "at")},
+            units={**UNITS, "timed": Unit("timed", "user", "day", "at")},
+            caps=caps,
             sample=None,
             selection=None,
         )
