@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from random import Random
 from typing import Any
 
@@ -16,11 +16,12 @@ import pyarrow as pa
 import pytest
 from budget import examples, seed
 from msgspec import structs
-from oracle.bounded_queries import Plan, Row, are_neighbors
+from oracle.bounded_queries import Asked, Plan, Row, are_neighbors
 from oracle.query_cases import random_plan
-from oracle.worst_tables import stories, tables_of
+from oracle.query_cases import units_of as units_of_plans
+from oracle.worst_tables import Told, stories, tables_of
 from samples.exact_oracle import exact_answers
-from samples.exact_plans import UNITS, Case, case_of
+from samples.exact_plans import UNITS, Case, Rows, case_of
 from samples.spark import spark_or_skip
 
 from modicum.engines.caps import rows as of_caps
@@ -57,7 +58,7 @@ def cases(number: int, first: int) -> Iterator[tuple[Case, list[date]]]:
         caps = plan.caps
         if dice.random() < 0.6:  # In any order, so that later caps take rows away.
             names = dice.sample(["device", "user-week", "user-month", "user"], 3)
-            caps = tuple(Cap(name, dice.randint(1, 4)) for name in names)
+            caps = tuple(Cap(name, dice.choice([1, 2, 4, 7, 11])) for name in names)
         tables = plan.tables
         if dice.random() < 0.4:  # Rows are ordered by their contents.
             events = replace(tables.by_name["events"], row_id=())
@@ -74,7 +75,22 @@ def cases(number: int, first: int) -> Iterator[tuple[Case, list[date]]]:
         )
         days = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal())]
         asked = [one for one in days if dice.random() < 0.7]
-        yield replace(case, plan=plan), asked
+        if dice.random() < 0.5:
+            plan = structs.replace(
+                plan, query=structs.replace(plan.query, where=None), part=Part()
+            )
+        yield replace(case, plan=plan, data=_crowded(case, days, dice)), asked
+
+
+def _crowded(case: Case, days: list[date], dice: Random) -> dict[str, Rows]:
+    """Return the same rows on fewer days."""
+    rows: Rows = []
+    for row in case.data["events"]:
+        at, new = row["at"], dice.choice(days)
+        if at is not None and dice.random() < 0.9:
+            at = datetime.combine(new, at.time()) if isinstance(at, datetime) else new
+        rows.append({**row, "at": at})
+    return {**case.data, "events": rows}
 
 
 def by_days(
@@ -241,3 +257,21 @@ def test_over_all_days_no_change_moves_more_rows_than_is_priced() -> None:
         assert go <= priced.going, where
         reached += come == priced.coming
     assert reached >= examples(60) // 8
+
+
+@pytest.mark.spec("QRY-31")
+def test_a_cap_counts_what_it_keeps_whatever_later_caps_take() -> None:
+    """Ann's rows fill up the device, and one of them is left; Bob finds no room."""
+    monday, tuesday = date(2027, 2, 1), date(2027, 2, 2)
+    plan = Plan(
+        units_of_plans(["add-remove"] * 5),
+        (("device", 2), ("user", 1)),
+        (monday, tuesday),
+        "day",
+        (),
+        Asked("rows"),
+    )
+    rows = [(monday, "ann"), (monday, "ann"), (tuesday, "bob"), (tuesday, "bob")]
+    table, _ = tables_of(tuple(Told("stays", *one, "shared") for one in rows))
+    assert len(kept(plan, table, "ab", plan.days)) == 1
+    assert len(kept(plan, table[:1] + table[2:], "ab", plan.days)) == 2

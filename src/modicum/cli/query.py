@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -17,6 +17,7 @@ from modicum.engines.factory import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
+    from modicum.api.local.queries.actions import Queries, Ran
     from modicum.policy import CompiledPolicy
     from modicum.query.query_file import QueryFile
     from modicum.query.tables_draft import TableDraft
@@ -149,6 +150,24 @@ Data = Annotated[
         " table:CATALOG.SCHEMA.TABLE or a URL of Parquet files; repeatable. PLACE"
         " alone, if the query reads one table.",
         metavar="TABLE=PLACE",
+    ),
+]
+
+Day = Annotated[
+    str | None,
+    typer.Option(
+        "--day",
+        help="Answer this day of the query; the first one spends the loss of all.",
+        metavar="DAY",
+    ),
+]
+Contributions = Annotated[
+    Path | None,
+    typer.Option(
+        "--contributions",
+        help="With --day: the folder that remembers how many rows of whom were kept."
+        " It holds ids of the data.",
+        metavar="FOLDER",
     ),
 ]
 
@@ -292,23 +311,8 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="The file for the answer: .csv, .json."),
     ] = None,
-    day: Annotated[
-        str | None,
-        typer.Option(
-            "--day",
-            help="Answer this day of the query; the first one spends the loss of all.",
-            metavar="DAY",
-        ),
-    ] = None,
-    contributions: Annotated[
-        Path | None,
-        typer.Option(
-            "--contributions",
-            help="With --day: the folder that remembers how many rows of whom were"
-            " kept. It holds ids of the data.",
-            metavar="FOLDER",
-        ),
-    ] = None,
+    day: Day = None,
+    contributions: Contributions = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     show_all: EveryRule = False,
@@ -328,12 +332,7 @@ def run(
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
         sources = _sources(data or (), found.request.query.tables)
-        asked = partial(workspace.queries.run, found)
-        if day is not None and contributions is not None:
-            asked = partial(workspace.queries.by_days(found, contributions).run, day)
-        elif day is not None or contributions is not None:
-            both = "--day and --contributions"
-            raise typer.BadParameter("give both, or neither", param_hint=both)
+        asked = _asked(workspace.queries, found, day, contributions)
         with writing_to(out) as write:
             output = AnswerOutput(found.heading.id, out, write, as_json=as_json)
             try:
@@ -362,6 +361,18 @@ def _loaded(query: Path, view: LedgerView) -> QueryFile:
     from modicum.ops.files.queries import load_query
 
     return load_query(query, view.policy())
+
+
+def _asked(
+    queries: Queries, query: QueryFile, day: str | None, folder: Path | None
+) -> Callable[..., Ran]:
+    """Return what runs a query, or one day of it."""
+    if day is not None and folder is not None:
+        return partial(queries.by_days(query, folder).run, day)
+    if day is None and folder is None:
+        return partial(queries.run, query)
+    both = "--day and --contributions"
+    raise typer.BadParameter("give both, or neither", param_hint=both)
 
 
 def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
