@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from modicum.core.canonical import Plain, decode, encode
 from modicum.core.errors import (
@@ -136,7 +136,9 @@ class Contributions:
             _write(self._days / f"{day}.json", b"")
             _sync(self._days)
 
-    def finish(self, day: date, answers: Plain, counts: Mapping[int, pa.Table]) -> None:
+    def finish(
+        self, day: date, answers: Mapping[str, Any], counts: Mapping[int, pa.Table]
+    ) -> None:
         """Keep the answers of a day, and what each cap kept.
 
         Args:

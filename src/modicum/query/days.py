@@ -133,7 +133,8 @@ def _has_days(query: Query, tables: Tables) -> bool:
 
 
 def _has_windows(query: Query) -> bool:
-    values = [one.value for one in (*query.outputs, *query.order)]
+    values = [one.value for one in query.outputs]
+    values += [one.value for one in query.order]
     values += [] if query.having is None else [query.having]
     return any(isinstance(part, Window) for one in values for part in parts_of(one))
 

@@ -98,7 +98,9 @@ class Stream(Protocol):
         """Note, durably, that rows of a day are about to be read."""
         ...
 
-    def finish(self, day: date, answers: Plain, counts: Mapping[int, Any]) -> None:
+    def finish(
+        self, day: date, answers: Mapping[str, Any], counts: Mapping[int, Any]
+    ) -> None:
         """Keep, durably, the answers of a day, and what each cap kept of it."""
         ...
 

@@ -183,7 +183,7 @@ class Sketch:
         self._counts: list[Any] = [np.zeros(1 << bits, kind) for _ in caps.limits]
         self._most, self._rows, self._look_at = rows, 0, rows // 8
         self._full: dict[int, tuple[Booleans, Booleans]] = {}
-        self.whole = caps.used is not None  # A bucket's rows have several limits then.
+        self.whole = False
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count rows."""
@@ -202,6 +202,8 @@ class Sketch:
             return self._most
         found = min(self._exceeding(), self._rows)
         self.whole = 2 * found > self._rows
+        if self._caps.used is not None:
+            return self._rows  # What is left of the cap differs from row to row.
         for number, counts in enumerate(self._counts):
             full = counts > self._caps.limits[number][0]
             if full.any():
@@ -220,6 +222,14 @@ class Sketch:
 
     def crowded(self, rows: pa.RecordBatch) -> Booleans:
         """Return which rows are in an exceeding bucket."""
+        if self._caps.used is not None:
+            ((_, hashes),) = self._hashes(rows, [0])
+            buckets = (hashes >> np.uint64(self._shift)).astype(np.int64)
+            counts = self._counts[0][buckets].astype(np.int64)
+            crowded: Booleans = (
+                counts + _numbers(rows[self._caps.used]) > self._caps.limits[0][0]
+            )
+            return crowded
         found = np.zeros(rows.num_rows, np.bool_)
         for number, hashes in self._hashes(rows, self._full):
             full, coarse = self._full[number]
