@@ -400,6 +400,29 @@ def test_a_policy_that_finds_other_instances_is_refused(
     assert "the policy's units have changed" in error.render()
 
 
+def test_a_policy_with_another_budget_changes_nothing(
+    ledger: Workspace, folder: Path, tmp_path: Path
+) -> None:
+    days(ledger, folder).run("2026-10-01", rows())
+    policy = asked.compiled(asked.POLICY.replace("0.75", "0.9"))
+    changed = asked.opened(tmp_path, policy)
+    changed.adapters = WithoutNoise()
+    run = days(changed, folder, asked.query(bounds=BOUNDS, policy=policy)).run
+    assert counted(run("2026-10-02", rows())) == {"2026-10-02": 2}
+
+
+@pytest.mark.parametrize(
+    "change", [{"bounds": {**BOUNDS, "user-month": 4}}, {"sql": asked.COUNTED + " "}]
+)
+def test_a_query_that_was_changed_is_refused(
+    ledger: Workspace, folder: Path, change: dict[str, Any]
+) -> None:
+    days(ledger, folder).run("2026-10-01", rows())
+    query = asked.query(**{"bounds": BOUNDS, **change})
+    run = days(ledger, folder, query).run
+    refused(lambda: run("2026-10-02", rows()), Code.RELEASE_CONFLICT)
+
+
 def test_a_folder_with_something_else_is_refused(
     ledger: Workspace, folder: Path
 ) -> None:
