@@ -112,6 +112,7 @@ SUITES: Final = {
         (
             "property/test_engine_sensitivity.py",
             "property/test_engines_agree.py",
+            "property/test_query_days.py",
             "property/test_query_end_to_end.py",
             "property/test_query_sensitivity.py",
             "system/test_cli_query_engines.py",
@@ -126,6 +127,7 @@ SUITES: Final = {
             "unit/engines/test_csv_values.py",
             "unit/engines/test_spark_catalog.py",
             "unit/integrations/test_workers.py",
+            "unit/api/test_query_by_days.py",
             "unit/api/test_query_under_use.py",
         ),
         (

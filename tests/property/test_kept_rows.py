@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import duckdb
@@ -117,10 +117,14 @@ def instance(row: dict[str, Any], unit: str) -> tuple[Any, ...]:
     return row[UNITS[unit].id], start
 
 
-def wanted(case: Case, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def wanted(
+    case: Case,
+    rows: list[dict[str, Any]],
+    used: Mapping[tuple[Any, ...], int] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     left = sorted(rows, key=lambda row: place_of(case, row))
     for cap in case.caps:
-        seen = Counter[tuple[Any, ...]]()
+        seen = Counter[tuple[Any, ...]](used)
         before, left = left, []
         for row in before:
             seen[instance(row, cap.unit)] += 1
@@ -177,6 +181,31 @@ def test_kept_rows_are_those_of_the_order(tools: str) -> None:
         )
         result["large"] += max(cap.rows for cap in case.caps) > 254
     assert min(result.values()) > 10, (tools, result)
+
+
+@pytest.mark.spec("QRY-30")
+def test_what_was_kept_before_is_no_longer_left(tools: str) -> None:
+    schema = SCHEMA.append(pa.field("used", pa.int64()))
+    fewer = 0
+    for number, case in enumerate(cases(counted(4000, plain=150), 3 * 10**6)):
+        case.caps = case.caps[:1]
+        unit, most = case.caps[0].unit, case.caps[0].rows
+        draw = random.Random(number)
+        used = {
+            instance(row, unit): draw.choice([0, 1, draw.randint(0, most), most + 1])
+            for row in case.rows
+        }
+        want = bag(wanted(case, case.rows, used))
+        fewer += want != bag(wanted(case, case.rows))
+        rows = [{**row, "used": used[instance(row, unit)]} for row in case.rows]
+        batches = pa.Table.from_pylist(rows, schema).to_batches(draw.choice([1, 3, 99]))
+        row_id = case.row_id or SCHEMA.names
+        caps = Caps(case.limits(), row_id, case.key, "used")
+        found = pa.Table.from_batches(
+            kept_of_all(caps, SCHEMA.names, batches), SCHEMA
+        ).to_pylist()
+        assert bag(found) == want, number
+    assert fewer > 50
 
 
 @pytest.mark.spec("QRY-4")

@@ -26,10 +26,26 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 
 def exact_answers(
-    plan: ExactPlan, data: Mapping[str, Rows], order_key: str, sample_seed: str
+    plan: ExactPlan,
+    data: Mapping[str, Rows],
+    order_key: str,
+    sample_seed: str,
+    *,
+    by_days: str | None = None,
 ) -> dict[str, dict[tuple[Any, ...], int]]:
-    """Return every statistic of a plan, by group."""
-    return _Oracle(plan, data, order_key, sample_seed).answers()
+    """Return every statistic of a plan, by group.
+
+    Args:
+        plan: The plan.
+        data: The rows of its tables.
+        order_key: The key of the order of rows.
+        sample_seed: The seed of samples.
+        by_days: The time of the main table by whose days the order begins; None if it
+            does not.
+    """
+    oracle = _Oracle(plan, data, order_key, sample_seed)
+    oracle.by_days = by_days
+    return oracle.answers()
 
 
 class _Oracle:
@@ -38,6 +54,7 @@ class _Oracle:
     ) -> None:
         self.plan, self.key, self.seed = plan, order_key, seed
         self.also: list[Any] = []
+        self.by_days: str | None = None
         self.meaning = Meaning(plan.tables)
         self.data = {
             name: [
@@ -388,7 +405,9 @@ class _Oracle:
             for name in own
         ]
         contents = list(pieces.values())
+        first = self.by_days and _day(row[self.main][self.by_days])
         return (
+            first,
             row_hash(self.key, ids or contents),
             [_sortable(value) for value in ids],
             [_sortable(value) for value in contents],

@@ -634,3 +634,37 @@ def test_a_file_that_is_no_table_is_refused_without_its_rows(folder: Path) -> No
         assert done.exit_code == 4
         assert "error[MOD817]" in done.output
         assert CANARY not in done.output
+
+
+@pytest.mark.spec("QRY-30")
+@pytest.mark.spec("QRY-32")
+def test_a_query_is_run_day_by_day(folder: Path) -> None:
+    by_days = ("query", "run", "views.yaml", "--data", "views.parquet")
+    kept = ("--contributions", "kept")
+    first = RUNNER.invoke(app, [*by_days, *kept, "--day", "2026-10-02"])
+    assert first.exit_code == 0
+    assert first.stderr == "views: started; its loss is spent\n"
+    assert [one.split()[:2] for one in first.stdout.splitlines()[1:3]] == [
+        ["2026-10-02", "help"],
+        ["2026-10-02", "main"],
+    ]
+    assert CANARY not in first.output
+    again = RUNNER.invoke(app, [*by_days, *kept, "--day", "2026-10-02"])
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+    found = document(*by_days, *kept, "--day", "2026-10-05")
+    assert found["status"] == "published"
+    assert [one["keys"][0] for one in found["answers"]["rows"]] == ["2026-10-05"] * 2
+    one = [*by_days, *kept, "--day", "2026-10-07", "--out", "7.csv"]
+    assert run(*one) == "views: published; 2 rows in 7.csv\n"
+    assert error(*by_days, *kept, "--day", "2026-10-06")["code"] == "MOD705"
+    assert error(*by_days, *kept, "--day", "2026-11-06")["code"] == "MOD815"
+
+
+@pytest.mark.parametrize("given", [["--day", "2026-10-02"], ["--contributions", "k"]])
+def test_a_day_and_a_folder_are_given_together(folder: Path, given: list[str]) -> None:
+    command = ["query", "run", "views.yaml", "--data", "views.parquet", *given]
+    done = RUNNER.invoke(app, command)
+    assert done.exit_code == Exit.USAGE
+    assert "give both, or neither" in done.output
+    assert status("views") == "unknown"
+    assert not Path("k").exists()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -16,6 +17,7 @@ from modicum.engines.factory import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from modicum.api.local.ledger_view import LedgerView
+    from modicum.api.local.queries.actions import Queries, Ran
     from modicum.policy import CompiledPolicy
     from modicum.query.query_file import QueryFile
     from modicum.query.tables_draft import TableDraft
@@ -148,6 +150,24 @@ Data = Annotated[
         " table:CATALOG.SCHEMA.TABLE or a URL of Parquet files; repeatable. PLACE"
         " alone, if the query reads one table.",
         metavar="TABLE=PLACE",
+    ),
+]
+
+Day = Annotated[
+    str | None,
+    typer.Option(
+        "--day",
+        help="Answer this day of the query; the first one spends the loss of all.",
+        metavar="DAY",
+    ),
+]
+Contributions = Annotated[
+    Path | None,
+    typer.Option(
+        "--contributions",
+        help="With --day: the folder that remembers how many rows of whom were kept."
+        " It holds ids of the data.",
+        metavar="FOLDER",
     ),
 ]
 
@@ -291,6 +311,8 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="The file for the answer: .csv, .json."),
     ] = None,
+    day: Day = None,
+    contributions: Contributions = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     show_all: EveryRule = False,
@@ -300,6 +322,7 @@ def run(
 
     All checks run before anything is spent; from the start, the loss is spent, whatever
     happens. A query runs once: keep its answer. Exits 0 or 3.
+    With --day and --contributions, it is answered day by day.
     """
     from modicum.cli.ledger_access import open_workspace
     from modicum.cli.query_text import AnswerOutput
@@ -309,11 +332,11 @@ def run(
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
         sources = _sources(data or (), found.request.query.tables)
+        asked = _asked(workspace.queries, found, day, contributions)
         with writing_to(out) as write:
             output = AnswerOutput(found.heading.id, out, write, as_json=as_json)
             try:
-                ran = workspace.queries.run(
-                    found,
+                ran = asked(
                     sources,
                     engine=engine,
                     spark_master=spark_master,
@@ -338,6 +361,18 @@ def _loaded(query: Path, view: LedgerView) -> QueryFile:
     from modicum.ops.files.queries import load_query
 
     return load_query(query, view.policy())
+
+
+def _asked(
+    queries: Queries, query: QueryFile, day: str | None, folder: Path | None
+) -> Callable[..., Ran]:
+    """Return what runs a query, or one day of it."""
+    if day is not None and folder is not None:
+        return partial(queries.by_days(query, folder).run, day)
+    if day is None and folder is None:
+        return partial(queries.run, query)
+    both = "--day and --contributions"
+    raise typer.BadParameter("give both, or neither", param_hint=both)
 
 
 def _sources(given: Iterable[str], tables: Sequence[str]) -> dict[str, str]:

@@ -172,7 +172,12 @@ class DuckdbEngine(SqlEngine):
         self._connection.execute(f"DROP {'TABLE' if kept else 'VIEW'} {name}")
         self._connection.unregister(_KEPT)
 
-    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+    def _bring(self, name: str, rows: pa.Table) -> None:
+        self._keep(name, f"SELECT * FROM {self._show(rows)}")  # noqa: S608
+
+    def _cut(
+        self, rows: str, made: Statements, caps: Caps, *, whole: bool = False
+    ) -> Callable[[], str]:
         import pyarrow as pa
 
         self._interrupted = False

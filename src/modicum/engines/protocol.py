@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.query.statistics import Exact, ExactPlan, Secrets
@@ -29,6 +30,11 @@ class Engine(Protocol):
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
         """Return the exact statistics by name; that of the selection is among them."""
+
+    def run_day(
+        self, plan: ExactPlan, secrets: Secrets, used: Mapping[int, Any]
+    ) -> tuple[dict[str, Exact], dict[int, Any]]:
+        """Return the same of one day, and what caps keep that count other days."""
 
     def interrupt(self) -> None:
         """Interrupt the call of another thread; it fails there."""

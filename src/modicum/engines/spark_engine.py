@@ -148,7 +148,12 @@ class SparkEngine(SqlEngine):
         for one in (name, _KEPT):
             self._session.catalog.dropTempView(one)
 
-    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+    def _bring(self, name: str, rows: pa.Table) -> None:
+        self._session.createDataFrame(rows).createOrReplaceTempView(name)
+
+    def _cut(
+        self, rows: str, made: Statements, caps: Caps, *, whole: bool = False
+    ) -> Callable[[], str]:
         """Return a function that returns a relation of the rows that caps keep.
 
         The rows of one id come to one worker, for the caps of each id in turn.
@@ -159,7 +164,8 @@ class SparkEngine(SqlEngine):
         parts = [list(limits) for _, limits in groupby(caps.limits, itemgetter(1))]
         for limits in parts:
             # In the end only what is counted leaves the workers.
-            read = made.counted if limits is parts[-1] else frame.columns
+            last = limits is parts[-1] and not whole
+            read = made.counted if last else frame.columns
             schema = StructType([frame.schema[name] for name in read])
             work = partial(kept_of_all, caps.of(limits), read)
             frame = frame.repartition(limits[0][1]).mapInArrow(work, schema)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.redaction import scrubbed
@@ -15,7 +15,12 @@ from modicum.engines.file_state import must_be_unchanged, state_of
 from modicum.engines.protocol import failed
 from modicum.engines.sources import Source, source_of
 from modicum.query.sql.columns import Form, as_declared, misfits
-from modicum.query.sql.statements import Statements, read_answers, statements
+from modicum.query.sql.statements import (
+    Limit,
+    Statements,
+    read_answers,
+    statements,
+)
 from modicum.query.statistics import Exact, ExactPlan, Secrets
 from modicum.query.tables import Table
 
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
 
 #: The relation of the rows that a query reads.
 _READ: Final = "read_rows"
+#: That of what a cap kept on earlier days, and that of rows with these numbers.
+_USED, _WITH_USED = "used_rows", "rows_with_used"
+#: By the number of a cap, how many rows of which id it has kept; None for nothing.
+Used: TypeAlias = Mapping[int, "pa.Table | None"]
 
 
 class SqlEngine(ABC):
@@ -71,15 +80,22 @@ class SqlEngine(ABC):
         """Drop what `_keep` made, or `_view`, and the rows of its caps."""
 
     @abstractmethod
-    def _cut(self, rows: str, made: Statements, caps: Caps) -> Callable[[], str]:
+    def _bring(self, name: str, rows: pa.Table) -> None:
+        """Keep the rows of an Arrow table as a relation."""
+
+    @abstractmethod
+    def _cut(
+        self, rows: str, made: Statements, caps: Caps, *, whole: bool = False
+    ) -> Callable[[], str]:
         """Return a function that returns a relation of the rows that caps keep.
 
         The relation can be read once.
 
         Args:
-            rows: The relation of the rows before any cap.
+            rows: The relation of the rows before these caps.
             made: The statements.
             caps: The caps.
+            whole: Whether all columns are needed; else those that statements read.
         """
 
     @abstractmethod
@@ -109,12 +125,35 @@ class SqlEngine(ABC):
 
     def run(self, plan: ExactPlan, secrets: Secrets) -> dict[str, Exact]:
         """Return the exact statistics of a plan."""
+        return self._locked_run(plan, secrets, None)[0]
+
+    def run_day(
+        self, plan: ExactPlan, secrets: Secrets, used: Used
+    ) -> tuple[dict[str, Exact], dict[int, pa.Table]]:
+        """Return the exact statistics of a plan of one day, and what its caps keep.
+
+        Args:
+            plan: The plan.
+            secrets: The keys of random choices.
+            used: By the number of each cap whose instances have other days, how many
+                rows (`n`) of each `id` it has kept on those; None for none. An id may
+                occur several times, and the numbers count together.
+
+        Returns:
+            The statistics; and for the same caps how many rows (`n`) of each `id` they
+            keep of this day, before later caps cut.
+        """
+        return self._locked_run(plan, secrets, used)
+
+    def _locked_run(
+        self, plan: ExactPlan, secrets: Secrets, used: Used | None
+    ) -> tuple[dict[str, Exact], dict[int, pa.Table]]:
         self.check(plan)
         made = statements(plan, secrets)
         failure = failed(self.name, "to compute a query")
         try:
             with self._lock:  # Relations of a run have the names of any other's.
-                found = scrubbed(lambda: self._run(plan, made, secrets), failure)
+                found = scrubbed(lambda: self._run(plan, made, secrets, used), failure)
         finally:  # What failed may have done so since a file changed.
             must_be_unchanged(self._state)
         return found
@@ -177,8 +216,8 @@ class SqlEngine(ABC):
         self.close()
 
     def _run(
-        self, plan: ExactPlan, made: Statements, secrets: Secrets
-    ) -> dict[str, Exact]:
+        self, plan: ExactPlan, made: Statements, secrets: Secrets, used: Used | None
+    ) -> tuple[dict[str, Exact], dict[int, pa.Table]]:
         relations = {
             called: as_declared(
                 plan.tables.by_name[table],
@@ -196,19 +235,52 @@ class SqlEngine(ABC):
         kept = several and (made.slow or written)
         make = self._keep if kept else self._view
         make(_READ, made.read(relations, self.dialect))
+        counts: dict[int, pa.Table] = {}
+        cuts = [_READ]
         try:
             kept_rows = None
-            if made.limits:
+            if used is not None:
+                for limit in made.limits:
+                    self._cut_day(limit, made, secrets.order_key, used, cuts, counts)
+            elif made.limits:
                 caps = Caps(made.limits, made.row_id, secrets.order_key)
                 kept_rows = self._cut(_READ, made, caps)
             found: dict[str, Exact] = {}
             for one in made.statements:
-                relation = kept_rows() if kept_rows else _READ
+                relation = kept_rows() if kept_rows else cuts[-1]
                 rows = self._select(one.over(relation, self.dialect))
                 found.update(read_answers(one, rows))
         finally:
             self._forget(_READ, kept=kept)
-        return found
+            for name in cuts[1:]:
+                self._forget(name, kept=True)
+        return found, counts
+
+    def _cut_day(
+        self,
+        limit: Limit,
+        made: Statements,
+        key: str,
+        used: Used,
+        cuts: list[str],
+        counts: dict[int, pa.Table],
+    ) -> None:
+        """Cut by one cap that counts other days, and count what it keeps."""
+        number, rows = len(cuts) - 1, cuts[-1]
+        before, name = used.get(number), f"cut_{number}"
+        if before is not None:
+            self._bring(_USED, before)
+            self._view(_WITH_USED, _with_used(rows, limit.id))
+            rows = _WITH_USED
+        columns = [one.alias for one in made.rows.selects]
+        # A row's place must not depend on what was used, so columns are named.
+        order = made.row_id or columns
+        caps = Caps([limit], order, key, None if before is None else _USED)
+        kept = self._cut(rows, made, caps, whole=True)()
+        self._keep(name, f"SELECT {', '.join(columns)} FROM {kept}")  # noqa: S608
+        cuts.append(name)
+        if number in used:
+            counts[number] = self._fetch(_counted(name, limit.id))
 
     def _columns(self, table: str) -> Mapping[str, Form]:
         if table not in self._forms:
@@ -220,3 +292,16 @@ class SqlEngine(ABC):
                 )
             )
         return self._forms[table]
+
+
+def _with_used(rows: str, of_id: str) -> str:
+    """Return the statement of rows with the number of those used before of their id."""
+    used = f"SELECT id, CAST(SUM(n) AS BIGINT) AS n FROM {_USED} GROUP BY id"  # noqa: S608
+    return (
+        f"SELECT r.*, COALESCE(u.n, 0) AS {_USED} FROM {rows} r"  # noqa: S608
+        f" LEFT JOIN ({used}) u ON r.{of_id} = u.id"
+    )
+
+
+def _counted(rows: str, of_id: str) -> str:
+    return f"SELECT {of_id} AS id, COUNT(*) AS n FROM {rows} GROUP BY {of_id}"  # noqa: S608

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from modicum.api.ports.reservation import InUse, Reserved
+    from modicum.engines.contributions import Contributions
     from modicum.engines.factory import SystemSecrets
     from modicum.engines.noise import NoiseSampler
     from modicum.engines.protocol import Engine
@@ -71,3 +74,9 @@ class Adapters:
         from modicum.engines.factory import SystemSecrets as SystemLots
 
         return SystemLots()
+
+    def stream(self, folder: str | Path, *, new: bool) -> Contributions:
+        """Return the folder of a query that is answered day by day, locked."""
+        from modicum.engines.contributions import Contributions as Folder
+
+        return Folder(folder, new=new)

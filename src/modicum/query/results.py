@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib import import_module
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -205,6 +205,23 @@ class Answers(Struct, frozen=True):
             "notes": list(self.notes),
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the answers that `to_dict` returned."""
+        return cls(
+            tuple(plain["keys"]),
+            tuple(plain["aggregates"]),
+            tuple(
+                Row(
+                    tuple(row["keys"]),
+                    tuple(Estimate(**_numbers(one)) for one in row["answers"]),
+                )
+                for row in plain["rows"]
+            ),
+            Fraction(plain["confidence"]),
+            tuple(plain["notes"]),
+        )
+
     def to_arrow(self) -> Any:
         """Return an Arrow table: the keys, and value, low and high of each aggregate.
 
@@ -282,6 +299,10 @@ def _floats(
 
 def _estimate_to_dict(one: Estimate) -> dict[str, str | None]:
     return {"value": _text(one.value), "low": _text(one.low), "high": _text(one.high)}
+
+
+def _numbers(plain: Mapping[str, str | None]) -> dict[str, Fraction | None]:
+    return {name: None if one is None else Fraction(one) for name, one in plain.items()}
 
 
 def _text(value: Fraction | None) -> str | None:

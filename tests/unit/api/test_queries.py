@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from samples import asked
@@ -71,6 +71,9 @@ class World:
     def run(self, plan: ExactPlan, secrets: Secrets) -> Mapping[str, Exact]:
         self.note("run", plan, secrets)
         return self.numbers(plan)
+
+    def run_day(self, plan: ExactPlan, secrets: Secrets, used: object) -> NoReturn:
+        raise NotImplementedError
 
     # secrets
 

@@ -104,7 +104,10 @@ def pack(order: Words, ids: Integers, key: np.uint64, low: int, high: int) -> No
 
 
 def first_rows(
-    instances: Sequence[Instances], blocks: Integers, most: Sequence[int]
+    instances: Sequence[Instances],
+    blocks: Integers,
+    most: Sequence[int],
+    used: Integers | None = None,
 ) -> Booleans:
     """Return which rows are left when caps have cut, one after the other.
 
@@ -113,6 +116,7 @@ def first_rows(
         blocks: The places where blocks begin, and where the last one ends. Rows of one
             instance are in one block.
         most: By cap, how many rows it keeps of each instance.
+        used: For each row, how many of its instance every cap has kept before.
     """
     kept = np.zeros(blocks[-1], np.bool_)
     left = np.arange(blocks[-1])
@@ -125,6 +129,8 @@ def first_rows(
         )
         places = np.arange(len(left))
         ranks = places - np.maximum.accumulate(np.where(starts, places, 0))
+        if used is not None:
+            ranks += used[ordered]
         left = np.sort(ordered[ranks < limit])
     kept[left] = True
     return kept

@@ -122,15 +122,17 @@ def _cut(
     periods: Integers,
     blocks: Integers,
     most: int,
-    tables: tuple[Integers, Integers],
+    tables: tuple[Integers, Integers, Integers],
     kept: Booleans,
 ) -> None:
     """Drop the rows that are beyond one cap; those dropped before do not count.
 
     A hash table has the place of an instance's first row, and its number of rows. What
-    is before the current block counts as empty.
+    is before the current block counts as empty. The third table has the number of rows
+    that were kept before of each row's instance, or one number for all.
     """
-    firsts, counts = tables
+    firsts, counts, used = tables
+    several = len(used) > 1
     last = np.uint64(len(firsts) - 1)
     for block in range(len(blocks) - 1):
         begin = blocks[block]
@@ -143,7 +145,7 @@ def _cut(
                 first = firsts[slot]
                 if first < begin:
                     firsts[slot] = place
-                    counts[slot] = 1
+                    counts[slot] = 1 + used[place if several else 0]
                     break
                 if ids[first] == code and periods[first] == period:
                     counts[slot] += 1
@@ -153,12 +155,16 @@ def _cut(
 
 
 def first_rows(
-    instances: Sequence[Instances], blocks: Integers, most: Sequence[int]
+    instances: Sequence[Instances],
+    blocks: Integers,
+    most: Sequence[int],
+    used: Integers | None = None,
 ) -> Booleans:
     """Return which rows are left when caps have cut, one after the other."""
     kept = np.ones(blocks[-1], np.bool_)
+    before = np.zeros(1, np.int64) if used is None else used
     size = 1 << (2 * int(np.diff(blocks).max())).bit_length()
     for (ids, periods), limit in zip(instances, most, strict=True):
-        tables = np.full(size, -1), np.zeros(size, np.int64)
+        tables = np.full(size, -1), np.zeros(size, np.int64), before
         _cut(ids, periods, blocks, limit, tables, kept)
     return kept

@@ -49,16 +49,23 @@ class Caps:
         limits: The caps, in order.
         row_id: The columns that identify a row; empty if there are none.
         key: The key of the order, in hex.
+        used: Of a single cap, the column that says how many rows of a row's instance
+            it has kept before; None for none.
 
     Attributes:
         limits: The caps, in order.
         ids: The columns with ids.
         columns: The columns that identify instances.
         keys: The key of the order, in two words.
+        used: The column with the rows that were kept before.
     """
 
     def __init__(
-        self, limits: Sequence[Limit], row_id: Sequence[str], key: str
+        self,
+        limits: Sequence[Limit],
+        row_id: Sequence[str],
+        key: str,
+        used: str | None = None,
     ) -> None:
         # Plain tuples, which Spark's workers can read.
         self.limits: list[Limit] = [(*one,) for one in limits]
@@ -68,11 +75,11 @@ class Caps:
         self.keys = [
             np.uint64(int(key, 16) >> 64 * part & 2**64 - 1) for part in range(2)
         ]
-        self._key, self._row_id = key, list(row_id)
+        self._key, self._row_id, self.used = key, list(row_id), used
 
     def of(self, limits: Sequence[Limit]) -> Caps:
         """Return some caps in the same order of rows."""
-        return Caps(limits, self._row_id, self._key)
+        return Caps(limits, self._row_id, self._key, self.used)
 
     def periods(
         self, rows: pa.RecordBatch | pa.Table, sequence: Integers | None = None
@@ -104,7 +111,10 @@ class Caps:
             )
         ]
         most = [limit[0] for limit in self.limits]
-        found[sequence] = tools.first_rows(instances, blocks, most)
+        used = None
+        if self.used is not None:
+            used = _joined(map(_numbers, _chunks(rows[self.used])))[sequence]
+        found[sequence] = tools.first_rows(instances, blocks, most, used)
         return found
 
     def _order(self, rows: pa.Table, tools: ModuleType) -> Words:
@@ -192,6 +202,8 @@ class Sketch:
             return self._most
         found = min(self._exceeding(), self._rows)
         self.whole = 2 * found > self._rows
+        if self._caps.used is not None:
+            return self._rows  # What is left of the cap differs from row to row.
         for number, counts in enumerate(self._counts):
             full = counts > self._caps.limits[number][0]
             if full.any():
@@ -210,6 +222,14 @@ class Sketch:
 
     def crowded(self, rows: pa.RecordBatch) -> Booleans:
         """Return which rows are in an exceeding bucket."""
+        if self._caps.used is not None:
+            ((_, hashes),) = self._hashes(rows, [0])
+            buckets = (hashes >> np.uint64(self._shift)).astype(np.int64)
+            counts = self._counts[0][buckets].astype(np.int64)
+            crowded: Booleans = (
+                counts + _numbers(rows[self._caps.used]) > self._caps.limits[0][0]
+            )
+            return crowded
         found = np.zeros(rows.num_rows, np.bool_)
         for number, hashes in self._hashes(rows, self._full):
             full, coarse = self._full[number]

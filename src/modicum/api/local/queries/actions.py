@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
 from modicum.api.local.decision import Decision
-from modicum.api.local.queries.execution import answered, must_fit
+from modicum.api.local.queries.execution import answered, must_fit, unanswered
 from modicum.api.local.queries.variants import of_query
-from modicum.api.ports.engine import Engine, Engines, Sampler, SecretSource
+from modicum.api.ports.engine import (
+    Engine,
+    Engines,
+    Sampler,
+    SecretSource,
+    Stream,
+)
 from modicum.api.ports.reservation import InUse
 from modicum.core.diagnostics import nearest
 from modicum.core.document import Node
@@ -24,11 +32,14 @@ from modicum.core.errors import (
     StaleError,
     UsageError,
 )
+from modicum.core.redaction import scrubbed
 from modicum.ledger import ReleaseStatus, Standing
 from modicum.policy import CompiledPolicy
+from modicum.query.days import carried_periods, of_day, stream_digest
 from modicum.query.hints import remarks
 from modicum.query.query_file import QueryFile
 from modicum.query.results import Answers
+from modicum.query.statistics import Exact, ExactPlan, Secrets
 
 
 def by_table(data: object, tables: Sequence[str]) -> dict[str, object]:
@@ -220,22 +231,15 @@ class Queries:
             ModicumError: If the engine fails; the loss is spent then.
             InvariantError: If an engine or a sampler violates its contract.
         """
-        if self._engines is None:
-            raise UsageError(
-                Problem(
-                    Code.NOT_SUPPORTED,
-                    "this workspace has no engines",
-                    help="open it with  mo.open",
-                )
-            )
+        engines = _there(self._engines)
         must_be_query(query)
         sources = by_table(data, query.request.query.sources)
-        with self._engines.engine(engine, sources, spark_master) as opened:
+        with engines.engine(engine, sources, spark_master) as opened:
             return self.run_on(
                 query,
                 opened,
-                self._engines.sampler(),
-                self._engines.lots(),
+                engines.sampler(),
+                engines.lots(),
                 on_start=on_start,
                 complete=complete,
             )
@@ -266,24 +270,178 @@ class Queries:
         must_be_query(query)
         must_fit(query.compiled, engine, sampler)
         _refuse_told(planned(self._ledger, query))
-        decision = self._ledger.submit(query.described)
+        decision = _started(self._ledger, query)
         if not decision.allowed:
-            return Ran(of_query(query, decision), None)
-        if decision.policy_digest != query.policy:
-            if not decision.retry:
-                self._ledger.cancel(query.heading.id, reason=_STALE)
-            raise _other_policy(query)
-        self._ledger.start(query.heading.id)
+            return Ran(decision, None)
         on_start(decision)
         answers = answered(query, engine, sampler, lots)
         complete(answers)
-        published = self._ledger.publish(query.heading.id).status.value
-        published_decision = msgspec.structs.replace(
-            decision, status=published, expires_at=""
+        return _published(self._ledger, decision, answers)
+
+    def by_days(self, query: QueryFile, contributions: object) -> QueryDays:
+        """Return a query whose days are answered one after the other.
+
+        Args:
+            query: The query: one of its keys is the day of its rows.
+            contributions: The folder that remembers how many rows of whom were kept. It
+                holds ids of the data, and must not be lost, copied or put back.
+
+        Raises:
+            InputError: If this is no query.
+            UsageError: If there are no engines.
+        """
+        must_be_query(query)
+        return QueryDays(self._ledger, _there(self._engines), query, contributions)
+
+
+class QueryDays:
+    """A query that is answered day by day. Its first day spends the loss of all days.
+
+    Args:
+        ledger: The ledger.
+        engines: The source of engines.
+        query: The query.
+        contributions: The folder with what was kept of each id.
+    """
+
+    def __init__(
+        self, ledger: Ledger, engines: Engines, query: QueryFile, contributions: object
+    ) -> None:
+        self._ledger, self._engines = ledger, engines
+        self._query, self._folder = query, contributions
+
+    def run(
+        self,
+        day: date | str,
+        data: object,
+        *,
+        engine: str = "duckdb",
+        spark_master: str = "local[*]",
+        on_start: Callable[[Decision], None] = lambda _: None,
+        complete: Callable[[Answers], None] = lambda _: None,
+    ) -> Ran:
+        """Answer one day; one that has answers is given the same ones again.
+
+        A row counts if it is there when its day is asked, so ask once a day is over.
+        Once rows may have been read, a day is spent, whatever happens.
+
+        Args:
+            day: The day; later than all that were asked.
+            data: As for `Queries.run`.
+            engine: As for `Queries.run`.
+            spark_master: As for `Queries.run`.
+            on_start: Called when the loss is spent, before the first day is read.
+            complete: Receives the answers.
+
+        Raises:
+            InputError: If the query cannot be answered day by day, or not this day.
+            ConflictError: If the day was passed, or the folder is not the release's.
+            UsageError: If the folder cannot be used.
+            ModicumError: As for `Queries.run`.
+        """
+        query = self._query
+        asked = of_day(query, _day_of(day))
+        sources = by_table(data, query.request.query.sources)
+        with self._engines.engine(engine, sources, spark_master) as opened:
+            must_fit(asked.compiled, opened, self._engines.sampler())
+            decision = planned(self._ledger, query)
+            begun = decision.retry and decision.status in _SPENT
+            if not begun:
+                _refuse_told(decision)
+            with self._engines.stream(self._folder, new=not begun) as stream:
+                if begun:
+                    stream.must_be(stream_digest(query))
+                else:
+                    decision = _started(self._ledger, query)
+                    if not decision.allowed:
+                        return Ran(decision, None)
+                    # Not before: a release that another run starts has no folder.
+                    stream.start(stream_digest(query))
+                    on_start(decision)
+                answers = self._answers(asked, opened, stream)
+                complete(answers)
+        if decision.status == ReleaseStatus.PUBLISHED.value:
+            return Ran(decision, answers)
+        return _published(self._ledger, decision, answers)
+
+    def _answers(self, asked: QueryFile, engine: Engine, stream: Stream) -> Answers:
+        """Return the answers to one day, new or as they are kept."""
+        plan = asked.compiled.plan
+        assert plan.part.periods is not None  # It is one day.
+        day = date.fromordinal(plan.part.periods[0][0])
+        known = stream.answers(day)
+        if isinstance(known, Mapping):
+            return Answers.from_dict(known)
+        periods = carried_periods(plan, day)
+        used = {number: stream.used(number, since) for number, since in periods.items()}
+        stream.begin(day)
+        run = _OneDay(engine, used)
+        answers = answered(asked, run, self._engines.sampler(), self._engines.lots())
+        kept = partial(stream.finish, day, answers.to_dict(), run.counts)
+        scrubbed(kept, unanswered())
+        return answers
+
+
+class _OneDay:
+    """Runs plans of one day, where caps have kept rows on others.
+
+    Attributes:
+        counts: By the number of a cap, what it kept of the day; once there was a run.
+    """
+
+    def __init__(self, engine: Engine, used: Mapping[int, object]) -> None:
+        self._engine, self._used = engine, used
+        self.counts: Mapping[int, object] = {}
+
+    def run(self, plan: ExactPlan, secrets: Secrets) -> Mapping[str, Exact]:
+        """Return the exact statistics of a plan."""
+        found, self.counts = self._engine.run_day(plan, secrets, self._used)
+        return found
+
+
+def _started(ledger: Ledger, query: QueryFile) -> Decision:
+    """Return the decision about a query; if it is allowed, its loss is spent now."""
+    decision = ledger.submit(query.described)
+    if not decision.allowed:
+        return of_query(query, decision)
+    if decision.policy_digest != query.policy:
+        if not decision.retry:
+            ledger.cancel(query.heading.id, reason=_STALE)
+        raise _other_policy(query)
+    ledger.start(query.heading.id)
+    return decision
+
+
+def _published(ledger: Ledger, decision: Decision, answers: Answers) -> Ran:
+    status = ledger.publish(decision.release).status.value
+    now = msgspec.structs.replace(decision, status=status, expires_at="")
+    return Ran(now, answers)
+
+
+def _there(engines: Engines | None) -> Engines:
+    if engines is None:
+        raise UsageError(
+            Problem(
+                Code.NOT_SUPPORTED,
+                "this workspace has no engines",
+                help="open it with  mo.open",
+            )
         )
-        return Ran(published_decision, answers)
+    return engines
 
 
+def _day_of(day: date | str) -> date:
+    """Return a day that is given as one, or as text."""
+    try:
+        return day if isinstance(day, date) else date.fromisoformat(day)
+    except (TypeError, ValueError):
+        message = f"`{str(day)[:40]}` is not a day"
+        remedy = "write it as 2026-11-03"
+        raise UsageError(Problem(Code.WRONG_TYPE, message, help=remedy)) from None
+
+
+#: The states of a release whose loss is spent and whose days can be asked.
+_SPENT = (ReleaseStatus.STARTED.value, ReleaseStatus.PUBLISHED.value)
 #: The reason for canceling a reservation made while the policy changed.
 _STALE = "the policy changed while the query was read"
 

@@ -8,7 +8,7 @@ from itertools import product
 
 from msgspec.structs import replace
 
-from modicum.api.ports.engine import Engine, Sampler, SecretSource
+from modicum.api.ports.engine import Engine, Runner, Sampler, SecretSource
 from modicum.core.errors import Code, InvariantError, Problem, check
 from modicum.core.redaction import scrubbed
 from modicum.query.aggregates import added_up, nodes_of
@@ -31,7 +31,7 @@ def must_fit(compiled: CompiledQuery, engine: Engine, sampler: Sampler) -> None:
 
 
 def answered(
-    query: QueryFile, engine: Engine, sampler: Sampler, lots: SecretSource
+    query: QueryFile, engine: Runner, sampler: Sampler, lots: SecretSource
 ) -> Answers:
     """Return the answers to a query whose loss is spent."""
     compiled = query.compiled
@@ -40,10 +40,11 @@ def answered(
         noisy = noisy_of(compiled, engine, sampler, lots)
         return answers_of(compiled, noisy, query.confidence)
 
-    return scrubbed(work, _unanswered())
+    return scrubbed(work, unanswered())
 
 
-def _unanswered() -> InvariantError:
+def unanswered() -> InvariantError:
+    """Return the error for a run that failed, and may have seen rows."""
     return InvariantError(
         Problem(
             Code.INTERNAL,
@@ -70,7 +71,7 @@ def must_be_drawn(compiled: CompiledQuery, sampler: Sampler) -> None:
 
 
 def noisy_of(
-    compiled: CompiledQuery, engine: Engine, sampler: Sampler, lots: SecretSource
+    compiled: CompiledQuery, engine: Runner, sampler: Sampler, lots: SecretSource
 ) -> dict[str, dict[Group, int]]:
     """Return an engine's results for a query, with noise; nothing is reserved."""
     return _Run(compiled, engine, sampler, lots).noisy()
@@ -82,7 +83,7 @@ class _Run:
     def __init__(
         self,
         compiled: CompiledQuery,
-        engine: Engine,
+        engine: Runner,
         sampler: Sampler,
         lots: SecretSource,
     ) -> None:
