@@ -200,7 +200,7 @@ BY_TIME = "SELECT DATE_TRUNC('{}', read_at) AS day, {} FROM views GROUP BY 1"
         (asked.query(BY_PAGE), "2026-10-01"),
         (asked.query(BY_TIME.format("week", "COUNT(*) AS n")), "2026-10-01"),
         (asked.query(f"{asked.COUNTED} LIMIT 5"), "2026-10-01"),
-        (asked.query(f"{asked.COUNTED[:-9]}BY ROLLUP (day, page)"), "2026-10-01"),
+        (asked.query(f"{asked.COUNTED[:-9]}ROLLUP (day, page)"), "2026-10-01"),
         (asked.query(f"{asked.COUNTED} LIMIT 40 OFFSET 1"), "2026-10-01"),
         (
             asked.query(
