@@ -183,7 +183,7 @@ Keys: TypeAlias = tuple[int, ...]
 Noisy: TypeAlias = Mapping[str, Mapping[Group, int]]
 #: By the name of a statistic and a set of keys, its numbers by group.
 Numbers: TypeAlias = Mapping[tuple[str, Keys], Mapping[Group, int | Fraction]]
-Reader: TypeAlias = Callable[[Numbers, Group], Range | None]
+Reader: TypeAlias = Callable[[Group], Range | None]
 
 
 def numbers_of(compiled: CompiledQuery, noisy: Noisy) -> Numbers:
@@ -226,30 +226,35 @@ def lines_of(
 
 def strays_of(
     line: Line, compiled: CompiledQuery, keys: Keys, error: Fraction
-) -> Fraction:
+) -> int | Fraction:
     """Return how far noise strays in the numbers of a statistic by a set of keys."""
     marginals = compiled.marginals.get(line.statistic.name)
     if marginals is not None:
         return marginals.width(set_of(keys), error)
-    return Fraction(width(compiled.request.noise, line.scale, error))
+    return width(compiled.request.noise, line.scale, error)
 
 
 def reader_of(
-    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
+    aggregate: Aggregate,
+    compiled: CompiledQuery,
+    numbers: Numbers,
+    keys: Keys,
+    error: Fraction,
 ) -> Reader:
     """Return a reader of an aggregate of any group from noisy statistics.
 
     Args:
         aggregate: The aggregate.
         compiled: The query that it is of.
+        numbers: The statistics.
         keys: The positions of the keys that the groups are formed by.
         error: The maximum probability that its result lies outside its range.
     """
     lines = lines_of(aggregate, compiled, keys)
     if aggregate.function == "quantile":
-        return _quantile_reader(aggregate, compiled, keys, error)
+        return _quantile_reader(aggregate, compiled, numbers, keys, error)
     if aggregate.function in ("avg", "variance", "stddev"):
-        return _average_reader(aggregate, compiled, keys, error)
+        return _average_reader(aggregate, compiled, numbers, keys, error)
     (line,) = lines.values()
     name, step = line.statistic.name, step_of(aggregate, compiled)
     strays = strays_of(line, compiled, keys, error)
@@ -259,11 +264,16 @@ def reader_of(
         found = noisy(number, strays, step)
         return found.rounded() if name in compiled.marginals else found
 
-    return lambda found, group: told(found[name, keys][group])
+    cells = numbers[name, keys]
+    return lambda group: told(cells[group])
 
 
 def _average_reader(
-    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
+    aggregate: Aggregate,
+    compiled: CompiledQuery,
+    numbers: Numbers,
+    keys: Keys,
+    error: Fraction,
 ) -> Reader:
     lines = lines_of(aggregate, compiled, keys)
     strays = {
@@ -273,11 +283,10 @@ def _average_reader(
     step = step_of(aggregate, compiled)
     total = lines["total"].statistic
 
-    def read(found: Numbers, group: Group) -> Range | None:
-        parts = {
-            kind: noisy(found[line.statistic.name, keys][group], strays[kind])
-            for kind, line in lines.items()
-        }
+    cells = {kind: numbers[one.statistic.name, keys] for kind, one in lines.items()}
+
+    def read(group: Group) -> Range | None:
+        parts = {kind: noisy(cells[kind][group], strays[kind]) for kind in lines}
         if aggregate.function == "avg":
             low, high = total.low - total.center, total.high - total.center
             return _shifted(
@@ -308,14 +317,20 @@ def _shifted(found: Range | None, center: int, step: Fraction) -> Range | None:
 
 
 def _quantile_reader(
-    aggregate: Aggregate, compiled: CompiledQuery, keys: Keys, error: Fraction
+    aggregate: Aggregate,
+    compiled: CompiledQuery,
+    numbers: Numbers,
+    keys: Keys,
+    error: Fraction,
 ) -> Reader:
     quantile = quantile_of(aggregate, compiled, keys, error)
     (line,) = lines_of(aggregate, compiled, keys).values()
     step = step_of(aggregate, compiled)
 
-    def read(found: Numbers, group: Group) -> Range | None:
-        tree = tree_of(line.statistic, found[line.statistic.name, keys], group)
+    cells = numbers[line.statistic.name, keys]
+
+    def read(group: Group) -> Range | None:
+        tree = tree_of(line.statistic, cells, group)
         inside = quantile.of(tree)
         return None if inside is None else inside.times(step)
 

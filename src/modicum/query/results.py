@@ -321,7 +321,7 @@ def answers_of(compiled: CompiledQuery, noisy: Noisy, confidence: Fraction) -> A
     numbers = numbers_of(compiled, noisy)
     found = _Released(compiled, numbers, rows, 1 - confidence)
     columns = [found.estimates(one.value) for one in query.outputs]
-    keys = (found.keys_of(one) for one in found.shown)
+    keys = map(found.keys_of, found.shown)
     return Answers(
         tuple(key.name for key in query.keys),
         tuple(one.name for one in query.outputs),
@@ -374,7 +374,7 @@ class _Released:
     def keys_of(self, number: int) -> Group:
         """Return the values of all keys in a group; None for those it is not by."""
         keys, group = self._groups[number]
-        if len(keys) == len(self._query.keys):
+        if not self._query.sets:
             return group
         found: list[KeyValue] = [None] * len(self._query.keys)
         for place, value in zip(keys, group, strict=True):
@@ -421,11 +421,13 @@ class _Released:
     def _ranges_of(self, name: str, error: Fraction) -> list[Range | None]:
         if (name, error) not in self._ranges:
             readers = {
-                keys: reader_of(self._aggregates[name], self._compiled, keys, error)
+                keys: reader_of(
+                    self._aggregates[name], self._compiled, self._numbers, keys, error
+                )
                 for keys in self._query.key_sets
             }
             self._ranges[name, error] = [
-                readers[keys](self._numbers, group) for keys, group in self._groups
+                readers[keys](group) for keys, group in self._groups
             ]
         return self._ranges[name, error]
 

@@ -18,7 +18,6 @@ from modicum.query.model import (
     Output,
     Query,
 )
-from modicum.query.parser.answers import is_computed
 from modicum.query.parser.expressions import read_whole
 from modicum.query.parser.joins import Nested, Texts, common_tables, read_tables_of
 from modicum.query.parser.keys import at_position, read_key
@@ -29,6 +28,7 @@ from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.parser.subqueries import read_subquery
 from modicum.query.parser.syntax_tree import read_tree
+from modicum.query.parser.windows import is_computed
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
 
