@@ -85,7 +85,7 @@ def print_answers(answers: Answers) -> None:
 def _print_rows(answers: Answers) -> None:
     from rich.table import Table
 
-    from modicum.query.results import ends_text, interval_of
+    from modicum.query.results import ends_text, interval_of, key_text
 
     table = Table(box=None, pad_edge=False)
     for key in answers.keys:
@@ -94,7 +94,7 @@ def _print_rows(answers: Answers) -> None:
         table.add_column(printable(name.upper()), no_wrap=True, justify="right")
         table.add_column(interval_of(answers.confidence), no_wrap=True)
     for row in answers.rows:
-        cells = [printable(str(key)) for key in row.keys]
+        cells = [*map(key_text, row.keys)]
         for one in row.estimates:
             cells += [_brief(one.value), ends_text(one)]
         table.add_row(*cells)

@@ -15,7 +15,7 @@ from modicum.query.statistics import Exact, KeyValue, Statistic
 from modicum.query.tables import Column, Tables
 
 #: Names of mechanisms are hardly longer; a few characters are left.
-_NAME_MAX: Final = 120
+NAME_MAX: Final = 120
 #: The statistics needed besides the number of rows.
 _SUMMED: dict[Function, tuple[str, ...]] = {
     "avg": ("rows", "total"),
@@ -60,8 +60,8 @@ def statistics_of(
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
     """Return a name that a mechanism may have, and that no other one has."""
-    if len(wanted) > _NAME_MAX:
-        wanted = wanted[-_NAME_MAX:].lstrip(".+-")
+    if len(wanted) > NAME_MAX:
+        wanted = wanted[-NAME_MAX:].lstrip(".+-")
     while wanted in taken:
         wanted += "+"
     return wanted

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from modicum.core.errors import Code, InputError, Problem
 from modicum.core.rationals import number_text
 from modicum.core.reader import Problems
-from modicum.query.aggregates import free_name, statistics_of
+from modicum.query.aggregates import NAME_MAX, free_name, statistics_of
 from modicum.query.attributes import attributes_read, columns_in
 from modicum.query.contribution_bounds import UNBOUNDED, Moves, caps_of, in_order
 from modicum.query.expressions.analysis import facts_of, only_column
@@ -51,11 +51,13 @@ from modicum.query.statistics import (
     Sample,
     Statistic,
 )
-from modicum.release.parser import CONTRIBUTIONS_MAX
+from modicum.release.parser import CONTRIBUTIONS_MAX, MECHANISMS_MAX
 from modicum.release.vocabulary import Vocabulary
 
 #: Maximum number of noisy numbers in one statistic.
 NUMBERS_MAX: Final = 10_000_000
+#: Maximum number of keys of several sets: components grow exponentially with it.
+SET_KEYS_MAX: Final = 8
 #: The largest number in a sum, in steps.
 BOUNDS_MAX: Final = 2**31 - 1
 #: Some day: the effect of naming periods is found by naming one.
@@ -183,9 +185,8 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
                 key.mark or request.mark,
                 help="give it other values, or leave it out",
             )
-    one_set = not request.query.sets
+    one_set, keys = not request.query.sets, request.query.keys
     if groups == UNBOUNDED and (request.discovery is None or not one_set):
-        keys = request.query.keys
         unknown = [
             key for key in keys if values_of(key, request.tables, request.part) is None
         ]
@@ -214,6 +215,27 @@ def must_have_keys(request: QueryRequest, groups: int) -> None:
             request.mark,
             help="use longer periods or fewer values"
             + ("" if one_set else ", or ask for fewer keys in one query"),
+        )
+    answered = sum(
+        prod(
+            number_of_values(keys[place], request.tables, request.part)
+            for place in places
+        )
+        for places in request.query.sets
+    )
+    if answered > GROUPS_MAX and groups <= GROUPS_MAX:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"the answer has {answered} groups; at most {GROUPS_MAX} are allowed",
+            request.mark,
+            help="use fewer sets of keys, longer periods or fewer values",
+        )
+    if len(keys) > SET_KEYS_MAX and not one_set:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"several sets of {len(keys)} keys; at most {SET_KEYS_MAX} are allowed",
+            request.mark,
+            help="use fewer keys in one query",
         )
     if not one_set and request.sampling is not None:
         raise refused(
@@ -269,6 +291,14 @@ def must_be_few(request: QueryRequest, lines: Sequence[Line], groups: int) -> No
     Raises:
         InputError: If there are too many.
     """
+    if len(lines) > MECHANISMS_MAX:
+        raise refused(
+            Code.DOES_NOT_FIT,
+            f"the query has {len(lines)} mechanisms; a release has at most"
+            f" {MECHANISMS_MAX}",
+            request.mark,
+            help="use fewer sets of keys, or fewer aggregates",
+        )
     for line in lines:
         numbers = line.statistic.numbers * (1 if groups == UNBOUNDED else groups)
         if numbers > NUMBERS_MAX:
@@ -474,7 +504,9 @@ def _called(one: Statistic, keys: Sequence[int], request: QueryRequest) -> str:
     """Return the name of a statistic by some of the keys."""
     every = request.query.keys
     names = [every[key].name for key in keys]
-    return ".".join((one.name, "by", *names) if names else (one.name, "all"))
+    name = ".".join((one.name, "by", *names) if names else (one.name, "all"))
+    # A name that is too long would be cut, and look like another one.
+    return name if len(name) <= NAME_MAX else f"{one.name[:60]}.set.{set_of(keys)}"
 
 
 def _may_be_measured(one: Statistic, request: QueryRequest) -> list[tuple[int, ...]]:

@@ -42,7 +42,7 @@ def _consistent(compiled: CompiledQuery) -> Iterator[str]:
     for name, marginals in compiled.marginals.items():
         query = compiled.request.query
         gains = ", ".join(
-            f"{', '.join(query.keys[key].name for key in keys) or 'in all'}:"
+            f"{', '.join(query.keys[key].name for key in keys) or 'in total'}:"
             f" {marginals.gain(set_of(keys)):.3g}"
             for keys in query.sets
         )
@@ -191,7 +191,7 @@ class Expected(Struct, frozen=True):
         """Return the keys of the groups as text; nothing if there is one set."""
         if self.keys is None:
             return ""
-        return f" by {', '.join(self.keys)}" if self.keys else " in all"
+        return f" by {', '.join(self.keys)}" if self.keys else " in total"
 
     def as_text(self) -> str:
         """Return it as text, for the plan of a query."""

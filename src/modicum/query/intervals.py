@@ -7,9 +7,11 @@ small.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import product
 from math import isqrt
 from typing import Final
 
@@ -120,10 +122,12 @@ def _density(sigma: Decimal, place: int) -> Decimal:
 
 # --- sums of several draws ------------------------------------------------------------
 
-#: Variance of the noise that makes a sum of draws nearly normal in an argument.
-_SMOOTH: Final = Decimal(1)
-#: How far, in its standard deviations, that noise moves a sum.
-_MOVED: Final = Decimal(3)
+#: Variances of the noise that makes a sum of draws nearly normal in an argument, and
+#: how far, in its standard deviations, it may move a sum. The best pair is taken.
+_SMOOTH: Final = (Decimal("0.3"), Decimal("0.5"), Decimal(1))
+_MOVED: Final = (Decimal(1), Decimal(2), Decimal(3))
+#: Of more different draws, products of scale and weight are rounded up and joined.
+_DRAWS_MAX: Final = 32
 
 
 class Draws(Struct, frozen=True):
@@ -179,28 +183,60 @@ def width_of_sum(noise: Noise, draws: tuple[Draws, ...], error: Fraction) -> Fra
         )
         number = sum(one.number for _, _, one in weighted)
         least = min(to_decimal(one.scale) for _, _, one in weighted)
-        found = _nearly_normal(squared, weights, number, least, to_decimal(error))
-        return _up(min(chernoff, found))
-    largest = max(strays for strays, _, _ in weighted)
+        found = (
+            _nearly_normal(squared, weights, number, least, to_decimal(error), pair)
+            for pair in product(_SMOOTH, _MOVED)
+        )
+        return _up(min(chernoff, *found))
+    if len(weighted) > _DRAWS_MAX:
+        terms = _joined((strays, one.number) for strays, _, one in weighted)
+    else:
+        terms = [
+            (strays, one.number, partial(_log_moment, to_decimal(one.scale), weight))
+            for strays, weight, one in weighted
+        ]
+    largest = max(strays for strays, _, _ in terms)
 
     def reached(share: Decimal) -> Decimal:
         t = share / largest
-        moments = sum(
-            one.number * _log_moment(to_decimal(one.scale), weight * t)
-            for _, weight, one in weighted
-        )
+        moments = sum(number * moment(t) for _, number, moment in terms)
         return (moments + rare) / t
 
     tiny = Decimal("1e-6")
     return _up(reached(lowest(reached, tiny, 1 - tiny, within=Decimal("1e-4"))))
 
 
+def _joined(
+    draws: Iterable[tuple[Decimal, int]],
+) -> list[tuple[Decimal, int, Callable[[Decimal], Decimal]]]:
+    """Return draws of Laplace noise as few kinds, with bounds on their log-moments.
+
+    Discrete noise has no larger moments than continuous noise of the same scale b, of
+    which they are -ln(1 - (b t)²): sinh(x) / x rises.
+    """
+    found: dict[Decimal, int] = {}
+    context = Context(prec=3, rounding=ROUND_CEILING)
+    for strays, number in draws:
+        rounded = context.plus(strays)
+        found[rounded] = found.get(rounded, 0) + number
+
+    def moment(strays: Decimal, t: Decimal) -> Decimal:
+        return -(1 - strays * strays * t * t).ln()
+
+    return [(one, number, partial(moment, one)) for one, number in found.items()]
+
+
 def _nearly_normal(
-    squared: Decimal, weights: Decimal, number: int, least: Decimal, error: Decimal
+    squared: Decimal,
+    weights: Decimal,
+    number: int,
+    least: Decimal,
+    error: Decimal,
+    added: tuple[Decimal, Decimal],
 ) -> Decimal:
     """Return a one-sided bound on a sum of draws of discrete Gaussian noise.
 
-    Add to each draw continuous Gaussian noise of variance v = 1. By Poisson's summation
+    Add to each draw continuous Gaussian noise of a variance v. By Poisson's summation
     formula the density of the result is at most 1 + h times the normal one of variance
     σ² + v, where h = 2 Σ exp(-2π² s² k²) and 1/s² = 1/σ² + 1/v. So the sum S of all,
     with a sum G of what was added, exceeds x at most (1 + h)ⁿ times as often as a
@@ -213,14 +249,16 @@ def _nearly_normal(
         number: How many draws there are.
         least: The least σ.
         error: The maximum probability that the sum is larger.
+        added: The variance v, and the distance d in standard deviations of G.
     """
-    shared = least * least * _SMOOTH / (least * least + _SMOOTH)
+    smooth, moved = added
+    shared = least * least * smooth / (least * least + smooth)
     ripple = (-2 * _PI * _PI * shared).exp()
-    excess = (1 + 2 * ripple / (1 - ripple)) ** number / (1 - normal_tail(_MOVED))
+    excess = (1 + 2 * ripple / (1 - ripple)) ** number / (1 - normal_tail(moved))
     # Of few digits, so that most sums of one query share it.
-    rare = Context(prec=6, rounding=ROUND_FLOOR).plus(error / (excess * _ERROR))
-    normal = _normal_width(rare) * (squared + _SMOOTH * weights).sqrt()
-    return normal + _MOVED * (_SMOOTH * weights).sqrt()
+    rare = Context(prec=3, rounding=ROUND_FLOOR).plus(error / (excess * _ERROR))
+    normal = _normal_width(rare) * (squared + smooth * weights).sqrt()
+    return normal + moved * (smooth * weights).sqrt()
 
 
 @lru_cache(maxsize=1024)
@@ -236,8 +274,9 @@ def _normal_width(error: Decimal) -> Decimal:
     return high
 
 
-def _log_moment(scale: Decimal, t: Decimal) -> Decimal:
-    """Return ln E exp(t Z) of discrete Laplace noise, for t below 1 / scale."""
+def _log_moment(scale: Decimal, weight: Decimal, t: Decimal) -> Decimal:
+    """Return ln E exp(w t Z) of discrete Laplace noise, for w t below 1 / scale."""
+    t *= weight
     step = (-1 / scale).exp()
     up, down = 1 - (t - 1 / scale).exp(), 1 - (-t - 1 / scale).exp()
     return 2 * (1 - step).ln() - up.ln() - down.ln()

@@ -120,32 +120,48 @@ class Marginals(Struct, frozen=True, dict=True):
         )
         return squared / float(self.alone[keys]) ** 2
 
+    @cached_property
+    def _draws(self) -> dict[int, tuple[Draws, ...]]:
+        return {}
+
     def draws(self, keys: int) -> tuple[Draws, ...]:
         """Return of which draws the noise of each estimate of a set is the sum."""
-        return tuple(
-            Draws(scale, abs(weight), number)
-            for one, scale in self.scales.items()
-            for weight, number in self._coefficients(keys, one)
-        )
+        if keys not in self._draws:
+            found: dict[tuple[Fraction, Fraction], int] = {}
+            for one, scale in self.scales.items():
+                for weight, number in self._coefficients(keys, one):
+                    kind = scale, abs(weight)
+                    found[kind] = found.get(kind, 0) + number
+            self._draws[keys] = tuple(
+                Draws(scale, weight, number)
+                for (scale, weight), number in found.items()
+            )
+        return self._draws[keys]
 
     def _coefficients(self, keys: int, one: int) -> Iterator[tuple[Fraction, int]]:
         """Yield the weights of a measured marginal's cells in one cell of a set.
 
-        A cell's weight follows from the keys that it has in common with the other.
+        A cell's weight follows from the keys that it has in common with the other. Of
+        each component, a key within it contributes n - 1 if it is in common, and else
+        -1, for n values; the sum over all components is taken key by key.
         """
         shared = keys & one
+        found = {part: self.weights(part)[one] for part in subsets(shared)}
+        for place in _places(shared):
+            most, bit = self.sizes[place] - 1, 1 << place
+            for part in [part for part in found if not part & bit]:
+                without, within = found[part], found[part | bit]
+                found[part], found[part | bit] = (
+                    without - within,
+                    without + most * within,
+                )
+        whole = _WEIGHTS * self.cells(keys)
         others = self.cells(one & ~keys)
-        for common in subsets(shared):
-            weight = Fraction(0)
-            for part in subsets(shared):
-                factor = Fraction(self.weights(part)[one], _WEIGHTS)
-                for place in _places(part):
-                    factor *= (common >> place & 1) - Fraction(1, self.sizes[place])
-                weight += factor / self.cells(keys & ~part)
+        for common, weight in found.items():
             differing = _places(shared & ~common)
             number = others * prod(self.sizes[place] - 1 for place in differing)
             if weight and number:
-                yield weight, number
+                yield Fraction(weight, whole), number
 
     def estimate(
         self, keys: int, measured: Mapping[int, Sequence[int]]
@@ -295,7 +311,7 @@ class _Search:
     def variance(self, shares: Mapping[int, float]) -> float:
         """Return the mean of the variances of what is asked, up to a factor."""
         known = self._known(shares)
-        return fsum(weight / known[part] for part, weight in self._of.items())
+        return fsum(weight / known[part] for part, weight in self._of.items() if weight)
 
     def improved(self, shares: dict[int, float]) -> dict[int, float]:
         """Return better shares, without those that are not worth a mechanism."""
@@ -304,6 +320,8 @@ class _Search:
             known = self._known(shares)
             slopes = dict.fromkeys(shares, 0.0)
             for part, sets in self._in.items():
+                if not self._of[part]:
+                    continue  # A key with one value adds nothing.
                 gain = self._of[part] / (known[part] * known[part])
                 for one, added in sets:
                     if one in slopes:

@@ -264,15 +264,17 @@ class Answers(Struct, frozen=True):
         header = [*self.keys]
         for name in self.aggregates:
             header += [name, interval_of(self.confidence)]
-        rows = [
-            [*(printable(str(key)) for key in row.keys), *_cells(row.estimates)]
-            for row in self.rows
-        ]
+        rows = [[*map(key_text, row.keys), *_cells(row.estimates)] for row in self.rows]
         return [printable(one) for one in header], rows
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     return [cell for one in estimates for cell in (_short(one.value), ends_text(one))]
+
+
+def key_text(key: KeyValue) -> str:
+    """Return the value of a key, for people."""
+    return "NULL" if key is None else printable(str(key))
 
 
 def ends_text(one: Estimate) -> str:
@@ -359,17 +361,35 @@ class _Released:
         self._keys: dict[str, Column] = {}
         self._kept = self.shown = list(range(len(groups)))
         if not self._query.is_plain:
-            every = list(map(self.keys_of, range(len(groups))))
-            self._keys = {
-                key.name: [sure(one[place]) for one in every]
-                for place, key in enumerate(self._query.keys)
-            }
-            for place, key in enumerate(self._query.keys):
-                left_out = [sure(int(place not in keys)) for keys, _ in groups]
-                self._keys[grouping_of(key.name)] = left_out
+            self._keys = self._key_columns()
             self._kept, self.shown = shown_groups(
                 self._query, self._decisive(), len(groups)
             )
+
+    def _key_columns(self) -> dict[str, Column]:
+        """Return the values of the keys that something is computed of."""
+        query = self._query
+        values = [*(one.value for one in (*query.outputs, *query.order))]
+        values += [] if query.having is None else [query.having]
+        named = {
+            part.name
+            for value in values
+            for part in parts_of(value)
+            if isinstance(part, Released)
+        }
+        if query.order or query.offset or query.limit is not None:
+            named |= {
+                key.name for key in query.keys
+            }  # Equal groups are ordered by them.
+        found: dict[str, Column] = {}
+        for place, key in enumerate(query.keys):
+            if key.name in named:
+                rows = map(self.keys_of, range(len(self._groups)))
+                found[key.name] = [sure(one[place]) for one in rows]
+            if grouping_of(key.name) in named:
+                left_out = [sure(int(place not in keys)) for keys, _ in self._groups]
+                found[grouping_of(key.name)] = left_out
+        return found
 
     def keys_of(self, number: int) -> Group:
         """Return the values of all keys in a group; None for those it is not by."""

@@ -176,12 +176,12 @@ def test_measuring_sets_together_is_no_worse_than_each_by_itself() -> None:
     text = query.explain()
     assert "n: consistent by least squares; its variance, as a multiple" in text
     for keys, gain in zip(
-        ("day, page, large", "day, page", "day", "in all"), gains, strict=True
+        ("day, page, large", "day, page", "day", "in total"), gains, strict=True
     ):
         assert f"{keys}: {gain:.3g}" in text
     expected = errors_of(query.compiled, query.confidence)
     assert [one.by_keys() for one in expected] == [
-        " by day, page, large", " by day, page", " by day", " in all",
+        " by day, page, large", " by day, page", " by day", " in total",
     ]  # fmt: skip
 
 

@@ -159,8 +159,10 @@ def mean_variance(
 
 
 @st.composite
-def some_asked(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int], dict[int, float]]:
-    sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=2).map(tuple))
+def some_asked(
+    draw: st.DrawFn, least: int = 2
+) -> tuple[tuple[int, ...], list[int], dict[int, float]]:
+    sizes = draw(st.lists(st.integers(least, 4), min_size=1, max_size=2).map(tuple))
     every = (1 << len(sizes)) - 1
     asked = sorted(draw(st.sets(st.integers(0, every), min_size=2, max_size=3)))
     moved = {one: float(draw(st.integers(1, 6))) for one in may_be_measured(asked)}
@@ -185,6 +187,21 @@ def test_shares_are_a_loss_divided_and_no_worse_than_obvious_ones(
     )
     for other in (dict.fromkeys(asked, 1 / len(asked)), {union: 1.0}):
         assert found <= mean_variance(sizes, asked, moved, noise, other) * 1.001
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(given_=some_asked(least=1), noise=st.sampled_from(NOISES))
+def test_keys_with_one_value_are_keys(
+    given_: tuple[tuple[int, ...], list[int], dict[int, float]], noise: Noise
+) -> None:
+    sizes, asked, moved = given_
+    shares = shares_of(sizes, asked, moved, noise)
+    scales = {one: 1 / share for one, share in shares.items()}
+    made = Marginals(sizes, noise, scales, {})
+    for one in asked:
+        tables = {each: [7] * made.cells(each) for each in shares}
+        assert len(estimated(made, one, tables)) == made.cells(one)
+        assert made.width(one, Fraction(1, 20)) > 0
 
 
 @settings(max_examples=examples(8), deadline=None)

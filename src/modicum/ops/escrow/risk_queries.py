@@ -156,11 +156,12 @@ def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
             "it joins tables, and the table of the people is unknown",
             "use a query of one table",
         )
-    if not request.query.is_plain:
+    if request.query.sets:
+        yield "it groups by several sets of keys", "group by one set of keys"
+    elif not request.query.is_plain:
         yield (
             "it computes with its answer",
-            "leave arithmetic on aggregates, HAVING, ORDER BY, LIMIT and several sets"
-            " of keys out",
+            "leave arithmetic on aggregates, HAVING, ORDER BY and LIMIT out",
         )
     if request.sampling is not None:
         yield "it reads a secret sample", "leave `sampling` out"

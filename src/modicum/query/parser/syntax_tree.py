@@ -234,7 +234,7 @@ def _of_query(sql: SqlText, place: int) -> bool:
     """Return whether a word belongs to a subquery, or to a join."""
     kind, behind = sql.kind(place), sql.word(place + 1)
     if kind == "WITH":
-        return place == 0
+        return place == 0 or behind in ("ROLLUP", "CUBE")
     if kind in ("LEFT", "OUTER", "SEMI", "ANTI"):
         return behind in ("OUTER", "JOIN")
     if kind == "EXISTS":

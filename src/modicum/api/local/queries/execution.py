@@ -150,7 +150,7 @@ class _Run:
                 found = added_up(found, line.keys, width)
         if line.statistic.kind == "histogram":
             found = nodes_of(line.statistic, found)
-            cells = [cell for group in groups for cell in _nodes(line.statistic, group)]
+            cells = [cell for group in cells for cell in _nodes(line.statistic, group)]
         values = [found.get(cell, 0) for cell in cells]
         noisy = self._sampler.add(self._lowered.request.noise, line.scale, values)
         return dict(zip(cells, noisy, strict=True))
