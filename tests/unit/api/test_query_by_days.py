@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pytest
 from samples import asked
+from samples.spark import spark_or_skip
 
 from modicum.api.local import Workspace
 from modicum.api.local.queries.actions import QueryDays, Ran
@@ -528,3 +529,12 @@ def test_a_failure_behind_the_rows_quotes_none(
         lambda: days(ledger, folder).run("2026-10-01", rows()), Code.INTERNAL
     )
     assert isinstance(error, InvariantError)
+
+
+@pytest.mark.spec("QRY-13")
+def test_the_engine_may_differ_from_day_to_day(ledger: Workspace, folder: Path) -> None:
+    spark_or_skip()
+    run = days(ledger, folder).run
+    assert counted(run("2026-10-01", rows())) == {"2026-10-01": 4}
+    assert counted(run("2026-10-02", rows("a"), engine="spark")) == {"2026-10-02": 1}
+    assert counted(run("2026-10-03", rows())) == {"2026-10-03": 1}

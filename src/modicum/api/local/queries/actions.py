@@ -358,14 +358,18 @@ class QueryDays:
                     # Not before: a release that another run starts has no folder.
                     stream.start(stream_digest(query))
                     on_start(decision)
-                answers = self._answers(asked, opened, stream)
+                work = partial(self._answers, asked, opened, stream)
+                answers = scrubbed(work, unanswered())
                 complete(answers)
         if decision.status == ReleaseStatus.PUBLISHED.value:
             return Ran(decision, answers)
         return _published(self._ledger, decision, answers)
 
     def _answers(self, asked: QueryFile, engine: Engine, stream: Stream) -> Answers:
-        """Return the answers to one day, new or as they are kept."""
+        """Return the answers to one day, new or as they are kept.
+
+        It holds ids, so that no frame of it may stay attached to an error.
+        """
         plan = asked.compiled.plan
         assert plan.part.periods is not None  # It is one day.
         day = date.fromordinal(plan.part.periods[0][0])
@@ -377,8 +381,7 @@ class QueryDays:
         stream.begin(day)
         run = _OneDay(engine, used)
         answers = answered(asked, run, self._engines.sampler(), self._engines.lots())
-        kept = partial(stream.finish, day, answers.to_dict(), run.counts)
-        scrubbed(kept, unanswered())
+        stream.finish(day, answers.to_dict(), run.counts)
         return answers
 
 
