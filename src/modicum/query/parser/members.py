@@ -215,7 +215,7 @@ def read_semi_join(
         return None
     only(sql, join, ("this", "using", "on", "kind", "side"))
     new = table_item(join.this, texts)
-    spend_words(join, (kind,) if kept else ("OUTER", "LEFT"), sql)
+    spend_words(join, (str(kind),) if kept else ("OUTER", "LEFT"), sql)
     left = missing is not None
     ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     reads = Reads(lambda node, inner: read_member(node, inner, texts))
