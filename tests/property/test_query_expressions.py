@@ -291,6 +291,7 @@ LATER = [
     "STRFTIME(at + INTERVAL 1 WEEK, '%Y-%m-%d %H:%M:%S')",
     "STRFTIME(day + INTERVAL 90 MINUTE, '%Y-%m-%d %H:%M')",
     "STRFTIME(day, 'in %Y, it''s %m')",
+    "CAST(day AS VARCHAR)",
     "day - CAST(at AS DATE)",
     "DATE_DIFF('year', day, at)",
     "DATE_DIFF('quarter', at, day)",

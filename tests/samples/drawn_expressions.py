@@ -166,9 +166,9 @@ class Expressions:
                 count = Literal(dice.choice(_LATER[name]), "integer")
                 return [self.of_type(dice.choice(times), depth), count]
             if name == "strftime":
-                kind, form = dice.choice(times), dice.choice(_FORMATS)
-                time = self.of_type(kind, depth)
-                if kind == "timestamp" and of_days(form):
+                timed, form = dice.choice(times), dice.choice(_FORMATS)
+                time = self.of_type(timed, depth)
+                if timed == "timestamp" and of_days(form):
                     time = Call("first_of_day", (time,))  # As it is read.
                 return [time, Literal(form, "text")]
             sides = 2 if name == "days_between" else 1

@@ -242,8 +242,8 @@ WORDS: Final[Mapping[str, Reason]] = {
 
 #: The message about a cast that is not read.
 CASTS: Final = Reason(
-    "times become dates and timestamps, numbers become integers, integers become"
-    " numbers and texts, and booleans become integers",
+    "times become dates and timestamps, numbers and booleans become integers, and"
+    " integers and dates become texts",
 )
 _OF_ROWS: Final = Reason(
     "values of rows are never released",

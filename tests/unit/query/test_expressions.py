@@ -136,6 +136,16 @@ _READ: list[tuple[str, Expression]] = [
     ("STRFTIME(event_time, '%H')", Call("strftime", (TIME, Literal("%H", "text")))),
     ("CAST(amount AS INTEGER)", Call("round", (AMOUNT,))),
     ("TRY_CAST(amount AS BIGINT)", Call("round", (AMOUNT,))),
+    (
+        "CAST(event_date AS VARCHAR)",
+        Call("strftime", (DAY, Literal("%Y-%m-%d", "text"))),
+    ),
+    (
+        "event_date - '2026-11-01'",
+        Call("days_between", (Literal("2026-11-01", "date"), DAY)),
+    ),
+    ("DATE_ADD(event_date, INTERVAL 7 DAY)", Call("days_later", (DAY, whole(7)))),
+    ("event_date + 0", Call("days_later", (DAY, whole(0)))),
     ("RTRIM(page)", Call("rtrim", (PAGE,))),
     ("DISTINCT (page, age)", Call("packed", (PAGE, AGE))),
     (

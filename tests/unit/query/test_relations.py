@@ -182,6 +182,14 @@ def test_other_rows_of_a_left_join_stay_refused(condition: str) -> None:
     assert caught.value.code in (Code.NOT_BOUNDED, Code.UNKNOWN_NAME)
 
 
+def test_another_id_may_be_null_in_a_row_that_matches() -> None:
+    text = _LEFT.replace("views", "clicks") + " WHERE v.{} IS NULL"
+    with pytest.raises(InputError, match="id `device_id` is in `clicks`"):
+        derived(text.format("user_id"))  # It is read, and cannot be priced.
+    with pytest.raises(InputError, match="many rows for one `user_id`"):
+        derived(text.format("device_id"))
+
+
 @pytest.mark.parametrize(
     "key",
     ["SPLIT_PART(page, '/', 2)", "CAST(amount AS INTEGER)", "read_at::DATE",

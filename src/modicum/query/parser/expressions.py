@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from modicum.core.errors import Code
 from modicum.core.reader import Problems
 from modicum.query.attributes import columns_in
-from modicum.query.expressions.facts import TIMES, A
+from modicum.query.expressions.facts import A
 from modicum.query.expressions.table import BY_NODE, BY_WORD, FUNCTIONS
-from modicum.query.expressions.times import EXTRACTED, of_days, period_name
+from modicum.query.expressions.times import period_name
 from modicum.query.model import (
     AllOf,
     AnyOf,
@@ -36,18 +36,25 @@ from modicum.query.parser.arguments import (
     refuse_large,
     refuse_odd,
 )
-from modicum.query.parser.intervals import moved, read_interval
+from modicum.query.parser.casts import converted
 from modicum.query.parser.literals import (
     is_value,
     name_for_value,
     read_literal,
     read_value,
-    time_value,
 )
 from modicum.query.parser.periods import read_grain
 from modicum.query.parser.scope import ResolvedColumn, Scope
 from modicum.query.parser.sql_text import only
-from modicum.query.refusals import CASTS, INNER_QUERY, Reason, refused
+from modicum.query.parser.times import (
+    added,
+    between_times,
+    formatted,
+    moved,
+    part_of,
+    read_interval,
+)
+from modicum.query.refusals import INNER_QUERY, WORDS, Reason, refused
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -267,36 +274,29 @@ _ALIKE: Final = frozenset({"coalesce", "nullif", "least", "greatest"})
 
 
 def _sum(node: exp.Expr, scope: Scope) -> Expression:
-    """Return a sum or difference: of numbers, or of a time and a number of days."""
+    """Return a sum or difference: of numbers, or of a time and some units."""
     from sqlglot import exp
 
     only(scope.sql, node, ("this", "expression"))
-    added = type(node) is exp.Add
     one = read_expression(node.this, scope)
     if type(node.expression) is exp.Interval:
         name, count = read_interval(node, scope.sql)
-        return moved(name, one, count if added else -count, node, scope)
-    other = read_expression(node.expression, scope)
-    kinds = [scope.facts(side).type for side in (one, other)]
-    if added and kinds == ["integer", "date"]:
-        one, other, kinds = other, one, kinds[::-1]
-    if kinds == ["date", "integer"] and isinstance(other, Literal) and other.value:
-        count = int(other.value)
-        return moved("days_later", one, count if added else -count, node, scope)
-    if not added and kinds == ["date", "date"]:
-        return fitted("days_between", [other, one], node, scope)
-    if set(kinds) & set(TIMES):
-        raise refused(
-            Code.DOES_NOT_FIT,
-            f"this is {A[kinds[0]]} {'+' if added else '-'} {A[kinds[1]]}",
-            scope.sql.mark_of(node),
-            reason=Reason(
-                "numbers are added, dates subtracted, and constant intervals added to"
-                " times",
-                "write DATE_DIFF('day', begin, end), or column + INTERVAL 7 DAY",
-            ),
-        )
-    return fitted("plus" if added else "minus", [one, other], node, scope)
+        count = count if type(node) is exp.Add else -count
+        return moved(name, one, count, node, scope)
+    return added(one, read_expression(node.expression, scope), node, scope)
+
+
+def _date_add(node: exp.Expr, scope: Scope) -> Expression:
+    """Return DATE_ADD(time, INTERVAL 7 DAY)."""
+    from sqlglot import exp
+
+    only(scope.sql, node, ("this", "expression"))
+    if type(node.expression) is not exp.Interval:
+        raise scope.sql.unread(node, WORDS["INTERVAL"])
+    time = read_expression(node.this, scope)
+    name, count = read_interval(node, scope.sql)
+    scope.sql.spend_call(node, ("DATE_ADD",))
+    return moved(name, time, count, node, scope)
 
 
 def _trim(node: exp.Expr, scope: Scope) -> Expression:
@@ -346,7 +346,7 @@ def _extract(node: exp.Expr, scope: Scope) -> Expression:
     if type(node.this) is not exp.Var or sql.word(place + 1) != "FROM":
         raise sql.unread(node)
     sql.spend(place)
-    return _part_of(part, time, node, scope)
+    return part_of(part, time, node, scope)
 
 
 def _date_part(node: exp.Expr, scope: Scope) -> Expression:
@@ -359,18 +359,7 @@ def _date_part(node: exp.Expr, scope: Scope) -> Expression:
     part, time = (read_expression(one, scope) for one in node.expressions)
     sql.spend_call(node, ("DATE_PART", "DATEPART"))
     word = part.value if isinstance(part, Literal) else None
-    return _part_of(str(word).upper(), time, node, scope)
-
-
-def _part_of(part: str, time: Expression, node: exp.Expr, scope: Scope) -> Expression:
-    if part not in EXTRACTED:
-        raise refused(
-            Code.NOT_IN_SUBSET,
-            "this part of a time is not read",
-            scope.sql.mark_of(node),
-            reason=Reason("", "write one of " + ", ".join(EXTRACTED)),
-        )
-    return fitted(EXTRACTED[part], [time], node, scope)
+    return part_of(str(word).upper(), time, node, scope)
 
 
 def _period(node: exp.Expr, scope: Scope) -> Expression:
@@ -390,105 +379,22 @@ def _date(node: exp.Expr, scope: Scope) -> Expression:
 
 
 def _between_times(node: exp.Expr, scope: Scope) -> Expression:
-    """Return DATE_DIFF('day', begin, end): how often a day, month or year begins."""
-    sql = scope.sql
-    only(sql, node, ("this", "expression", "unit", "date_part_boundary"))
+    only(scope.sql, node, ("this", "expression", "unit", "date_part_boundary"))
     both = [read_expression(side, scope) for side in (node.expression, node.this)]
-    place = sql.spend_call(node, ("DATE_DIFF", "DATEDIFF")) + 2
-    unit = sql.tokens[place].text.lower()
-    if sql.kind(place) != "STRING" or unit not in _COUNTED:
-        reason = Reason(
-            "days, months, quarters and years are counted; engines count weeks"
-            " differently",
-            "write DATE_DIFF('day', begin, end), and // 7 behind it for weeks",
-        )
-        raise sql.unread_at(place, reason)
-    sql.spend(place)
-    begin, end = (
-        time_value(str(one.value), "date", node, sql)
-        if isinstance(one, Literal) and one.type == "text"
-        else one
-        for one in both
-    )
-    if unit == "day":
-        return fitted("days_between", [begin, end], node, scope)
-
-    def between(part: str) -> Expression:
-        sides = [fitted(part, [one], node, scope) for one in (end, begin)]
-        return Call("minus", tuple(sides))
-
-    years = between("year")
-    if unit == "year":
-        return years
-    in_parts = Call("times", (years, Literal(_COUNTED[unit], "integer")))
-    return Call("plus", (in_parts, between(unit)))
-
-
-#: By unit of DATE_DIFF, how many are in a year; 0 if that is not needed.
-_COUNTED: Final = {"day": 0, "month": 12, "quarter": 4, "year": 0}
+    return between_times(both, node, scope)
 
 
 def _formatted(node: exp.Expr, scope: Scope) -> Expression:
-    """Return STRFTIME(time, format); of the day, if that is all that it shows."""
-    sql = scope.sql
-    only(sql, node, ("this", "format"))
-    time = read_expression(node.this, scope)
-    sql.spend_call(node, ("STRFTIME",))
-    # sqlglot makes another format of it, without a place.
-    place = sql.last(node.this) or 0
-    while sql.kind(place) not in ("COMMA", ""):
-        place += 1
-    if sql.kind(place + 1) != "STRING" or sql.word(place + 2) != ")":
-        raise sql.unread(node, Reason("", "write STRFTIME(column, '%Y-%m')"))
-    sql.spend(place + 1)
-    form = sql.tokens[place + 1].text
-    if scope.facts(time).type == "timestamp" and of_days(form):
-        time = Call(period_name("day"), (time,))
-    return fitted("strftime", [time, Literal(form, "text")], node, scope)
+    only(scope.sql, node, ("this", "format"))
+    return formatted(read_expression(node.this, scope), node, scope)
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Expression:
     if is_value(node):
         return read_literal(node, scope.sql)
-    sql = scope.sql
-    only(sql, node, ("this", "to", "safe"))
-    only(sql, node.args["to"], ("this", "nested"))
-    value = read_expression(node.this, scope)
-    to = sql.spend_cast(node)
-    kind = scope.facts(value).type
-    if to in ("DATE", "TIMESTAMP") and kind in TIMES:
-        name = period_name("day") if to == "DATE" else "timestamp"
-        return fitted(name, [value], node, scope)
-    if to in _WHOLE and kind == "boolean":
-        one, none, zero = (Literal(number, "integer") for number in (1, None, 0))
-        return fitted("case", (value, one, IsNull(value), none, zero), node, scope)
-    if to in _TEXTS and kind in ("integer", "text"):
-        return fitted("text", [value], node, scope)
-    if to in _WHOLE and kind == "number":
-        return fitted("round", [value], node, scope)
-    same = (
-        (to in _WHOLE and kind == "integer")
-        or (to in _NUMBERS and kind in ("integer", "number"))
-        or (to in ("BOOLEAN", "BOOL") and kind == "boolean")
-    )
-    if same:
-        return value
-    remedy = ""
-    if isinstance(value, Literal):
-        remedy = "write the value without a cast"
-    elif kind in TIMES and to in _TEXTS:
-        remedy = "write STRFTIME(column, '%Y-%m')"
-    raise refused(
-        Code.NOT_IN_SUBSET,
-        f"a cast of {A[kind]} to {to} is not read",
-        sql.mark_of(node),
-        reason=CASTS._replace(remedy=remedy),
-    )
-
-
-_WHOLE: Final = ("INTEGER", "INT", "BIGINT")
-_NUMBERS: Final = ("DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC")
-_TEXTS: Final = ("TEXT", "VARCHAR", "STRING")
+    only(scope.sql, node, ("this", "to", "safe"))
+    only(scope.sql, node.args["to"], ("this", "nested"))
+    return converted(read_expression(node.this, scope), node, scope)
 
 
 # --- conditions -----------------------------------------------------------------------
@@ -669,6 +575,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "TryCast": _cast,
     "Add": _sum,
     "Sub": _sum,
+    "DateAdd": _date_add,
     "Div": _divided,
     "Mod": _modulo,
     "Trim": _trim,

@@ -215,7 +215,7 @@ def read_semi_join(
         return None
     only(sql, join, ("this", "using", "on", "kind", "side"))
     new = table_item(join.this, texts)
-    spend_words(join, (kind,) if kept else ("OUTER", "LEFT"), sql)
+    spend_words(join, (str(kind),) if kept else ("OUTER", "LEFT"), sql)
     left = missing is not None
     ours, own = columns_joined(join, scope, new, texts.tables.ids, left=left)
     reads = Reads(lambda node, inner: read_member(node, inner, texts))
@@ -232,7 +232,8 @@ def read_semi_join(
 def _missing(join: exp.Expr, select: exp.Expr, texts: Texts) -> exp.Expr | None:
     """Return the condition that a row of a LEFT JOIN has no match, if there is one.
 
-    The table has many rows for one id, and its row id or id IS NULL, or no other is.
+    The table has many rows for one id. Its row id, or what it is joined on, IS NULL: no
+    row that matches has that.
     """
     from sqlglot import exp
 
@@ -244,7 +245,11 @@ def _missing(join: exp.Expr, select: exp.Expr, texts: Texts) -> exp.Expr | None:
     found = matching(item.this, tables)
     if len(found) != 1 or found[0].one_per or found[0].key:
         return None
-    known = {*found[0].row_id, *texts.tables.ids}
+    on = join.args.get("on")
+    joined = join.args.get("using") or ([] if on is None else on.find_all(exp.Column))
+    known = {one.name for one in joined}
+    if len(found[0].row_id) == 1:
+        known.update(found[0].row_id)
     for part in _parts(where.this):
         column = part.this
         if (
