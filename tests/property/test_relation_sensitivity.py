@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -455,7 +455,7 @@ class Exactly:
     rows: Rows
     key: str
 
-    def run(self, plan: ExactPlan, _secrets: Secrets) -> dict[str, Exact]:
+    def run(self, plan: ExactPlan, _secrets: Secrets) -> Mapping[str, Exact]:
         return exact_answers(plan, self.rows, self.key, self.key)
 
 

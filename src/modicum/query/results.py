@@ -369,7 +369,8 @@ class _Released:
     def _key_columns(self) -> dict[str, Column]:
         """Return the values of the keys that something is computed of."""
         query = self._query
-        values = [*(one.value for one in (*query.outputs, *query.order))]
+        values = [one.value for one in query.outputs]
+        values += [one.value for one in query.order]
         values += [] if query.having is None else [query.having]
         named = {
             part.name
