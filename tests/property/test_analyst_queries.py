@@ -194,6 +194,8 @@ FORMS = [
      " FROM events GROUP BY m", True),
     ("SELECT STRFTIME(event_time, '%d.%m.%Y') AS day, COUNT(*) AS n FROM events"
      " GROUP BY day", True),
+    ("SELECT DAYNAME(event_time) AS day, MONTHNAME(event_time) AS month, COUNT(*) AS n"
+     " FROM events GROUP BY day, month", False),
     ("SELECT COUNT(*) AS n FROM events WHERE STRFTIME(event_time, '%H:%M') < '07:30'",
      False),
     ("SELECT COUNT(*) AS n FROM events"

@@ -303,7 +303,7 @@ _FUNCTIONS: Final[Mapping[str, Reason]] = {
         _COMPUTED,
     ),
     **dict.fromkeys(
-        ("YEARWEEK", "MONTHNAME", "DAYNAME", "TO_CHAR", "DATE_FORMAT",
+        ("YEARWEEK", "TO_CHAR", "DATE_FORMAT",
          "FORMAT_DATE", "LAST_DAY", "EPOCH"),
         _PARTS,
     ),

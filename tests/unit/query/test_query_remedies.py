@@ -22,7 +22,7 @@ ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.
 WRITTEN = [
     (
-        "SELECT MONTHNAME(event_time) AS m, COUNT(*) FROM views GROUP BY m",
+        "SELECT YEARWEEK(event_time) AS m, COUNT(*) FROM views GROUP BY m",
         "EXTRACT(MONTH FROM column)",
         "event_time",
         "SELECT EXTRACT(MONTH FROM event_time) AS m, COUNT(*) FROM views GROUP BY m",

@@ -51,6 +51,7 @@ from modicum.query.parser.times import (
     between_times,
     formatted,
     moved,
+    name_of_part,
     part_of,
     read_interval,
 )
@@ -384,6 +385,11 @@ def _between_times(node: exp.Expr, scope: Scope) -> Expression:
     return between_times(both, node, scope)
 
 
+def _named_part(node: exp.Expr, scope: Scope) -> Expression:
+    only(scope.sql, node, ("this",))
+    return name_of_part(read_expression(node.this, scope), node, scope)
+
+
 def _formatted(node: exp.Expr, scope: Scope) -> Expression:
     only(scope.sql, node, ("this", "format"))
     return formatted(read_expression(node.this, scope), node, scope)
@@ -588,4 +594,6 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "Date": _date,
     "DateDiff": _between_times,
     "TimeToStr": _formatted,
+    "Monthname": _named_part,
+    "Dayname": _named_part,
 }

@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 
 #: By unit of DATE_DIFF, how many are in a year.
 _COUNTED: Final[Mapping[str, int]] = {"day": 0, "month": 12, "quarter": 4, "year": 1}
+#: By the class that sqlglot makes of it: a word, a part, and its names from 1 on.
+_NAMES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "Monthname": (
+        "MONTHNAME",
+        "month",
+        "January February March April May June July August September October November"
+        " December",
+    ),
+    "Dayname": (
+        "DAYNAME",
+        "isodow",
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    ),
+}
 #: By unit, the function that adds it, and how often.
 _UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "DAY": ("days_later", 1),
@@ -206,6 +220,22 @@ def formatted(time: Expression, node: exp.Expr, scope: Scope) -> Expression:
     if scope.facts(time).type == "timestamp" and of_days(form):
         time = Call(period_name("day"), (time,))
     return fitted("strftime", [time, Literal(form, "text")], node, scope)
+
+
+def name_of_part(time: Expression, node: exp.Expr, scope: Scope) -> Expression:
+    """Return MONTHNAME(time) or DAYNAME(time), in English: a CASE of its number.
+
+    Raises:
+        InputError: If it has no such part.
+    """
+    word, part, names = _NAMES[type(node).__name__]
+    scope.sql.spend_call(node, (word,))
+    number = fitted(part, [time], node, scope)
+    pairs: list[Expression] = []
+    for place, name in enumerate(names.split(), 1):
+        pairs.append(Call("=", (number, Literal(place, "integer"))))
+        pairs.append(Literal(name, "text"))
+    return fitted("case", (*pairs, Literal(None, "text")), node, scope)
 
 
 def part_of(part: str, time: Expression, node: exp.Expr, scope: Scope) -> Expression:
