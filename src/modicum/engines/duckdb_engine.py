@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
@@ -42,8 +43,8 @@ _BATCH: Final = 122_880
 _HELD: Final = 1 << 24
 #: Nor more bytes of them.
 _HELD_BYTES: Final = 1 << 30
-#: Then crowded rows are held in parts of about so many; the rows are read for each.
-_PART: Final = 1 << 25
+#: Then crowded rows are held in parts of so many bytes; the rows are read for each.
+_PART_BYTES: Final = 3 << 29
 #: Forbidden features; no statement can enable them again.
 _CLOSED: Final = {
     "autoinstall_known_extensions": "false",
@@ -199,10 +200,11 @@ class DuckdbEngine(SqlEngine):
             kept = pa.Table.from_batches(kept_rows(held, caps, sketch), schema)
             return lambda: self._show(kept)
         # The instances of several ids overlap: no part would have all rows of each.
-        parts = -(-crowded // _PART)
         if wide:
-            parts = max(parts, -(-crowded * size // (max(seen, 1) * _HELD_BYTES)))
-        parts = 1 if len(caps.ids) > 1 else max(parts, 1)
+            width = size / max(seen, 1)
+        else:
+            width = sum(kind.bit_width for kind in schema.types) / 8
+        parts = 1 if len(caps.ids) > 1 else max(ceil(crowded * width / _PART_BYTES), 1)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._cursor() as cursor:
