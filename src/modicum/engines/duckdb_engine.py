@@ -78,12 +78,16 @@ class DuckdbOptions:
     """The resources of DuckDB.
 
     Attributes:
-        memory: At most so much memory, such as `4GB`; None for most of the machine's.
+        memory: At most so much memory for DuckDB, such as `4GB`; None for most of the
+            machine's. Rows that caps look at are held by modicum, and come on top.
         threads: The number of threads; None for one per core.
-        folder: The folder for rows that do not fit into memory, unencrypted: in a new
+        folder: Where DuckDB writes rows that do not fit into its memory: in a new
             subfolder, which other users cannot read and which is removed in the end.
             None for the default of temporary files.
-        spills: Whether it may; if not, it fails where memory does not do.
+        spills: Whether DuckDB may write rows to the folder. It does if its memory is
+            full: rows that it joins, sorts or groups, and tables that it computes once,
+            all unencrypted. Rows that caps look at are never written. If False, no row
+            is written, and a query that needs more memory fails.
     """
 
     memory: str | None = None
@@ -186,7 +190,8 @@ class DuckdbEngine(SqlEngine):
         all_columns = wide or held is not None  # Of texts, the length is not known.
         columns = "*" if all_columns else ", ".join(map(_quoted, caps.columns))
         sketch, seen, size = Sketch(caps, most), 0, 0
-        for batch in self._scan(f"SELECT {columns} FROM {rows}"):  # noqa: S608
+        scan = self._connection.sql(f"SELECT {columns} FROM {rows}")  # noqa: S608
+        for batch in self._going_on(scan.to_arrow_reader(_BATCH)):
             sketch.add(batch)
             seen, size = seen + batch.num_rows, size + batch.nbytes
             if held is not None and size <= _HELD_BYTES:
@@ -197,7 +202,8 @@ class DuckdbEngine(SqlEngine):
                 break
         crowded = sketch.close()
         if held is not None:
-            kept = pa.Table.from_batches(kept_rows(held, caps, sketch), schema)
+            left = self._going_on(kept_rows(self._going_on(held), caps, sketch))
+            kept = pa.Table.from_batches(left, schema)
             return lambda: self._show(kept)
         # The instances of several ids overlap: no part would have all rows of each.
         if wide:
@@ -211,9 +217,8 @@ class DuckdbEngine(SqlEngine):
                 for part in range(parts):
                     mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
                     read = cursor.sql(f"FROM {rows} WHERE {mine}")
-                    for batch in kept_rows(read.to_arrow_reader(_BATCH), caps, sketch):
-                        self._go_on()
-                        yield batch
+                    some = self._going_on(read.to_arrow_reader(_BATCH))
+                    yield from self._going_on(kept_rows(some, caps, sketch))
 
         return lambda: self._show(pa.RecordBatchReader.from_batches(schema, batches()))
 
@@ -222,8 +227,9 @@ class DuckdbEngine(SqlEngine):
         self._connection.register(_KEPT, rows)
         return _KEPT
 
-    def _scan(self, statement: str) -> Iterator[pa.RecordBatch]:
-        for batch in self._connection.sql(statement).to_arrow_reader(_BATCH):
+    def _going_on(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches until the run is interrupted."""
+        for batch in batches:
             self._go_on()
             yield batch
 

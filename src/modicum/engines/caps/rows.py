@@ -346,7 +346,9 @@ def _numbers(column: pa.Array) -> Integers:
 
 def _words(column: pa.Array, tools: ModuleType) -> Words:
     """Return 64 bits for each value, the same for the same value."""
-    if _is_text(column) or pa.types.is_decimal(column.type):
+    if _is_text(column):
+        words = _text_words(column, tools)
+    elif pa.types.is_decimal(column.type):
         words = _text_words(column.cast(pa.string()), tools)
     else:
         words = _numbers(column).astype(np.int64, copy=False).view(np.uint64)
