@@ -185,9 +185,12 @@ class DuckdbEngine(SqlEngine):
         ((most,),) = counted
         assert isinstance(most, int)
         schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
-        wide = any(map(pa.types.is_large_string, schema.types))
+        wide = not all(  # Of texts, the length is not known.
+            pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
+            for kind in schema.types
+        )
         held: list[pa.RecordBatch] | None = [] if most <= _HELD else None
-        all_columns = wide or held is not None  # Of texts, the length is not known.
+        all_columns = wide or held is not None
         columns = "*" if all_columns else ", ".join(map(_quoted, caps.columns))
         sketch, seen, size = Sketch(caps, most), 0, 0
         scan = self._connection.sql(f"SELECT {columns} FROM {rows}")  # noqa: S608
