@@ -106,7 +106,10 @@ class Caps:
         hashes = np.full(rows.num_rows, self.keys[1])
         tools.mix(hashes, _words(rows[self.ids[0]], tools))
         numbers = (hashes >> np.uint64(64 - bits)).astype(np.uint8)
-        rows = rows.take(pa.array(np.argsort(numbers, kind="stable")))
+        order = pa.array(np.argsort(numbers, kind="stable"))
+        # Arrow's own pool asks for huge pages, which take long if memory is in pieces.
+        pool = pa.system_memory_pool()
+        rows = pc.take(rows, order, boundscheck=False, memory_pool=pool)
         begin = 0
         for number, count in enumerate(np.bincount(numbers).tolist()):
             if count:
@@ -282,7 +285,7 @@ def kept_rows(
         for number, share in caps.shares(some, sketch.share_bits, sketch.tools):
             crowded[number].append(share)
     for held in filter(None, crowded):
-        rows = pa.Table.from_batches(held)
+        rows = pa.Table.from_batches(held).combine_chunks()
         kept = caps.kept(rows, sketch.tools)
         yield from rows.filter(pa.array(kept)).to_batches()
 
