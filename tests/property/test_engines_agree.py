@@ -66,7 +66,7 @@ def test_duckdb_agrees_about_tables_that_are_not_held(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large tables are read again, and crowded rows in parts."""
-    monkeypatch.setattr(duckdb_engine, "_PART", 4)
+    monkeypatch.setattr(duckdb_engine, "_PART_BYTES", 200)
     capped = 0
     for number in range(examples(25)):
         # There are too many rows, or too many bytes.

@@ -164,6 +164,7 @@ def tools(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     monkeypatch.setattr(of_caps, "_BITS", (3, 3))
     monkeypatch.setattr(of_caps, "_COARSE_BITS", 1)
     monkeypatch.setattr(of_caps, "_BLOCK_BITS", 2)
+    monkeypatch.setattr(of_caps, "_SHARE_BITS", (2, 3))
     return str(request.param)
 
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
@@ -42,8 +43,8 @@ _BATCH: Final = 122_880
 _HELD: Final = 1 << 24
 #: Nor more bytes of them.
 _HELD_BYTES: Final = 1 << 30
-#: Then crowded rows are held in parts of about so many; the rows are read for each.
-_PART: Final = 1 << 25
+#: Then crowded rows are held in parts of so many bytes; the rows are read for each.
+_PART_BYTES: Final = 3 << 29
 #: Forbidden features; no statement can enable them again.
 _CLOSED: Final = {
     "autoinstall_known_extensions": "false",
@@ -77,12 +78,16 @@ class DuckdbOptions:
     """The resources of DuckDB.
 
     Attributes:
-        memory: At most so much memory, such as `4GB`; None for most of the machine's.
+        memory: At most so much memory for DuckDB, such as `4GB`; None for most of the
+            machine's. Rows that caps look at are held by modicum, and come on top.
         threads: The number of threads; None for one per core.
-        folder: The folder for rows that do not fit into memory, unencrypted: in a new
+        folder: Where DuckDB writes rows that do not fit into its memory: in a new
             subfolder, which other users cannot read and which is removed in the end.
             None for the default of temporary files.
-        spills: Whether it may; if not, it fails where memory does not do.
+        spills: Whether DuckDB may write rows to the folder. It does if its memory is
+            full: rows that it joins, sorts or groups, and tables that it computes once,
+            all unencrypted. Rows that caps look at are never written. If False, no row
+            is written, and a query that needs more memory fails.
     """
 
     memory: str | None = None
@@ -185,12 +190,16 @@ class DuckdbEngine(SqlEngine):
         ((most,),) = counted
         assert isinstance(most, int)
         schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
-        wide = any(map(pa.types.is_large_string, schema.types))
+        wide = not all(  # Of texts, the length is not known.
+            pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
+            for kind in schema.types
+        )
         held: list[pa.RecordBatch] | None = [] if most <= _HELD else None
-        all_columns = wide or held is not None  # Of texts, the length is not known.
+        all_columns = wide or held is not None
         columns = "*" if all_columns else ", ".join(map(_quoted, caps.columns))
         sketch, seen, size = Sketch(caps, most), 0, 0
-        for batch in self._scan(f"SELECT {columns} FROM {rows}"):  # noqa: S608
+        scan = self._connection.sql(f"SELECT {columns} FROM {rows}")  # noqa: S608
+        for batch in self._going_on(scan.to_arrow_reader(_BATCH)):
             sketch.add(batch)
             seen, size = seen + batch.num_rows, size + batch.nbytes
             if held is not None and size <= _HELD_BYTES:
@@ -201,22 +210,23 @@ class DuckdbEngine(SqlEngine):
                 break
         crowded = sketch.close()
         if held is not None:
-            kept = pa.Table.from_batches(kept_rows(held, caps, sketch), schema)
+            left = self._going_on(kept_rows(self._going_on(held), caps, sketch))
+            kept = pa.Table.from_batches(left, schema)
             return lambda: self._show(kept)
         # The instances of several ids overlap: no part would have all rows of each.
-        parts = -(-crowded // _PART)
         if wide:
-            parts = max(parts, -(-crowded * size // (max(seen, 1) * _HELD_BYTES)))
-        parts = 1 if len(caps.ids) > 1 else max(parts, 1)
+            width = size / max(seen, 1)
+        else:
+            width = sum(kind.bit_width for kind in schema.types) / 8
+        parts = 1 if len(caps.ids) > 1 else max(ceil(crowded * width / _PART_BYTES), 1)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._cursor() as cursor:
                 for part in range(parts):
                     mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
                     read = cursor.sql(f"FROM {rows} WHERE {mine}")
-                    for batch in kept_rows(read.to_arrow_reader(_BATCH), caps, sketch):
-                        self._go_on()
-                        yield batch
+                    some = self._going_on(read.to_arrow_reader(_BATCH))
+                    yield from self._going_on(kept_rows(some, caps, sketch))
 
         return lambda: self._show(pa.RecordBatchReader.from_batches(schema, batches()))
 
@@ -225,8 +235,9 @@ class DuckdbEngine(SqlEngine):
         self._connection.register(_KEPT, rows)
         return _KEPT
 
-    def _scan(self, statement: str) -> Iterator[pa.RecordBatch]:
-        for batch in self._connection.sql(statement).to_arrow_reader(_BATCH):
+    def _going_on(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches until the run is interrupted."""
+        for batch in batches:
             self._go_on()
             yield batch
 

@@ -6,17 +6,23 @@ import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from samples import watched
 
 from modicum.core.errors import Code, ModicumError
+from modicum.engines import duckdb_engine
+from modicum.engines.caps import rows as of_caps
+from modicum.engines.caps.rows import Caps
 from modicum.engines.duckdb_engine import DuckdbEngine, DuckdbOptions
 from modicum.engines.sources import CsvFile, source_of
-from modicum.query.statistics import Secrets
+from modicum.query.statistics import Cap, Secrets
 
 SECRETS = Secrets("ab" * 32, "cd" * 32)
 COUNTED = {("canary-of-a-row",): watched.NUMBER}
@@ -221,6 +227,50 @@ def test_interrupting() -> None:
             engine.interrupt()
             thread.join(0.01)
     assert [error.code for error in failures] == [Code.ENGINE_FAILED]
+
+
+@pytest.mark.parametrize("held", [1000, 0])
+def test_interrupting_between_shares(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While rows are cut, DuckDB does not look; so what cuts them does, in between."""
+    monkeypatch.setattr(of_caps, "_SHARE_BITS", (2, 3))
+    monkeypatch.setattr(duckdb_engine, "_HELD", held)
+    cut: list[int] = []
+    kept = Caps.kept
+
+    def interrupted(caps: Caps, rows: pa.Table, tools: ModuleType) -> Any:
+        cut.append(rows.num_rows)
+        engine.interrupt()
+        return kept(caps, rows, tools)
+
+    monkeypatch.setattr(Caps, "kept", interrupted)
+    few = watched.rows().slice(0, 100)
+    users = pa.array([f"user {n % 50}" for n in range(100)])
+    rows = few.set_column(1, "user", users)
+    plan = replace(watched.plan(), caps=(Cap("user-day", 1),))
+    with DuckdbEngine({"views": rows}) as engine:
+        with pytest.raises(ModicumError) as caught:
+            engine.run(plan, SECRETS)
+        assert caught.value.code is Code.ENGINE_FAILED
+        assert len(cut) == 1
+        monkeypatch.setattr(Caps, "kept", kept)
+        assert engine.run(plan, SECRETS)["n"] == {("canary-of-a-row",): 50}
+
+
+@pytest.mark.soak
+def test_more_than_two_gib_of_texts_are_cut(tmp_path: Path) -> None:
+    path, length, number = tmp_path / "views.parquet", 1 << 15, 70_000
+    assert length * number > 2**31
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT range AS view, repeat('u', {length}) AS user,"
+            f" DATE '2026-11-02' AS day, '{watched.ROW}' AS page, 7.0::DOUBLE AS amount"
+            f" FROM range({number})) TO '{path}' (FORMAT parquet)"
+        )
+    plan = replace(watched.plan(), sample=None)
+    with DuckdbEngine({"views": str(path)}) as engine:
+        assert engine.run(plan, SECRETS)["n"] == COUNTED
 
 
 @pytest.mark.spec("QRY-4")

@@ -38,6 +38,8 @@ _BITS: Final = (12, 28)
 _COARSE_BITS: Final = 6
 #: A block has about so many rows, as a power of two.
 _BLOCK_BITS: Final = 15
+#: A share too, of rows in any order; and the number of shares.
+_SHARE_BITS: Final = (20, 6)
 _NULL: Final = np.uint64(0x6D6F646963756D21)
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 
@@ -95,12 +97,38 @@ class Caps:
                 found[day, period] = _periods(days[day], period)
         return [found[limit[2:]] for limit in self.limits]
 
-    def kept(self, rows: pa.Table) -> Booleans:
+    def shares(
+        self, rows: pa.RecordBatch, bits: int, tools: ModuleType
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows by shares; all rows of an id are in the same one.
+
+        Args:
+            rows: The rows.
+            bits: The number of bits of a share's number, up to 8.
+            tools: The functions to use.
+        """
+        if not bits or len(self.ids) > 1:
+            yield 0, rows
+            return
+        hashes = np.full(rows.num_rows, self.keys[1])
+        tools.mix(hashes, _words(rows[self.ids[0]], tools))
+        numbers = (hashes >> np.uint64(64 - bits)).astype(np.uint8)
+        order = pa.array(np.argsort(numbers, kind="stable"))
+        # Arrow's own pool asks for huge pages, which take long if memory is in pieces.
+        pool = pa.system_memory_pool()
+        rows = pc.take(rows, order, boundscheck=False, memory_pool=pool)
+        begin = 0
+        for number, count in enumerate(np.bincount(numbers).tolist()):
+            if count:
+                yield number, rows.slice(begin, count)
+                begin += count
+
+    def kept(self, rows: pa.Table, tools: ModuleType | None = None) -> Booleans:
         """Return which of some rows are kept, if there are no others."""
         found = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
             return found
-        tools = tools_for(rows.num_rows)
+        tools = tools or tools_for(rows.num_rows)
         codes = {name: _codes(rows[name]) for name in self.ids}
         sequence, blocks = self._sequence(rows, codes, tools)
         ids = {name: numbers[sequence] for name, numbers in codes.items()}
@@ -173,17 +201,19 @@ class Sketch:
 
     Attributes:
         whole: Whether so many rows are crowded that all count as such.
+        share_bits: Of the number of a share of the crowded rows.
+        tools: The functions to use.
     """
 
     def __init__(self, caps: Caps, rows: int) -> None:
-        self._caps, self._tools = caps, tools_for(rows)
+        self._caps, self.tools = caps, tools_for(rows)
         bits = min(max(rows.bit_length() - 2, _BITS[0]), _BITS[1])
         self._shift = 64 - bits
         kind = np.uint32 if rows < 2**32 else np.uint64
         self._counts: list[Any] = [np.zeros(1 << bits, kind) for _ in caps.limits]
         self._most, self._rows, self._look_at = rows, 0, rows // 8
         self._full: dict[int, tuple[Booleans, Booleans]] = {}
-        self.whole = False
+        self.whole, self.share_bits = False, 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count rows."""
@@ -191,19 +221,22 @@ class Sketch:
             return
         self._rows += rows.num_rows
         for number, hashes in self._hashes(rows, range(len(self._counts))):
-            self._tools.bump(self._counts[number], hashes, self._shift)
+            self.tools.bump(self._counts[number], hashes, self._shift)
         if self._rows > self._look_at:  # What exceeds a cap now does so in the end.
             self._look_at *= 2
             self.whole = 4 * self._exceeding() > 3 * self._rows
 
     def close(self) -> int:
         """Return how many rows are crowded, at most; no more are added."""
-        if self.whole:
-            return self._most
-        found = min(self._exceeding(), self._rows)
-        self.whole = 2 * found > self._rows
+        found = self._most if self.whole else min(self._exceeding(), self._rows)
+        if 2 * found > self._rows:
+            self.whole, found = True, max(found, self._rows)
+        if self._caps.used is not None:  # What is left of a cap differs by instance.
+            found = max(found, self._rows)
+        bits = found.bit_length() - _SHARE_BITS[0]
+        self.share_bits = min(max(bits, 0), _SHARE_BITS[1])
         if self._caps.used is not None:
-            return self._rows  # What is left of the cap differs from row to row.
+            return found
         for number, counts in enumerate(self._counts):
             full = counts > self._caps.limits[number][0]
             if full.any():
@@ -233,7 +266,7 @@ class Sketch:
         found = np.zeros(rows.num_rows, np.bool_)
         for number, hashes in self._hashes(rows, self._full):
             full, coarse = self._full[number]
-            self._tools.mark(found, full, coarse, hashes, self._shift)
+            self.tools.mark(found, full, coarse, hashes, self._shift)
         return found
 
     def _hashes(
@@ -242,12 +275,12 @@ class Sketch:
         """Yield by the number of a cap the hashes of the instances of rows."""
         if not numbers:
             return
-        ids = {name: _words(rows[name], self._tools) for name in self._caps.ids}
+        ids = {name: _words(rows[name], self.tools) for name in self._caps.ids}
         for number, periods in enumerate(self._caps.periods(rows)):
             if number in numbers:
                 of_id = ids[self._caps.limits[number][1]]
                 key = self._caps.keys[0]
-                yield number, self._tools.pair_hashes(key, of_id, periods)
+                yield number, self.tools.pair_hashes(key, of_id, periods)
 
 
 def kept_rows(
@@ -260,20 +293,23 @@ def kept_rows(
         caps: The caps.
         sketch: The counts of these rows, and maybe of more.
     """
-    crowded: list[pa.RecordBatch] = []
+    crowded: list[list[pa.RecordBatch]] = [[] for _ in range(1 << sketch.share_bits)]
     for batch in batches:
-        if sketch.whole:
-            crowded.append(batch)
-            continue
-        many = sketch.crowded(batch)
-        if many.any():
-            crowded.append(batch.filter(pa.array(many)))
+        some = batch
+        if not sketch.whole:
+            many = sketch.crowded(batch)
+            if not many.any():
+                yield batch
+                continue
             yield batch.filter(pa.array(~many))
-        else:
-            yield batch
-    if crowded:
-        rows = pa.Table.from_batches(crowded)
-        yield from rows.filter(pa.array(caps.kept(rows))).to_batches()
+            some = batch.filter(pa.array(many))
+        # In a processor's cache, a few rows are cut in less time.
+        for number, share in caps.shares(some, sketch.share_bits, sketch.tools):
+            crowded[number].append(share)
+    for held in filter(None, crowded):
+        rows = pa.Table.from_batches(held).combine_chunks()
+        kept = caps.kept(rows, sketch.tools)
+        yield from rows.filter(pa.array(kept)).to_batches()
 
 
 def kept_of_all(
@@ -335,7 +371,9 @@ def _numbers(column: pa.Array) -> Integers:
 
 def _words(column: pa.Array, tools: ModuleType) -> Words:
     """Return 64 bits for each value, the same for the same value."""
-    if _is_text(column) or pa.types.is_decimal(column.type):
+    if _is_text(column):
+        words = _text_words(column, tools)
+    elif pa.types.is_decimal(column.type):
         words = _text_words(column.cast(pa.string()), tools)
     else:
         words = _numbers(column).astype(np.int64, copy=False).view(np.uint64)
