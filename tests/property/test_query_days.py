@@ -71,6 +71,9 @@ def cases(number: int, first: int) -> Iterator[tuple[Case, list[date]]]:
             units={**UNITS, "timed": Unit("timed", "user", "day", "at")},
             caps=caps,
             sample=None,
+            statistics=tuple(
+                structs.replace(one, keys=None) for one in plan.statistics
+            ),
             selection=None,
         )
         days = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal())]
