@@ -255,6 +255,47 @@ def test_data_of_the_only_table_needs_no_name() -> None:
     assert alone["status"] == "published"
 
 
+@pytest.mark.spec("QRY-20")
+@pytest.mark.spec("QRY-21")
+@pytest.mark.parametrize(
+    ("sql", "more"),
+    [
+        (
+            "SELECT COUNT(*) AS n FROM (SELECT user_id, COUNT(*) AS m FROM views"
+            " GROUP BY user_id) AS t",
+            (),
+        ),
+        (
+            "SELECT COUNT(*) AS n FROM views WHERE user_id IN (SELECT user_id FROM"
+            " views WHERE page = 'help')",
+            (),
+        ),
+        (
+            "SELECT kind, COUNT(*) AS n FROM views JOIN pages USING (page)"
+            " GROUP BY kind",
+            ("--data", "pages=pages.csv"),
+        ),
+    ],
+)
+def test_tables_within_a_query_have_data(sql: str, more: tuple[str, ...]) -> None:
+    public = "    public: true\n    key: page\n    columns:\n      page: {type: text}\n"
+    kind = "      kind: {type: text, values: [a, b]}\n"
+    Path("tables.yaml").write_text(f"{asked.TABLES}  pages:\n{public}{kind}")
+    Path("pages.csv").write_text("page,kind\nmain,a\nhelp,b\n")
+    policy = asked.POLICY + (
+        '  - {name: all, when: "true", unit: user, budget: {rho: 5}}\n'
+    )
+    Path("policy.yaml").write_text(policy)
+    Path("ledger.db").unlink()
+    run("init")
+    write("deep", sql, bounds={"user": 9}, loss={"user": {"rho": 0.005}})
+    lines = Path("deep.yaml").read_text().splitlines(keepends=True)
+    timeless = (line for line in lines if not line.startswith("periods"))
+    Path("deep.yaml").write_text("".join(timeless))
+    asked_for = ("query", "run", "deep.yaml", "--data", "views=views.csv", *more)
+    assert document(*asked_for)["answers"]["rows"]
+
+
 def test_data_of_several_tables_is_told_to_say_of_which() -> None:
     tables = ("views", "people")
     with pytest.raises(typer.BadParameter, match="give the table of") as caught:

@@ -331,7 +331,7 @@ def run(
     with reporting(as_json=as_json):
         workspace = open_workspace(ledger, actor=actor)
         found = _loaded(query, workspace)
-        sources = _sources(data or (), found.request.query.tables)
+        sources = _sources(data or (), found.request.query.sources)
         asked = _asked(workspace.queries, found, day, contributions)
         with writing_to(out) as write:
             output = AnswerOutput(found.heading.id, out, write, as_json=as_json)

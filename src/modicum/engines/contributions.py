@@ -16,7 +16,7 @@ import fcntl
 import hashlib
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
@@ -63,8 +63,10 @@ class Contributions:
             if new:
                 self._path.mkdir(mode=0o700, exist_ok=True)
             self._at = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._mine = False
         try:
             self._take()
+            self._mine = True
             if new:
                 self._begin_empty()
         except BaseException:
@@ -95,9 +97,11 @@ class Contributions:
         """Return the answers of a day; None if it can be begun.
 
         Raises:
-            ConflictError: If it was begun and has none, or a later day was begun.
+            ConflictError: If it was begun and has none, or a later day was begun; or if
+                another day's file is lost.
         """
         days = self._begun()
+        self._must_have_all(days)
         if day in days:
             found = self._finished(day)
             if found is not None:
@@ -162,13 +166,17 @@ class Contributions:
                 digests[str(number)] = hashlib.sha256(sink.getvalue()).hexdigest()
             _sync(folder)
             _sync(self._used)
-            _write(beside, encode({"answers": answers, "used": digests}))
+            before: list[Plain] = [
+                f"{one}" for one in self._begun() if one < day and self._finished(one)
+            ]
+            kept = {"answers": answers, "before": before, "used": digests}
+            _write(beside, encode(kept))
             beside.replace(self._days / f"{day}.json")
             _sync(self._days)
 
     def close(self) -> None:
         """Unlock the folder; remove it if its stream has not begun."""
-        if self._new and not (self._path / _STREAM).exists():
+        if self._mine and self._new and not (self._path / _STREAM).exists():
             with suppress(OSError):  # It has something in it.
                 for one in (self._days, self._used, self._path):
                     one.rmdir()
@@ -237,11 +245,30 @@ class Contributions:
         except ValueError:
             raise self._damaged(self._days) from None
 
+    def _must_have_all(self, days: Sequence[date]) -> None:
+        """Refuse if a day that has answers is missing, or was emptied."""
+        answered = [day for day in days if self._finished(day) is not None]
+        known = {f"{day}" for day in answered}
+        last = self._finished(answered[-1]) if answered else None
+        before = [] if last is None else last["before"]
+        assert isinstance(before, list)  # It was read as one.
+        if not self._used.is_dir():
+            raise self._damaged(self._used)
+        with self._writing():
+            kept = [one.name for one in self._used.iterdir()]
+        begun = {f"{day}" for day in days}
+        for day in (*before, *kept):
+            if day not in (known if day in before else begun):
+                raise self._damaged(self._days / f"{day}.json")
+
     def _finished(self, day: date) -> dict[str, Plain] | None:
         """Return the answers of a day and digests; None if its run did not end."""
         file = self._days / f"{day}.json"
         found = self._read(file)
-        if found is not None and set(found) != {"answers", "used"}:
+        if found is not None and not (
+            set(found) == {"answers", "before", "used"}
+            and isinstance(found["before"], list)
+        ):
             raise self._damaged(file)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -332,22 +333,41 @@ def test_a_folder_in_use_is_refused(ledger: Workspace, folder: Path) -> None:
 
 
 @pytest.mark.spec("QRY-31")
-@pytest.mark.parametrize("lost", ["folder", "stream.json", "used", "one"])
+@pytest.mark.parametrize(
+    "lost", ["folder", "stream.json", "used", "one", "day", "whole day", "emptied"]
+)
 def test_without_what_was_kept_no_day_is_read(
     ledger: Workspace, folder: Path, lost: str
 ) -> None:
-    run = days(ledger, folder).run
+    run, day = days(ledger, folder).run, folder / "days/2026-10-01.json"
     run("2026-10-01", rows())
+    if "day" in lost or lost == "emptied":
+        run("2026-10-02", rows())
     if lost == "folder":
         folder.rename(folder.with_name("elsewhere"))
+    elif lost == "emptied":
+        day.write_bytes(b"")
+    elif "day" in lost:
+        day.unlink()
+        if "whole" in lost:
+            shutil.rmtree(folder / "used/2026-10-01")
     elif lost == "one":
         file = folder / "used/2026-10-01/1.parquet"
         file.write_bytes(file.read_bytes()[:-1] + b"x")
     else:
         (folder / lost).rename(folder / "elsewhere")
-    error = refused(lambda: run("2026-10-02", rows()))
+    error = refused(lambda: run("2026-10-03", rows()))
     assert "lost" in error.render()
-    assert not (folder / "days/2026-10-02.json").exists()
+    assert not (folder / "days/2026-10-03.json").exists()
+
+
+@pytest.mark.spec("QRY-31")
+def test_a_run_that_finds_the_folder_in_use_leaves_it(folder: Path) -> None:
+    with Contributions(folder, new=True) as first:
+        with pytest.raises(UnavailableError):
+            Contributions(folder, new=True)
+        first.start("0" * 64)
+    assert (folder / "stream.json").exists()
 
 
 def test_a_release_that_another_run_started_has_no_folder(
