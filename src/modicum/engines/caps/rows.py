@@ -286,8 +286,11 @@ def kept_rows(
             crowded[number].append(share)
     for held in filter(None, crowded):
         rows = pa.Table.from_batches(held).combine_chunks()
+        held.clear()
         kept = caps.kept(rows, sketch.tools)
         yield from rows.filter(pa.array(kept)).to_batches()
+    if sketch.share_bits:  # Else the memory of the shares stays with the thread.
+        pa.system_memory_pool().release_unused()
 
 
 def kept_of_all(
