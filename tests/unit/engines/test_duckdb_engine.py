@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -259,6 +260,7 @@ def test_interrupting_between_shares(
 
 
 @pytest.mark.soak
+@pytest.mark.skipif(not os.environ.get("MODICUM_SOAK"), reason="it needs 6 GB")
 def test_more_than_two_gib_of_texts_are_cut(tmp_path: Path) -> None:
     path, length, number = tmp_path / "views.parquet", 1 << 15, 70_000
     assert length * number > 2**31

@@ -114,9 +114,7 @@ class Caps:
         tools.mix(hashes, _words(rows[self.ids[0]], tools))
         numbers = (hashes >> np.uint64(64 - bits)).astype(np.uint8)
         order = pa.array(np.argsort(numbers, kind="stable"))
-        # Arrow's own pool asks for huge pages, which take long if memory is in pieces.
-        pool = pa.system_memory_pool()
-        rows = pc.take(rows, order, boundscheck=False, memory_pool=pool)
+        rows = pc.take(rows, order, boundscheck=False, memory_pool=_pool())
         begin = 0
         for number, count in enumerate(np.bincount(numbers).tolist()):
             if count:
@@ -308,6 +306,7 @@ def kept_rows(
             crowded[number].append(share)
     for held in filter(None, crowded):
         rows = pa.Table.from_batches(held).combine_chunks()
+        held.clear()
         kept = caps.kept(rows, sketch.tools)
         yield from rows.filter(pa.array(kept)).to_batches()
 
@@ -336,6 +335,14 @@ def tools_for(rows: int) -> ModuleType:
             return arrays
         return loops
     return arrays
+
+
+def _pool() -> pa.MemoryPool:
+    """Return a pool without huge pages, which take long where memory is in pieces."""
+    try:
+        return pa.jemalloc_memory_pool()
+    except NotImplementedError:  # It is not on every platform.
+        return pa.default_memory_pool()
 
 
 # --- values as numbers ----------------------------------------------------------------
