@@ -169,7 +169,7 @@ class Contributions:
             before: list[Plain] = [
                 f"{one}" for one in self._begun() if one < day and self._finished(one)
             ]
-            kept = {"answers": answers, "before": before, "used": digests}
+            kept: Plain = {"answers": answers, "before": before, "used": digests}
             _write(beside, encode(kept))
             beside.replace(self._days / f"{day}.json")
             _sync(self._days)
