@@ -355,7 +355,7 @@ def test_the_readme_runs_with_the_extras_that_it_installs(
 
 
 def test_numbers_that_the_readme_shows_are_useful() -> None:
-    (block,) = marked("run: other numbers")
+    (block,) = (one for one in marked("run: other numbers") if one.page == README)
     rows = [re.findall(r",(\d+)", line) for line in block.text.splitlines()]
     shown = [tuple(map(int, row)) for row in rows if len(row) == 3]
     assert len(shown) >= 4
