@@ -257,7 +257,9 @@ class Side:
         script = [sys.executable, __file__]
         if engine in OTHERS:
             script = [str(OTHERS[engine]), str(Path(__file__).parent / "beside.py")]
-        command = [*script, "--side", engine, kind, "--folder", str(folder)]
+        # Spark's workers have the same Python.
+        command = ["/usr/bin/env", f"PYSPARK_PYTHON={script[0]}", *script]
+        command += ["--side", engine, kind, "--folder", str(folder)]
         self._process = subprocess.Popen(  # noqa: S603
             [*command, "--memory", given.memory],
             stdin=subprocess.PIPE,
