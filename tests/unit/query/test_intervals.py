@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.noise_laws import of_sum, outside
 
+from modicum.query import intervals
 from modicum.query.intervals import Draws, beyond, width, width_of_sum
 from modicum.query.request import Noise
 
@@ -97,3 +98,19 @@ def test_of_one_draw_a_sum_is_not_narrower_than_its_tail() -> None:
         draw = (Draws(Fraction(50), Fraction(1), 1),)
         one = width_of_sum(noise, draw, Fraction(1, 40))
         assert one >= width(noise, Fraction(50), Fraction(1, 20))
+
+
+def test_many_kinds_of_draws_are_joined_without_a_narrower_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draws = tuple(
+        Draws(Fraction(9 * number + 1), Fraction(1, number + 7), number % 3 + 1)
+        for number in range(40)
+    )
+    error = Fraction(1, 40)
+    joined = width_of_sum("laplace", draws, error)
+    monkeypatch.setattr(intervals, "_DRAWS_MAX", len(draws))
+    width_of_sum.cache_clear()
+    each = width_of_sum("laplace", draws, error)
+    width_of_sum.cache_clear()
+    assert each <= joined <= each * Fraction(102, 100)
