@@ -185,6 +185,39 @@ ASKED: Final = {
         {"user": 2},
         {"user": (2, 4), "user-day": (4, 8)},
     ),
+    "rows of two tables": Asked(
+        "SELECT kind, SUM(amount) AS s FROM (SELECT user_id, amount, 'o' AS kind FROM"
+        " orders UNION ALL SELECT user_id, amount, page FROM events) AS u GROUP BY kind"
+        "",
+        {"user": 2},
+        {"user": (6, 36), "user-day": (12, 72)},
+    ),
+    "rows that are there twice": Asked(
+        "WITH u AS (SELECT user_id, kind, weight FROM events JOIN pages USING (page)"
+        " UNION ALL SELECT user_id, page, 1 FROM events WHERE amount > 0)"
+        " SELECT COUNT(*) AS s FROM u",
+        {"user-day": 3},
+        {"user-day": (3, 9)},
+    ),
+    "people by rows of two tables": Asked(
+        "SELECT LEAST(n, 3) AS k, COUNT(*) AS s FROM (SELECT user_id, COUNT(*) AS n"
+        " FROM (SELECT user_id FROM orders UNION ALL SELECT user_id FROM events) AS t"
+        " GROUP BY user_id) AS t GROUP BY k",
+        {},
+        {"user": (1, 1), "user-day": (2, 2)},
+    ),
+    "people in one of two tables": Asked(
+        "SELECT plan, COUNT(*) AS s FROM people WHERE user_id IN (SELECT user_id FROM"
+        " orders WHERE amount > 0 UNION ALL SELECT user_id FROM events) GROUP BY plan",
+        {},
+        {"user": (1, 1), "user-day": (1, 1)},
+    ),
+    "plans of rows of two tables": Asked(
+        "SELECT plan, COUNT(*) AS s FROM (SELECT user_id FROM orders UNION ALL"
+        " SELECT user_id FROM events) AS u JOIN people USING (user_id) GROUP BY plan",
+        {"user": 3},
+        {"user": (3, 9), "user-day": (6, 18)},
+    ),
 }
 Rows = dict[str, list[dict[str, Any]]]
 _PAGES = [
@@ -357,6 +390,18 @@ def some_groups(dice: random.Random, name: str, *, more: bool = False) -> str:
     )
 
 
+def some_union(dice: random.Random) -> str:
+    """Rows of two or three parts: of events, perhaps twice, and of orders."""
+    parts = [
+        "SELECT user_id, page AS kind, amount AS w FROM events",
+        "SELECT user_id, kind, weight AS w FROM events JOIN pages USING (page)",
+        "SELECT user_id, 'main' AS kind, 1 AS w FROM events WHERE page = 'help'",
+        "SELECT user_id, 'order' AS kind, amount + 1 AS w FROM orders",
+    ]
+    some = dice.choices(parts, k=dice.choice([2, 2, 3]))
+    return f"({' UNION ALL '.join(some)})"
+
+
 def a_query(dice: random.Random) -> Asked:
     """A query over joins and subqueries, with a cap where rows of a user are many."""
     groups, cap = some_groups(dice, "t"), {"user": dice.choice([1, 2, 3])}
@@ -374,12 +419,21 @@ def a_query(dice: random.Random) -> Asked:
             (f"events{member}", ["page", "amount > 0"], cap),
             (f"events LEFT JOIN people USING (user_id){member}", ["plan"], cap),
             (f"events JOIN pages USING (page){member}", ["kind"], cap),
+            (f"{some_union(dice)} AS u", ["kind", "w > 1"], cap),
+            (f"{some_union(dice)} AS u{member}", ["kind", "w > 1"], cap),
+            (f"{some_union(dice)} AS u JOIN people USING (user_id)", ["plan"], cap),
+            (
+                f"(SELECT user_id, COUNT(*) AS n, SUM(w) AS total FROM"
+                f" {some_union(dice)} AS t GROUP BY user_id) AS t",
+                ["total > 2"],
+                {},
+            ),
         ]
     )
-    number = "1" if "events" in source[:6] or "people" in source[:6] else "n"
+    number = "w" if " AS u" in source else "n" if source[0] == "(" else "1"
     counted = dice.choice(
         ["COUNT(*)", "COUNT(DISTINCT user_id)"]
-        + [f"SUM(LEAST({number}, 3) - 1)"] * (number == "n")
+        + [f"SUM(LEAST({number}, 3) - 1)"] * (number != "1")
     )
     key = dice.choice([*keys, ""])
     if not key:

@@ -15,7 +15,15 @@ from oracle.row_expressions import Meaning, steps_of
 
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.groups import values_of
-from modicum.query.model import ColumnRef, Derived, Key, Lookup, Measure
+from modicum.query.model import (
+    ColumnRef,
+    Derived,
+    Key,
+    Lookup,
+    Measure,
+    Query,
+    Union,
+)
 from modicum.query.statistics import ExactPlan, Statistic
 from modicum.query.tables import Column
 from samples.drawn_expressions import columns_of
@@ -65,6 +73,8 @@ class _Oracle:
         }
         for one in plan.query.derived:
             self.data[one.table.name] = self.groups_of(one, data)
+        for union in plan.query.unions:
+            self.data[union.table.name] = list(self.rows_of(union, data))
         on = plan.query.joined_on
         many = [
             name
@@ -96,15 +106,7 @@ class _Oracle:
 
     def groups_of(self, derived: Derived, data: Mapping[str, Rows]) -> Rows:
         """The rows of a table that is computed of others, whatever the caps are."""
-        plan = structs.replace(
-            self.plan,
-            query=derived.rows,
-            sample=None,
-            caps=(),
-            statistics=(),
-            selection=None,
-        )
-        inner = _Oracle(plan, data, self.key, self.seed)
+        inner = self.inner(derived.rows, data)
         inner.also = [*derived.values]
         groups: dict[tuple[Any, ...], list[Joined]] = {}
         for row in inner.joined():
@@ -122,6 +124,35 @@ class _Oracle:
             }
             for group, rows in groups.items()
         ]
+
+    def inner(self, rows: Query, data: Mapping[str, Rows]) -> _Oracle:
+        """The same for rows that a table is computed of."""
+        plan = structs.replace(
+            self.plan,
+            query=rows,
+            sample=None,
+            caps=(),
+            statistics=(),
+            selection=None,
+        )
+        return _Oracle(plan, data, self.key, self.seed)
+
+    def rows_of(
+        self, union: Union, data: Mapping[str, Rows]
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a union: those of its parts, one after the other."""
+        for part, values in zip(union.parts, union.values, strict=True):
+            inner = self.inner(part, data)
+            inner.also = [*values]
+            columns = list(zip(union.table.columns.values(), values, strict=True))
+            for row in inner.joined():
+                if inner.is_read(row):
+                    yield {
+                        column.name: row[value.table][value.column]
+                        if isinstance(value, ColumnRef) and not column.counted
+                        else inner.meaning.of(value, row)
+                        for column, value in columns
+                    }
 
     def grouped(self, key: Key, row: Joined) -> Any:
         value = self.meaning.of(key.value, row)
@@ -292,7 +323,7 @@ class _Oracle:
         plan, part = self.plan, self.plan.part
         if part.periods is not None:
             for name in {unit.column for unit in plan.units.values()} - {None}:
-                if plan.query.derived and not self.has(str(name)):
+                if plan.query.inner and not self.has(str(name)):
                     continue  # What it is computed from is in the part.
                 day = _day(self.at(str(name), row)).toordinal()
                 if not _inside(day, part.periods):

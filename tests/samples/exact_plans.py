@@ -335,9 +335,10 @@ class Maker:
             for name, one in units.items()
         }
         part = self.part(units, tables)
-        derived = {one.table.name for one in query.derived}
-        if derived and not {"events", *derived} & set(query.tables):
-            part = Part()  # Only lookups tell where rows lie.
+        computed = {table.name for table, _ in query.inner}
+        placed = all("events" in rows.tables for _, rows in query.inner)
+        if not placed or (computed and not {"events", *computed} & set(query.tables)):
+            part = Part()  # Nothing tells where rows lie.
         references = [ColumnRef(t, c) for t in names for c in tables.by_name[t].columns]
         kinds = {
             one: tables.by_name[one.table].columns[one.column] for one in references

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import NARROW_MAX, Facts
+from modicum.query.expressions.table import FUNCTIONS
 from modicum.query.model import (
     ColumnRef,
     Derived,
@@ -18,6 +19,7 @@ from modicum.query.model import (
     Measure,
     Measured,
     Query,
+    Union,
     with_derived,
 )
 from modicum.query.tables import TYPES, Column, ColumnType, Table, Tables
@@ -36,6 +38,11 @@ def looking_up(seed: int, *, written: bool = False) -> Case:
 def per_id(seed: int, *, written: bool = False) -> Case:
     """Return a random case whose rows are groups of an id, or joined to them."""
     return _Related(seed, "derived", written=written).case()
+
+
+def unions(seed: int, *, written: bool = False) -> Case:
+    """Return a random case that reads the rows of several tables as those of one."""
+    return _Related(seed, "unions", written=written).case()
 
 
 class _Related(Maker):
@@ -82,6 +89,12 @@ class _Related(Maker):
     # --- what is read -----------------------------------------------------------------
 
     def relations(self, tables: Tables) -> Query:
+        if self.kind == "unions":
+            union = self.union("t", tables)
+            if self.joined:
+                names = self.random.choice([("t", "people"), ("people", "t")])
+                return Query(names, "user", None, (), (), unions=(union,))
+            return Query(("t",), None, None, (), (), unions=(union,))
         query = self.of_rows(tables)
         if self.kind == "lookups":
             return query
@@ -129,6 +142,44 @@ class _Related(Maker):
             lookups.append(Lookup("kinds", ColumnRef("events", "page"), "name", True))
         joined = "user" if len(names) > 1 else None
         return Query(names, joined, None, (), (), lookups=tuple(lookups))
+
+    # --- rows of several tables -------------------------------------------------------
+
+    def union(self, name: str, tables: Tables) -> Union:
+        """A table with the rows of two or three parts: events, mostly, and people."""
+        random, self.tables = self.random, tables
+        mains = [random.choice(["events", "events", "people"])]
+        mains += random.choices(["events", "people"], k=random.choice([1, 2]))
+        parts, columns_of_part = [], []
+        for main in mains:
+            lookups = list[Lookup]()
+            if main == "events" and "pages" in tables.by_name and random.random() < 0.5:
+                on, optional = ColumnRef("events", "page"), random.random() < 0.6
+                lookups.append(Lookup("pages", on, "page", optional=optional))
+            kinds = {
+                ColumnRef(t, c): column
+                for t in (main, *(one.table for one in lookups))
+                for c, column in tables.by_name[t].columns.items()
+            }
+            where = self.condition(kinds, 2) if random.random() < 0.5 else None
+            parts.append(Query((main,), None, where, (), (), lookups=tuple(lookups)))
+            columns_of_part.append(kinds)
+        columns, values = dict[str, Column](), list[tuple[Expression, ...]]()
+        for unit in ("user", "device", "at"):
+            found = [tables.by_name[main].columns.get(unit) for main in mains]
+            if all(found) and (first := found[0]):
+                columns[unit] = first
+                values.append(tuple(ColumnRef(main, unit) for main in mains))
+        for n in range(random.randrange(1, 4)):
+            kind = random.choice(TYPES)
+            several = tuple(self.drawn(kinds, (kind,)) for kinds in columns_of_part)
+            facts = FUNCTIONS["coalesce"].typed(
+                *(facts_of(one, tables) for one in several)
+            )
+            columns[f"c{n}"] = self.column(f"c{n}", facts)
+            values.append(several)
+        table = Table(name, columns, ())
+        return Union(table, tuple(parts), tuple(zip(*values, strict=True)))
 
     # --- a row for each group ---------------------------------------------------------
 

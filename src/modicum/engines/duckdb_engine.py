@@ -186,9 +186,11 @@ class DuckdbEngine(SqlEngine):
         import pyarrow as pa
 
         self._interrupted = False
-        counted = self._select(f"SELECT COUNT(*) FROM {self._relations[made.main]}")  # noqa: S608
-        ((most,),) = counted
-        assert isinstance(most, int)
+        most = 0
+        for table in made.mains:
+            ((count,),) = self._select(f"SELECT COUNT(*) FROM {self._relations[table]}")  # noqa: S608
+            assert isinstance(count, int)
+            most += count
         schema = self._connection.sql(f"FROM {rows} LIMIT 0").to_arrow_table().schema
         wide = not all(  # Of texts, the length is not known.
             pa.types.is_primitive(kind) or pa.types.is_decimal(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 
 from modicum.query.aggregates import column_of
 from modicum.query.model import (
@@ -39,26 +40,42 @@ def attributes_read(request: QueryRequest, vocabulary: Vocabulary) -> tuple[str,
 
 def references(request: QueryRequest) -> list[ColumnRef]:
     """Return the columns that a query names, in any order, maybe several times."""
-    return [
+    return list(_references(request.query))
+
+
+def _references(query: Query) -> Iterator[ColumnRef]:
+    own = [
         column
-        for query in all_queries(request.query)
         for one in (
             *(key.value for key in query.keys),
             *(one.value for one in query.aggregates),
             *(one.on for one in query.lookups),
-            *(one for of in query.derived for one in of.values),
             query.where,
         )
         if one is not None
         for column in columns_in(one)
     ]
+    yield from own
+    for derived in query.derived:
+        for value in derived.values:
+            yield from () if value is None else columns_in(value)
+    for union in query.unions:
+        # Columns that are not named outside may be those of units.
+        named = [
+            ColumnRef(union.table.name, name) in own for name in union.table.columns
+        ]
+        for values in union.values:
+            for value in compress(values, named):
+                yield from columns_in(value)
+    for _, rows in query.inner:
+        yield from _references(rows)
 
 
 def all_queries(query: Query) -> Iterator[Query]:
     """Yield a query, and all that its tables are computed from."""
     yield query
-    for one in query.derived:
-        yield from all_queries(one.rows)
+    for _, rows in query.inner:
+        yield from all_queries(rows)
 
 
 def columns_in(expression: Expression) -> Iterator[ColumnRef]:

@@ -99,8 +99,8 @@ def _must_have_days(compiled: CompiledQuery) -> None:
     if compiled.selection is not None or compiled.request.sampling is not None:
         reason = "keys are discovered, or a sample is drawn, for all days at once"
         remedy = "list `values` of its keys, and read all rows"
-    elif query.derived:
-        reason = "a subquery reads the rows of all days"
+    elif query.inner:
+        reason = "it reads a subquery"
         remedy = "read the table itself"
     elif query.sets:
         reason = "totals over several sets of keys are of all days at once"

@@ -223,6 +223,7 @@ class Query(Struct, frozen=True):
         derived: The tables among these that are computed from others.
         sets: The sets of keys that groups are formed by, as positions of keys; empty if
             that is one set, of all keys.
+        unions: The tables among these that have the rows of several.
     """
 
     tables: tuple[str, ...]
@@ -238,6 +239,7 @@ class Query(Struct, frozen=True):
     lookups: tuple[Lookup, ...] = ()
     derived: tuple[Derived, ...] = ()
     sets: tuple[tuple[int, ...], ...] = ()
+    unions: tuple[Union, ...] = ()
 
     @property
     def key_sets(self) -> tuple[tuple[int, ...], ...]:
@@ -260,9 +262,17 @@ class Query(Struct, frozen=True):
     @property
     def sources(self) -> tuple[str, ...]:
         """The tables of the data that it reads, each once."""
+        of: dict[str, list[str]] = {}
+        for table, rows in self.inner:
+            of.setdefault(table.name, []).extend(rows.sources)
         own = (*self.tables, *(one.table for one in self.lookups))
-        of = {one.table.name: one.rows.sources for one in self.derived}
         return tuple(dict.fromkeys(s for name in own for s in of.get(name, (name,))))
+
+    @property
+    def inner(self) -> tuple[tuple[Table, Query], ...]:
+        """The tables that are computed, each with rows that it is computed from."""
+        unions = ((one.table, part) for one in self.unions for part in one.parts)
+        return (*((one.table, one.rows) for one in self.derived), *unions)
 
 
 class Measure(Struct, frozen=True):
@@ -301,10 +311,24 @@ class Derived(Struct, frozen=True):
         return (*keys, *(one.value for one in self.measures))
 
 
+class Union(Struct, frozen=True):
+    """A table with all rows of several others, each as it is.
+
+    Attributes:
+        table: The declaration of its columns; rows of no part have an identity here.
+        parts: The rows of each part: queries without keys and aggregates.
+        values: For each part, what the columns are, in the order of the table.
+    """
+
+    table: Table
+    parts: tuple[Query, ...]
+    values: tuple[tuple[Expression, ...], ...]
+
+
 def with_derived(tables: Tables, query: Query) -> Tables:
     """Return tables and those that a query derives from them."""
-    for one in query.derived:
-        tables = with_derived(tables, one.rows)
-        by_name = {**tables.by_name, one.table.name: one.table}
+    for table, rows in query.inner:
+        tables = with_derived(tables, rows)
+        by_name = {**tables.by_name, table.name: table}
         tables = replace(tables, by_name=by_name)
     return tables

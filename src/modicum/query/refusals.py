@@ -147,11 +147,16 @@ WORDS: Final[Mapping[str, Reason]] = {
     **dict.fromkeys(("EXCEPT", "INTERSECT", "SELECT"), _ONE_QUERY),
     "UNION": Reason(
         "one query is one SELECT over declared tables",
-        "for several groupings of the same rows, write GROUP BY GROUPING SETS ((a),"
-        " (b)); for several conditions, COUNT(*) FILTER (WHERE condition); else write"
-        " one query for each SELECT",
+        "for rows of several tables, write FROM (SELECT id FROM a UNION ALL SELECT id"
+        " FROM b) AS t; for several groupings of the same rows, GROUP BY GROUPING SETS"
+        " ((a), (b)); for several conditions, COUNT(*) FILTER (WHERE condition); else"
+        " write one query for each SELECT",
     ),
     "WITH": INNER_QUERY,
+    "RECURSIVE": Reason(
+        "how many rows it makes may depend on the data",
+        "list the values in a public table, and JOIN it",
+    ),
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY"), _WINDOWS),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
     **dict.fromkeys(("ASOF", "POSITIONAL"), _PARTNERS),

@@ -16,7 +16,7 @@ from samples.declared import TABLES, with_table
 from modicum.core.errors import Code, InputError, Problem
 from modicum.ops.files.queries import load_query
 from modicum.query import refusals
-from modicum.query.parser import answers, arguments, parse_query, windows
+from modicum.query.parser import answers, arguments, parse_query, unions, windows
 
 ALL = "SELECT COUNT(*) FROM views WHERE "
 #: What is refused, the remedy, its `column`, what is written.
@@ -395,6 +395,15 @@ QUOTED_SQL = {
     "FROM (SELECT id, COUNT(*) AS n FROM table GROUP BY id) AS t":
         "SELECT COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM views"
         " GROUP BY user_id) AS t",
+    "FROM (SELECT id FROM a UNION ALL SELECT id FROM b) AS t":
+        "SELECT COUNT(*) FROM (SELECT user_id FROM views UNION ALL SELECT user_id"
+        " FROM users) AS t",
+    "SELECT DISTINCT id, …":
+        "SELECT COUNT(*) FROM (SELECT DISTINCT user_id, page FROM views) AS t",
+    "COUNT(DISTINCT id)": "SELECT COUNT(DISTINCT user_id) FROM views",
+    "UNION ALL":
+        "SELECT COUNT(*) FROM (SELECT user_id FROM views UNION ALL SELECT user_id"
+        " FROM users) AS t",
     "WHERE id IN (SELECT id FROM table)":
         "SELECT COUNT(*) FROM views WHERE user_id IN (SELECT user_id FROM users)",
     "JOIN … USING (id)": "SELECT COUNT(*) FROM views JOIN users USING (user_id)",
@@ -454,7 +463,7 @@ def remedies() -> set[str]:
 
 REASONS = [
     one
-    for module in (refusals, answers, arguments, windows)
+    for module in (refusals, answers, arguments, unions, windows)
     for one in vars(module).values()
     if isinstance(one, refusals.Reason)
 ]

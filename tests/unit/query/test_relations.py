@@ -17,6 +17,7 @@ from modicum.query.attributes import attributes_read
 from modicum.query.digest import identity_of
 from modicum.query.model import ColumnRef
 from modicum.query.query_file import QueryFile
+from modicum.query.sql.statements import statements
 from modicum.query.statistics import Secrets
 
 POLICY = asked.POLICY.replace(
@@ -247,6 +248,129 @@ def test_a_subquery_without_groups_costs_nothing(inner: str) -> None:
     assert found.request.query.tables == ("views",)
 
 
+def test_a_subquery_may_have_the_name_of_one_within_it() -> None:
+    within = "SELECT user_id, page, COUNT(*) AS n FROM views GROUP BY user_id, page"
+    sql = (
+        "SELECT LEAST(m, 3) AS k, COUNT(*) AS c FROM (SELECT user_id, MAX(n) AS m FROM"
+        f" ({within}) AS {{}} GROUP BY user_id) AS t GROUP BY k"
+    )
+    assert norms(derived(sql.format("t"))) == norms(derived(sql.format("other")))
+
+
+# --- rows of several tables -----------------------------------------------------------
+
+UNION = (
+    "(SELECT user_id, page, amount AS a, 'view' AS kind FROM views UNION ALL"
+    " SELECT user_id, page, NULL, 'order' FROM orders) AS u"
+)
+
+
+@pytest.mark.spec("QRY-35")
+def test_a_union_counts_as_the_rows_of_its_parts() -> None:
+    found = query(f"SELECT kind, COUNT(*) AS n FROM {UNION} GROUP BY kind")
+    assert found.request.query.sources == ("views", "orders")
+    assert norms(found)["user"] == (5, 25)
+    assert found.compiled.groups == 2  # Constants are public values.
+    total = query(f"SELECT SUM(a) AS n FROM {UNION}")
+    assert norms(total)["user"] == (80, 6400)  # 5 rows of at most 16 steps.
+
+
+@pytest.mark.spec("QRY-35")
+@pytest.mark.parametrize(
+    ("column", "read"),
+    [("user_id", ()), ("page", ("other", "page")), ("a", ("amount",)), ("kind", ())],
+)
+def test_a_union_reads_the_columns_that_are_named(
+    column: str, read: tuple[str, ...]
+) -> None:
+    found = query(f"SELECT COUNT({column}) AS n FROM {UNION}")
+    assert found.compiled.attributes == read
+
+
+@pytest.mark.spec("QRY-35")
+def test_a_union_has_the_time_and_ids_that_all_tables_have() -> None:
+    both = "(SELECT user_id FROM views UNION ALL SELECT user_id FROM clicks) AS u"
+    daily: dict[str, Any] = {
+        "bounds": {"user-day": 2},
+        "loss": {"user-day": {"eps": 1}},
+    }
+    found = query(f"SELECT COUNT(*) AS n FROM {both}", **daily)
+    assert norms(found)["user-day"] == (2, 4)
+    days = "CAST(read_at AS DATE) AS day"
+    with pytest.raises(InputError, match="unknown column `read_at`"):
+        query(f"SELECT {days}, COUNT(*) AS n FROM {both} GROUP BY 1")
+    with pytest.raises(InputError, match="no table of the query has the column"):
+        check(query(f"SELECT COUNT(*) AS n FROM {UNION}", **daily))
+    with pytest.raises(InputError, match="time of its rows"):
+        check(query(f"SELECT COUNT(*) AS n FROM {UNION}", periods="2026-10"))
+
+
+@pytest.mark.spec("QRY-35")
+@pytest.mark.parametrize(
+    ("parts", "code", "said"),
+    [
+        ("SELECT user_id FROM views UNION SELECT user_id FROM orders",
+         Code.NOT_IN_SUBSET, "write UNION ALL"),
+        ("SELECT user_id FROM views UNION DISTINCT SELECT user_id FROM orders",
+         Code.NOT_IN_SUBSET, "write UNION ALL"),
+        ("SELECT user_id FROM views EXCEPT SELECT user_id FROM orders",
+         Code.NOT_IN_SUBSET, "EXCEPT"),
+        ("SELECT user_id FROM views UNION ALL BY NAME SELECT user_id FROM orders",
+         Code.NOT_IN_SUBSET, "BY"),
+        ("SELECT user_id FROM views UNION ALL SELECT user_id FROM orders LIMIT 3",
+         Code.NOT_IN_SUBSET, "LIMIT"),
+        ("SELECT user_id, page FROM views UNION ALL SELECT user_id FROM orders",
+         Code.NOT_IN_SUBSET, "have 2 and 1 columns"),
+        ("SELECT page FROM views UNION ALL SELECT order_id FROM orders",
+         Code.DOES_NOT_FIT, "text"),
+        ("SELECT user_id FROM views UNION ALL SELECT page FROM orders",
+         Code.NOT_BOUNDED, "`user_id` is the id or time of rows"),
+        ("SELECT page AS user_id FROM views UNION ALL SELECT page FROM orders",
+         Code.NOT_BOUNDED, "`user_id` is the id or time of rows"),
+        ("SELECT user_id AS USER_ID FROM views UNION ALL SELECT page FROM orders",
+         Code.NOT_BOUNDED, "`user_id` is the id or time of rows"),
+        ("SELECT user_id, COALESCE(read_at, '2026-10-01') AS read_at FROM views UNION"
+         " ALL SELECT user_id, read_at FROM clicks", Code.NOT_BOUNDED, "`read_at`"),
+        ("SELECT user_id FROM views UNION ALL SELECT page FROM pages",
+         Code.NOT_IN_SUBSET, "`pages` is public"),
+        ("SELECT user_id FROM orders JOIN people USING (user_id) UNION ALL SELECT"
+         " user_id FROM views", Code.NOT_IN_SUBSET, "one declared table in each part"),
+        ("SELECT user_id FROM orders WHERE user_id IN (SELECT user_id FROM people)"
+         " UNION ALL SELECT user_id FROM views", Code.NOT_IN_SUBSET,
+         "one declared table in each part"),
+        ("SELECT user_id FROM (SELECT user_id FROM views UNION ALL SELECT user_id FROM"
+         " orders) AS a UNION ALL SELECT user_id FROM orders", Code.NOT_IN_SUBSET,
+         "one declared table in each part"),
+        (f"{PER_USER} UNION ALL SELECT user_id, 1 FROM orders", Code.NOT_IN_SUBSET,
+         "one declared table in each part"),
+        (" UNION ALL ".join(["SELECT user_id FROM views"] * 17), Code.NOT_IN_SUBSET,
+         "at most 16 parts"),
+    ],
+)  # fmt: skip
+def test_a_union_of_anything_else_is_refused(parts: str, code: Code, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        query(f"SELECT COUNT(*) AS n FROM ({parts}) AS u")
+    rendered = "\n".join(one.render() for one in caught.value.problems)
+    assert caught.value.problems[0].code is code, rendered
+    assert said in rendered, rendered
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) AS n FROM views UNION ALL SELECT COUNT(*) FROM orders",
+        "SELECT COUNT(*) AS n FROM (SELECT user_id FROM views) UNION ALL SELECT 1",
+        "WITH v AS (SELECT * FROM views) SELECT COUNT(*) AS n FROM v UNION ALL"
+        " SELECT COUNT(*) FROM orders",
+    ],
+)
+def test_a_union_of_answers_is_several_queries(sql: str) -> None:
+    with pytest.raises(InputError) as caught:
+        query(sql)
+    rendered = "\n".join(one.render() for one in caught.value.problems)
+    assert "write one query for each SELECT" in rendered
+
+
 # --- what is refused ------------------------------------------------------------------
 
 
@@ -343,6 +467,11 @@ def test_rows_of_an_id_belong_to_nothing_smaller(
 # --- rows -----------------------------------------------------------------------------
 
 
+def check(found: QueryFile) -> None:
+    """Check a query as it is before anything is spent."""
+    statements(found.compiled.plan, Secrets("00", "00"))
+
+
 def counted(sql: str, rows: dict[str, Any], **more: Any) -> dict[tuple[Any, ...], int]:
     plan = query(sql, **more).compiled.plan
     with DuckdbEngine(rows, DuckdbOptions(threads=1)) as engine:
@@ -361,6 +490,32 @@ def views(*rows: tuple[str, str, str | None]) -> pa.Table:
             "amount": pa.nulls(len(rows), pa.float64()),
         }
     )
+
+
+@pytest.mark.spec("QRY-35")
+def test_rows_of_a_union_are_capped_together_and_none_is_dropped() -> None:
+    rows = views(*[("ann", "2026-10-05", "main")] * 3, ("bob", "2026-10-05", None))
+    orders = pa.table(
+        {
+            "order_id": [1, 1, 2, 3],
+            "user_id": ["ann", "ann", "bob", None],
+            "page": ["main", "main", None, "help"],
+        }
+    )
+    data = {"views": rows, "orders": orders}
+    count = f"SELECT COUNT(*) AS n FROM {UNION}"
+    assert counted(count, data, bounds={"user": 9}) == {(): 7}  # All but one without id
+    assert counted(count, data, bounds={"user": 4}) == {(): 6}
+    assert counted(count, data, bounds={"user": 1}) == {(): 2}
+    kinds = f"SELECT kind, COUNT(*) AS n FROM {UNION} GROUP BY kind"
+    found = counted(kinds, data, bounds={"user": 9})
+    assert found == {("view",): 4, ("order",): 3}
+    among = (
+        "SELECT COUNT(*) AS n FROM views WHERE user_id IN (SELECT user_id FROM orders"
+    )
+    both = f"{among} UNION ALL SELECT user_id FROM people WHERE plan = 'free')"
+    people = pa.table({"user_id": ["eve"], "plan": ["free"]})
+    assert counted(both, {**data, "people": people}) == {(): 4}
 
 
 def test_a_subquery_reads_no_days_but_those_that_are_named() -> None:

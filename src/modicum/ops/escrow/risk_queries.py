@@ -151,9 +151,9 @@ def risky(query: QueryFile) -> RiskyQuery:
 
 def _obstacles(query: QueryFile) -> Iterator[tuple[str, str]]:
     request, compiled = query.request, query.compiled
-    if len(request.query.sources) > 1 or request.query.derived:
+    if len(request.query.sources) > 1 or request.query.inner:
         yield (
-            "it joins tables, and the table of the people is unknown",
+            "it reads several tables or a subquery",
             "use a query of one table",
         )
     if request.query.sets:

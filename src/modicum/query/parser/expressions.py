@@ -82,13 +82,16 @@ _FLIPPED: Final[Mapping[Comparison, Comparison]] = {
 }
 
 
-def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expression:
+def read_whole(
+    node: exp.Expr, scope: Scope, *, condition: bool = False, constant: bool = False
+) -> Expression:
     """Return the expression of a node, which is part of no other one.
 
     Args:
         node: The node.
         scope: The tables that are read.
         condition: Whether it must be a condition.
+        constant: Whether it may be the same for all rows.
 
     Raises:
         InputError: If it is none that is read, does not fit the columns, or is too
@@ -101,7 +104,7 @@ def read_whole(node: exp.Expr, scope: Scope, *, condition: bool = False) -> Expr
     refuse_deep(node, scope)
     read = read_condition if condition else read_expression
     expression = read(node, scope)
-    if next(columns_in(expression), None) is None:
+    if not constant and next(columns_in(expression), None) is None:
         raise scope.sql.unread(node, NO_COLUMN if condition else None)
     refuse_large(expression, node, scope)
     return expression

@@ -57,12 +57,14 @@ class Texts(NamedTuple):
         tables: The declared tables.
         common: The subqueries of WITH that come before, by name.
         nested: How queries in the query are read.
+        taken: Names of tables, declared and computed; these grow.
     """
 
     sql: SqlText
     tables: Tables
     common: Mapping[str, exp.Expr]
     nested: Nested
+    taken: set[str]
 
 
 def common_tables(select: exp.Expr, sql: SqlText) -> Mapping[str, exp.Expr]:

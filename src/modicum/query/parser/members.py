@@ -75,7 +75,7 @@ class _Sought(NamedTuple):
             return self._listed(value, rows)
         if value.column not in self.texts.tables.ids:
             raise self.not_of_id()
-        name = free_name("members", self.texts, self.reads)
+        name = free_name("members", self.texts)
         key = Key(value.column, value)
         groups = Groups(name, [key], rows.scope, self.texts)
         self.reads.derived.append(groups.made(rows.reads, rows.where))
@@ -168,10 +168,12 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
         return _exists(node.this, scope, texts)
     only(sql, node, ("this", "query"))
     select = node.args["query"].this
-    if type(node.this) is not exp.Column or type(select) is not exp.Select:
+    if type(node.this) is not exp.Column or not isinstance(select, exp.Query):
         raise sql.unread(node, INNER_QUERY)
     only(sql, node.args["query"], ("this",))
     sought = _Sought(scope.column(node.this), scope, texts)
+    if type(select) is not exp.Select:
+        return sought.unless_null(_in_union(select, sought))
     if len(select.expressions) != 1:
         raise sql.unread(select.expressions[1], Reason("IN takes one column"))
     if is_grouped(select):
@@ -187,6 +189,19 @@ def read_member(node: exp.Expr, scope: Scope, texts: Texts) -> Expression:
     if not isinstance(value, ColumnRef):
         raise sought.not_of_id()
     return sought.unless_null(sought.in_rows(value, rows))
+
+
+def _in_union(union: exp.Expr, sought: _Sought) -> Expression:
+    """Return whether a union has a row of the same id."""
+    texts = sought.texts
+    reads = Reads(lambda node, inner: read_member(node, inner, texts))
+    named = texts.nested.subquery(union, "members", texts, reads, left=False)
+    if len(named.shown) != 1:
+        raise texts.sql.unread(union, Reason("IN takes one column"))
+    reads.tables.append(named.tables[0].name)
+    (value,) = named.shown.values()
+    assert isinstance(value, ColumnRef)  # It is one of the union.
+    return sought.in_rows(value, _Rows(Scope(texts.sql, (named,)), reads, None))
 
 
 def read_semi_join(

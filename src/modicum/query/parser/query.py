@@ -26,8 +26,8 @@ from modicum.query.parser.members import read_member, read_semi_join
 from modicum.query.parser.outputs import Outputs, must_measure, read_outputs
 from modicum.query.parser.scope import Scope, spend_name
 from modicum.query.parser.sql_text import SqlText, only
-from modicum.query.parser.subqueries import read_subquery
 from modicum.query.parser.syntax_tree import read_tree
+from modicum.query.parser.unions import read_source
 from modicum.query.parser.windows import is_computed
 from modicum.query.refusals import Reason, refused
 from modicum.query.tables import Tables
@@ -251,9 +251,10 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
     select, sql = read_tree(text, source, _names(tables))
     _refuse_distinct(select, sql)
     only(sql, select, (*_CLAUSES, "distinct", "with_"))
-    nested = Nested(read_subquery, read_member, read_semi_join)
+    nested = Nested(read_source, read_member, read_semi_join)
     common = common_tables(select, sql)
-    scope, reads = read_tables_of(select, Texts(sql, tables, common, nested))
+    texts = Texts(sql, tables, common, nested, set(tables.by_name))
+    scope, reads = read_tables_of(select, texts)
     where = select.args.get("where")
     condition = None
     found = Problems()
@@ -286,6 +287,7 @@ def parse_query(text: str, tables: Tables, source: str = "query") -> Query:
         lookups=tuple(reads.lookups),
         derived=tuple(reads.derived),
         sets=sets,
+        unions=tuple(reads.unions),
     )
 
 

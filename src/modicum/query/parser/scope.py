@@ -21,6 +21,7 @@ from modicum.query.model import (
     Derived,
     Expression,
     Lookup,
+    Union,
 )
 from modicum.query.parser.sql_text import SqlText, only
 from modicum.query.refusals import Reason, refused
@@ -93,6 +94,7 @@ class Reads:
         joined_on: The id that these are joined on.
         lookups: The tables in which rows are looked up.
         derived: The tables that are computed.
+        unions: The tables that have the rows of several.
         conditions: Those of subqueries.
         inner: The tables that only conditions read.
     """
@@ -103,6 +105,7 @@ class Reads:
         self.joined_on: str | None = None
         self.lookups: list[Lookup] = []
         self.derived: list[Derived] = []
+        self.unions: list[Union] = []
         self.conditions: list[Expression] = []
         self.inner: list[Table] = []
 

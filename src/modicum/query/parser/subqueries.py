@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace as replaced
@@ -137,9 +136,21 @@ def condition_of(select: exp.Expr, scope: Scope) -> Expression | None:
 
 
 def columns_of(
-    select: exp.Expr, scope: Scope, groups: Groups | None = None
+    select: exp.Expr,
+    scope: Scope,
+    groups: Groups | None = None,
+    *,
+    part: int | None = None,
 ) -> dict[str, Expression]:
-    """Return the columns of a subquery by name, as expressions."""
+    """Return the columns of a subquery by name, as expressions.
+
+    Args:
+        select: The subquery.
+        scope: The tables that it reads.
+        groups: Its groups, if it has any.
+        part: Its number in a union: it may have constants, and the first one names the
+            columns.
+    """
     from sqlglot import exp
 
     shown: dict[str, Expression] = {}
@@ -152,10 +163,12 @@ def columns_of(
             raise scope.sql.unread(inner, Reason("", "name the columns"))
         if groups is not None:
             groups.alias = name if any(_aggregates([inner])) else ""
-        value = read_whole(inner, scope)
+        value = read_whole(inner, scope, constant=part is not None)
         if type(inner) is exp.Column and not name:
             name = scope.column(inner).column.name
         name = name or label_of(value)
+        if part:
+            name = _unused(name, shown)
         if any(name.lower() == one.lower() for one in shown):
             raise refused(
                 Code.NOT_IN_SUBSET,
@@ -230,6 +243,7 @@ def _merge(inner: Reads, reads: Reads, node: exp.Expr, sql: SqlText) -> None:
     reads.tables += inner.tables
     reads.lookups += inner.lookups
     reads.derived += inner.derived
+    reads.unions += inner.unions
     reads.inner += inner.inner
 
 
@@ -242,9 +256,8 @@ class Groups:
     def __init__(
         self, name: str, keys: Sequence[Key], rows: Scope, texts: Texts
     ) -> None:
-        self._name, self._rows = name, rows
-        self._clocks = texts.tables.clocks
-        self._ids = {*texts.tables.ids, *self._clocks}
+        self._name, self._rows, self._texts = name, rows, texts
+        self._ids = {*texts.tables.ids, *texts.tables.clocks}
         self._taken: set[str] = set()
         self.measures: list[Measure] = []
         self.keys: list[Key] = []
@@ -273,6 +286,7 @@ class Groups:
             (),
             lookups=tuple(reads.lookups),
             derived=tuple(reads.derived),
+            unions=tuple(reads.unions),
         )
         return Derived(self.table, rows, tuple(self.keys), tuple(self.measures))
 
@@ -339,27 +353,8 @@ class Groups:
         return all(declared[one.table].one_per == of for one in columns_in(key.value))
 
     def _typed(self, name: str, facts: Facts, value: Expression | None) -> Column:
-        """Return the declaration of a column that is computed."""
-        if facts.numeric:
-            low = Fraction(max(facts.low, -NARROW_MAX))
-            high = Fraction(min(facts.high, NARROW_MAX))
-            step = facts.step
-            column = Column(name, facts.type, None, None, step, low * step, high * step)
-        else:
-            column = Column(name, facts.type)
-        if value is not None and facts.type in ("text", "integer", "boolean"):
-            column = replace(
-                column, values=public_values(value, self._rows.declared, None)
-            )
-        return replace(column, counted=facts.numeric, dated=self._is_dated(value))
-
-    def _is_dated(self, value: Expression | None) -> bool:
-        """Return whether a value is a time of rows, on the days that are read."""
-        of = None if value is None else only_column(value)
-        if of is None:
-            return False
-        declared = self._rows.declared.by_name[of.table].columns[of.column]
-        return declared.dated or of.column in self._clocks
+        dated = value is not None and is_dated(value, self._rows, self._texts)
+        return computed_column(name, facts, value, self._rows, dated=dated)
 
     def _measured(self, node: exp.Expr) -> Expression:
         """Return the column of an aggregate."""
@@ -441,7 +436,7 @@ def grouped_rows(
     keys = _keys(select, scope)
     first = _id_of(keys, scope, texts, select)
     groups = Groups(
-        free_name(alias, texts, reads),
+        free_name(alias, texts),
         [first, *(key for key in keys if key is not first)],
         scope,
         texts,
@@ -546,10 +541,43 @@ def _declares_id(reference: ColumnRef, scope: Scope) -> bool:
     return scope.declared.by_name[reference.table].key is None
 
 
-def free_name(wanted: str, texts: Texts, reads: Reads) -> str:
-    """Return the name of a table that is derived, as no other one has."""
-    derived = (one.table.name for one in reads.derived)
-    return _unused(wanted, {*texts.tables.by_name, *derived})
+def computed_column(
+    name: str, facts: Facts, value: Expression | None, rows: Scope, *, dated: bool
+) -> Column:
+    """Return the declaration of a column that is computed.
+
+    Args:
+        name: Its name.
+        facts: What is known of its values.
+        value: An expression of rows that has all of its values; None if none has.
+        rows: These rows.
+        dated: Whether it is a time on the days that are read.
+    """
+    column = Column(name, facts.type, counted=facts.numeric, dated=dated)
+    if facts.numeric:
+        step = facts.step
+        low = max(facts.low, -NARROW_MAX) * step
+        high = min(facts.high, NARROW_MAX) * step
+        column = replace(column, step=step, low=low, high=high)
+    if value is not None and facts.type in ("text", "integer", "boolean"):
+        column = replace(column, values=public_values(value, rows.declared, None))
+    return column
+
+
+def is_dated(value: Expression, rows: Scope, texts: Texts) -> bool:
+    """Return whether a value is a time of rows, on the days that are read."""
+    of = only_column(value)
+    if of is None:
+        return False
+    declared = rows.declared.by_name[of.table].columns[of.column]
+    return declared.dated or of.column in texts.tables.clocks
+
+
+def free_name(wanted: str, texts: Texts) -> str:
+    """Return the name of a table that is computed, as no other one has anywhere."""
+    name = _unused(wanted, texts.taken)
+    texts.taken.add(name)
+    return name
 
 
 def _unused(wanted: str, taken: Iterable[str]) -> str:

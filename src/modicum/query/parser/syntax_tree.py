@@ -209,9 +209,11 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str], opener: str) -
         again = False
     elif again and sql.word(place - 1) == ")" and sql.word(0) == "WITH":
         again = False
+    elif again and opener in _BEFORE_QUERIES:
+        again = sql.word(place - 1) not in ("UNION", "ALL", "DISTINCT")
     called = kind in _CALLED and sql.word(place + 1) == "("
     known = (kind in SYNTAX and not again and not several) or kind in names
-    clause = _is_clause(sql, place, opener) or _of_query(sql, place)
+    clause = _is_clause(sql, place, opener) or _of_query(sql, place, opener)
     if not (known or within or called or clause):
         raise sql.unread_at(place)
 
@@ -230,7 +232,7 @@ def _is_clause(sql: SqlText, place: int, opener: str) -> bool:
     return kind in ("ORDER_BY", "PARTITION_BY") and opener in ("", "OVER")
 
 
-def _of_query(sql: SqlText, place: int) -> bool:
+def _of_query(sql: SqlText, place: int, opener: str) -> bool:
     """Return whether a word belongs to a subquery, or to a join."""
     kind, behind = sql.kind(place), sql.word(place + 1)
     if kind == "WITH":
@@ -239,6 +241,9 @@ def _of_query(sql: SqlText, place: int) -> bool:
         return behind in ("OUTER", "JOIN")
     if kind == "EXISTS":
         return behind == "("
+    if kind in ("UNION", "ALL"):
+        word = sql.word(place - 1)
+        return opener in _BEFORE_QUERIES and (kind == "UNION" or word == "UNION")
     return kind == "HAVING" and "SELECT" in map(sql.word, range(1, place))
 
 

@@ -87,7 +87,8 @@ def _in_part(names: Names) -> Iterator[exp.Expression]:
 
 def _is_derived(names: Names) -> bool:
     """Return whether the rows that a table is computed from are those in the part."""
-    return any(table.name in names.derived for table in names.tables)
+    computed = {**names.derived, **names.unions}
+    return any(table.name in computed for table in names.tables)
 
 
 def in_some_box(names: Names, table: Table) -> list[exp.Expression]:

@@ -12,7 +12,7 @@ from modicum.query.aggregates import column_of
 from modicum.query.attributes import columns_in
 from modicum.query.expressions.analysis import facts_of
 from modicum.query.expressions.facts import Facts
-from modicum.query.model import ColumnRef, Derived, Expression, Lookup, Query
+from modicum.query.model import ColumnRef, Expression, Lookup, Query, Union
 from modicum.query.problems import refused
 from modicum.query.sql import expressions as sql
 from modicum.query.statistics import ExactPlan, Statistic
@@ -32,6 +32,7 @@ class Names:
         main: The table whose rows are counted; of each other one, a row joins at most
             one row.
         derived: By name, the tables that are computed, and the columns of each.
+        unions: By name, the parts of those with the rows of several.
 
     Raises:
         InputError: If several tables may have many rows of an id.
@@ -47,7 +48,8 @@ class Names:
         self._also = also
         self._relations = _relations(plan.query) if relations is None else relations
         self.derived = {
-            one.table.name: (one, self._inner(one)) for one in plan.query.derived
+            one.table.name: (one, self._inner(one.rows, one.values))
+            for one in plan.query.derived
         }
         self._tables = [plan.tables.by_name[name] for name in plan.query.tables]
         on = plan.query.joined_on
@@ -63,19 +65,30 @@ class Names:
         self.main = (many or self._tables)[0]
         if on is not None:
             self._check_joined(on)
+        self.unions = {one.table.name: self._parts(one) for one in plan.query.unions}
 
-    def _inner(self, derived: Derived) -> Names:
+    def _parts(self, union: Union) -> list[tuple[Names, dict[str, Expression]]]:
+        """Return the parts of a union, each with its columns that are read."""
+        needed = self.needed(union.table)
+        parts = []
+        for rows, values in zip(union.parts, union.values, strict=True):
+            of = dict(zip(union.table.columns, values, strict=True))
+            read = {name: of[name] for name in needed}
+            parts.append((self._inner(rows, list(read.values())), read))
+        return parts
+
+    def _inner(self, rows: Query, values: Sequence[Expression | None]) -> Names:
         """Return the columns of the rows that a table is computed from."""
         plan = structs.replace(
             self.plan,
-            query=derived.rows,
+            query=rows,
             sample=None,
             caps=(),
             statistics=(),
             selection=None,
             block=None,
         )
-        return Names(plan, self._relations, derived.values)
+        return Names(plan, self._relations, values)
 
     def _check_joined(self, on: str) -> None:
         types = {self.declared(ColumnRef(one.name, on)).type for one in self._tables}
@@ -114,7 +127,8 @@ class Names:
 
     def read_of(self) -> dict[str, tuple[str, ...]]:
         """Return by table of the data the columns that are read, here or below."""
-        names = [self, *(inner for _, inner in self.derived.values())]
+        parts = (inner for one in self.unions.values() for inner, _ in one)
+        names = [self, *(inner for _, inner in self.derived.values()), *parts]
         found: dict[str, tuple[str, ...]] = {}
         for table in self.plan.query.sources:
             read = {
@@ -249,12 +263,12 @@ class Names:
 def _relations(query: Query) -> dict[str, str]:
     """Return the relation of each table that a query reads."""
     found = {name: f"table_{number}" for number, name in enumerate(query.sources)}
-    for one in _all_derived(query):
-        found[one.table.name] = f"derived_{len(found)}"
+    for name in dict.fromkeys(_all_computed(query)):
+        found[name] = f"derived_{len(found)}"
     return found
 
 
-def _all_derived(query: Query) -> Iterator[Derived]:
-    for one in query.derived:
-        yield from _all_derived(one.rows)
-        yield one
+def _all_computed(query: Query) -> Iterator[str]:
+    for table, rows in query.inner:
+        yield from _all_computed(rows)
+        yield table.name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
 from modicum.query.expressions.facts import NARROW_MAX
-from modicum.query.model import ColumnRef, Derived, Key, Lookup, Measure
+from modicum.query.expressions.function import aligned
+from modicum.query.model import ColumnRef, Derived, Expression, Key, Lookup, Measure
 from modicum.query.sql import expressions as sql
 from modicum.query.sql.conditions import conditions, in_some_box
 from modicum.query.sql.names import Names
@@ -110,19 +111,49 @@ def _first_rows(table: Table, on: str, names: Names, secrets: Secrets) -> exp.Se
 # --- tables that are computed ---------------------------------------------------------
 
 
-def main_source(names: Names) -> str:
-    """Return the table of the data that has at least as many rows as are read."""
+def main_sources(names: Names) -> tuple[str, ...]:
+    """Return tables of the data that together have as many rows as are read, or more.
+
+    One may occur several times.
+    """
     main = names.main.name
-    return main_source(names.derived[main][1]) if main in names.derived else main
+    if main in names.derived:
+        return main_sources(names.derived[main][1])
+    parts = names.unions.get(main)
+    if parts is None:
+        return (main,)
+    return tuple(name for inner, _ in parts for name in main_sources(inner))
 
 
 def derived_relations(
     names: Names, secrets: Secrets
-) -> Iterator[tuple[str, exp.Select]]:
+) -> Iterator[tuple[str, exp.Query]]:
     """Yield the name of every relation that is computed, and its rows."""
     for name, (derived, inner) in names.derived.items():
         yield from derived_relations(inner, secrets)
         yield names.relation(name), _derived(derived, inner, secrets)
+    for name, parts in names.unions.items():
+        table = names.plan.tables.by_name[name]
+        rows = [_part(table, values, inner, secrets) for inner, values in parts]
+        yield names.relation(name), exp.union(*rows, distinct=False, copy=False)
+
+
+def _part(
+    table: Table, values: Mapping[str, Expression], inner: Names, secrets: Secrets
+) -> exp.Select:
+    """Return the rows of one part of a union; numbers are steps of 64 bits."""
+    selected = []
+    for name, value in values.items():
+        column = table.columns[name]
+        if column.counted:
+            found = aligned(exp, term(value, inner), step=column.step)[0]
+            value_of = _narrow(found)
+        elif isinstance(value, ColumnRef):
+            value_of = inner.column(value)
+        else:
+            value_of = term(value, inner).sql
+        selected.append(exp.alias_(value_of, name, quoted=True))
+    return rows_read(selected, inner, secrets)
 
 
 def _derived(derived: Derived, inner: Names, secrets: Secrets) -> exp.Select:

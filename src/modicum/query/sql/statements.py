@@ -17,7 +17,7 @@ from modicum.query.sql.conditions import key_value
 from modicum.query.sql.instances import unit_columns
 from modicum.query.sql.names import Names
 from modicum.query.sql.pieces import Pieces
-from modicum.query.sql.relations import derived_relations, main_source, rows_read
+from modicum.query.sql.relations import derived_relations, main_sources, rows_read
 from modicum.query.sql.terms import term
 from modicum.query.statistics import Cap, Exact, ExactPlan, KeyValue, Secrets, Statistic
 from modicum.query.tables import ColumnType
@@ -72,7 +72,8 @@ class Statements(Struct, frozen=True):
     """The statements of an engine for one plan.
 
     Attributes:
-        main: The table that has at least as many rows as are read.
+        mains: Tables that together have at least as many rows as are read; one may
+            occur several times.
         relations: By the name of a table, its name in the statements.
         columns: By the name of a table, its columns that are read.
         derived: By their names in the statements, the relations that are computed of
@@ -87,10 +88,10 @@ class Statements(Struct, frozen=True):
             that caps keep.
     """
 
-    main: str
+    mains: tuple[str, ...]
     relations: Mapping[str, str]
     columns: Mapping[str, tuple[str, ...]]
-    derived: Mapping[str, exp.Select]
+    derived: Mapping[str, exp.Query]
     rows: exp.Select
     slow: bool
     limits: tuple[Limit, ...]
@@ -135,7 +136,7 @@ def statements(plan: ExactPlan, secrets: Secrets) -> Statements:
     names = Names(plan)
     made = _Made(names, secrets)
     return Statements(
-        main_source(names),
+        main_sources(names),
         {table: names.relation(table) for table in plan.query.sources},
         names.read_of(),
         dict(derived_relations(names, secrets)),
