@@ -155,7 +155,7 @@ WORDS: Final[Mapping[str, Reason]] = {
     "WITH": INNER_QUERY,
     "RECURSIVE": Reason(
         "how many rows it makes may depend on the data",
-        "list the values in a public table, and JOIN it",
+        "list the values in a public table, and join it",
     ),
     **dict.fromkeys(("OVER", "WINDOW", "PARTITION BY"), _WINDOWS),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
