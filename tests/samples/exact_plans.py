@@ -359,7 +359,7 @@ class Maker:
         )
         sample = (
             Sample(
-                "user" if query.derived else random.choice(list(units)),
+                "user" if query.inner else random.choice(list(units)),
                 random.choice([2**59, 2**60 * 9 // 10]),
             )
             if random.random() < 0.2
