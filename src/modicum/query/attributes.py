@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress
 
 from modicum.query.aggregates import column_of
@@ -43,10 +43,14 @@ def references(request: QueryRequest) -> list[ColumnRef]:
     return list(_references(request.query))
 
 
-def _references(query: Query) -> Iterator[ColumnRef]:
+def _references(
+    query: Query, also: Iterable[Expression | None] = ()
+) -> Iterator[ColumnRef]:
+    """Yield the columns that a query names, and what else is computed of its rows."""
     own = [
         column
         for one in (
+            *also,
             *(key.value for key in query.keys),
             *(one.value for one in query.aggregates),
             *(one.on for one in query.lookups),
@@ -57,18 +61,14 @@ def _references(query: Query) -> Iterator[ColumnRef]:
     ]
     yield from own
     for derived in query.derived:
-        for value in derived.values:
-            yield from () if value is None else columns_in(value)
+        yield from _references(derived.rows, derived.values)
     for union in query.unions:
         # Columns that are not named outside may be those of units.
         named = [
             ColumnRef(union.table.name, name) in own for name in union.table.columns
         ]
-        for values in union.values:
-            for value in compress(values, named):
-                yield from columns_in(value)
-    for _, rows in query.inner:
-        yield from _references(rows)
+        for rows, values in zip(union.parts, union.values, strict=True):
+            yield from _references(rows, compress(values, named))
 
 
 def all_queries(query: Query) -> Iterator[Query]:

@@ -106,9 +106,7 @@ def must_have_bounds(request: QueryRequest) -> None:
                 Code.DOES_NOT_FIT,
                 f"the numbers of `{one.name}` have more than 2^31 steps of {step}",
                 mark,
-                notes=(f"`{of}` has no bound: it is of all rows of an id",)
-                if of
-                else (),
+                notes=(f"`{of}` is computed, and has no bound",) if of else (),
                 help=f"limit them: LEAST(GREATEST({of}, 0), 1000)"
                 if of
                 else "round them, such as ROUND(…, 2), or limit them by LEAST and"
@@ -121,8 +119,8 @@ def must_have_bounds(request: QueryRequest) -> None:
 
 def _derived_column(value: Expression, request: QueryRequest) -> str:
     """Return a column of a table that is computed, if an expression has one."""
-    derived = {one.table.name for one in request.query.derived}
-    found = (one.column for one in columns_in(value) if one.table in derived)
+    computed = {table.name for table, _ in request.query.inner}
+    found = (one.column for one in columns_in(value) if one.table in computed)
     return next(found, "")
 
 

@@ -82,12 +82,12 @@ PER_USER = "SELECT user_id, COUNT(*) AS n FROM views GROUP BY user_id"
 
 def query(sql: str, **more: Any) -> QueryFile:
     given = {**USER, **more}
-    periods = given.pop("periods")
+    periods, declared = given.pop("periods"), given.pop("declared", TABLES)
     policy = asked.compiled(POLICY)
     plain = asked.document(sql, periods=periods, **given)
     if periods is None:
         del plain["periods"]
-    return asked.read(plain, policy=policy, declared=TABLES)
+    return asked.read(plain, policy=policy, declared=declared)
 
 
 def derived(sql: str, **more: Any) -> QueryFile:
@@ -287,6 +287,72 @@ def test_a_union_reads_the_columns_that_are_named(
     assert found.compiled.attributes == read
 
 
+@pytest.mark.spec("QRY-21")
+@pytest.mark.spec("QRY-35")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(LEAST(s, 40)) AS n FROM (SELECT user_id, SUM(a) AS s FROM {} GROUP"
+        " BY user_id) AS t",
+        "SELECT COUNT(*) AS n FROM (SELECT user_id FROM {} GROUP BY user_id HAVING"
+        " SUM(a) > 3) AS t",
+        "SELECT COUNT(*) AS n FROM people WHERE user_id IN (SELECT user_id FROM {}"
+        " GROUP BY user_id HAVING SUM(a) > 3)",
+        "SELECT COUNT(*) AS n FROM people LEFT JOIN (SELECT user_id, SUM(a) AS s FROM"
+        " {} GROUP BY user_id) AS t USING (user_id) WHERE s > 3",
+        "SELECT COUNT(*) AS n FROM people WHERE user_id IN (SELECT user_id FROM {}"
+        " WHERE a > 3)",
+    ],
+)
+def test_what_is_computed_of_a_union_reads_its_columns(sql: str) -> None:
+    assert derived(sql.format(UNION)).compiled.attributes == ("amount",)
+
+
+@pytest.mark.spec("QRY-35")
+def test_an_id_and_a_time_have_other_names_in_a_union() -> None:
+    both = (
+        "(SELECT user_id AS who, CAST(read_at AS DATE) AS day FROM views UNION ALL"
+        " SELECT user_id, CAST(read_at AS DATE) FROM clicks) AS u"
+    )
+    more: dict[str, Any] = {"periods": "2026-10"}
+    found = query(f"SELECT day, COUNT(*) AS n FROM {both} GROUP BY day", **more)
+    assert found.compiled.groups == 31
+    assert norms(query(f"SELECT COUNT(DISTINCT who) AS n FROM {both}"))["user"] == (
+        1,
+        1,
+    )
+    with pytest.raises(InputError, match="identifies a"):
+        query(f"SELECT who, COUNT(*) AS n FROM {both} GROUP BY who")
+    both = both.replace("clicks", "views")
+    among = (
+        f"SELECT COUNT(*) AS n FROM people WHERE user_id IN (SELECT who FROM {both})"
+    )
+    assert norms(derived(among))["user"] == (1, 1)
+
+
+@pytest.mark.spec("QRY-35")
+def test_times_of_different_types_are_no_time_of_a_union() -> None:
+    tables = TABLES.replace("read_at: {type: timestamp}", "read_at: {type: date}", 1)
+    both = "(SELECT user_id{0} FROM views UNION ALL SELECT user_id{0} FROM clicks) AS u"
+    sql = f"SELECT COUNT(*) AS n FROM {both}"
+    found = query(sql.format(""), declared=tables)
+    assert [*found.request.query.unions[0].table.columns] == ["user_id", "device_id"][
+        :1
+    ]
+    with pytest.raises(InputError, match="`read_at` is declared with another type"):
+        query(sql.format(", read_at"), declared=tables)
+
+
+@pytest.mark.spec("QRY-35")
+def test_numbers_beyond_those_that_are_computed_are_no_mistake() -> None:
+    large = (
+        "(SELECT user_id, {} AS x FROM views UNION ALL SELECT user_id, {} FROM orders)"
+    )
+    numbers = large.format(9_000_000_000_000_000_000, 9_000_000_000_000_000_001)
+    found = query(f"SELECT SUM(x // 9000000000000000) AS n FROM {numbers} AS u")
+    assert norms(found)["user"][0] > 0
+
+
 @pytest.mark.spec("QRY-35")
 def test_a_union_has_the_time_and_ids_that_all_tables_have() -> None:
     both = "(SELECT user_id FROM views UNION ALL SELECT user_id FROM clicks) AS u"
@@ -321,6 +387,8 @@ def test_a_union_has_the_time_and_ids_that_all_tables_have() -> None:
          Code.NOT_IN_SUBSET, "LIMIT"),
         ("SELECT user_id, page FROM views UNION ALL SELECT user_id FROM orders",
          Code.NOT_IN_SUBSET, "have 2 and 1 columns"),
+        ("SELECT * FROM views UNION ALL SELECT user_id, view_id, read_at, page, topic,"
+         " amount FROM views", Code.NOT_IN_SUBSET, "name the columns in each part"),
         ("SELECT page FROM views UNION ALL SELECT order_id FROM orders",
          Code.DOES_NOT_FIT, "text"),
         ("SELECT user_id FROM views UNION ALL SELECT page FROM orders",
@@ -504,6 +572,10 @@ def test_rows_of_a_union_are_capped_together_and_none_is_dropped() -> None:
     )
     data = {"views": rows, "orders": orders}
     count = f"SELECT COUNT(*) AS n FROM {UNION}"
+    for form in ("(SELECT {0} views) UNION ALL (SELECT {0} orders)",
+                 "SELECT {0} views UNION ALL SELECT {0} orders"):  # fmt: skip
+        plain = f"SELECT COUNT(*) AS n FROM ({form.format('user_id FROM')}) AS u"
+        assert counted(plain, data, bounds={"user": 9}) == {(): 7}
     assert counted(count, data, bounds={"user": 9}) == {(): 7}  # All but one without id
     assert counted(count, data, bounds={"user": 4}) == {(): 6}
     assert counted(count, data, bounds={"user": 1}) == {(): 2}

@@ -556,16 +556,23 @@ def computed_column(
     column = Column(name, facts.type, counted=facts.numeric, dated=dated)
     if facts.numeric:
         step = facts.step
-        low = max(facts.low, -NARROW_MAX) * step
-        high = min(facts.high, NARROW_MAX) * step
+        low, high = (
+            max(min(one, NARROW_MAX), -NARROW_MAX) * step
+            for one in (facts.low, facts.high)
+        )
         column = replace(column, step=step, low=low, high=high)
-    if value is not None and facts.type in ("text", "integer", "boolean"):
+    listed = facts.type in ("text", "boolean") or (
+        facts.type == "integer" and facts.narrow
+    )
+    if value is not None and listed:
         column = replace(column, values=public_values(value, rows.declared, None))
     return column
 
 
 def is_dated(value: Expression, rows: Scope, texts: Texts) -> bool:
     """Return whether a value is a time of rows, on the days that are read."""
+    if isinstance(value, Call) and value.function == period_name("day"):
+        (value,) = value.arguments
     of = only_column(value)
     if of is None:
         return False

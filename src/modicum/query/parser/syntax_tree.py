@@ -204,7 +204,8 @@ def _refuse_kind(sql: SqlText, place: int, names: frozenset[str], opener: str) -
     if sql.word(place) in CLAUSES and sql.word(place - 1) != "WITHIN":
         raise no_sql(sql, token)
     if again and sql.word(place - 1) == "(":
-        if sql.word(place - 2) not in _BEFORE_QUERIES:
+        before = 2 + (sql.word(place - 2) == "(")  # (SELECT …) UNION ALL (SELECT …)
+        if sql.word(place - before) not in (*_BEFORE_QUERIES, "ALL"):
             raise sql.unread_at(place, INNER_QUERY)
         again = False
     elif again and sql.word(place - 1) == ")" and sql.word(0) == "WITH":

@@ -64,27 +64,26 @@ def read_source(
 
     if type(node) is not exp.Union:
         return read_subquery(node, alias, texts, reads, left=left)
-    sql, parts = texts.sql, []
+    parts: list[_Part] = []
     for select in _parts(node, texts.sql):
         parts.append(_Part(select, texts, len(parts)))
-        first, number = parts[0], len(parts[-1].shown)
-        if number != len(first.shown):
-            message = (
-                f"the parts of a union have {len(first.shown)} and {number} columns"
-            )
-            mark = sql.mark_of(select.expressions[0])
-            remedy = "select as many in each; NULL where there is none"
-            raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason("", remedy))
+        _refuse_other_columns(parts[0], parts[-1], texts.sql)
     name = free_name(alias, texts)
-    columns, values = _Columns(name, parts, texts).all()
-    rows = tuple(one.rows for one in parts)
-    table = Table(name, {one.name: one for one in columns}, ())
-    reads.unions.append(Union(table, rows, tuple(zip(*values, strict=True))))
-    shown = [columns[place].name for place in range(len(parts[0].shown))]
+    columns = _Columns(parts, texts)
+    table = Table(name, columns.declared, ())
+    values = zip(*columns.values.values(), strict=True)
+    reads.unions.append(Union(table, tuple(one.rows for one in parts), tuple(values)))
     return Named(
         alias,
-        Table(alias, {one: table.columns[one] for one in shown}, ()),
-        {one: ColumnRef(name, one) for one in shown},
+        Table(
+            alias,
+            {
+                shown: replace(table.columns[one], name=shown)
+                for shown, one in columns.shown.items()
+            },
+            (),
+        ),
+        {shown: ColumnRef(name, one) for shown, one in columns.shown.items()},
         (table,),
     )
 
@@ -117,6 +116,23 @@ def _parts(node: exp.Expr, sql: SqlText) -> Iterator[exp.Select]:
         yield select
 
 
+def _refuse_other_columns(first: _Part, other: _Part, sql: SqlText) -> None:
+    """Refuse parts with another number of columns, or with * in another order."""
+    names = [[one.lower() for one in part.shown] for part in (first, other)]
+    if len(names[0]) != len(names[1]):
+        message = (
+            f"the parts of a union have {len(names[0])} and {len(names[1])} columns"
+        )
+        remedy = "select as many in each; NULL where there is none"
+    elif names[0] != names[1] and (first.has_star or other.has_star):
+        message = "`*` of the parts of a union has the columns in another order"
+        remedy = "name the columns in each part"
+    else:
+        return
+    mark = sql.mark_of(other.select.expressions[0])
+    raise refused(Code.NOT_IN_SUBSET, message, mark, reason=Reason("", remedy))
+
+
 class _Part:
     """One part: its rows, and its columns by name."""
 
@@ -128,6 +144,7 @@ class _Part:
         condition = condition_of(select, scope)
         self.scope = scope.given(condition)
         self.shown = columns_of(select, self.scope, part=number)
+        self.has_star = type(select.expressions[0]).__name__ == "Star"
         joined = [texts.tables.by_name.get(one.table) for one in reads.lookups]
         plain = all(one is not None and one.key is not None for one in joined)
         if len(reads.tables) > 1 or reads.derived or reads.unions or not plain:
@@ -142,72 +159,81 @@ class _Part:
         )
         self.table = texts.tables.by_name[reads.tables[0]]
 
-    def own(self, name: str) -> ColumnRef:
-        """Return a column of its table."""
-        return ColumnRef(self.table.name, name)
-
 
 class _Columns:
-    """The columns of a union: those that are selected, and those of units."""
+    """The columns of a union: those that are selected, and those of units.
 
-    def __init__(self, name: str, parts: Sequence[_Part], texts: Texts) -> None:
-        self._name, self._parts, self._texts = name, parts, texts
+    The id and time of rows are there if all tables declare them alike, selected or not.
+
+    Attributes:
+        declared: The columns by name.
+        values: By name, what a column is in each part.
+        shown: The selected columns: by the name in the query, the own one.
+    """
+
+    def __init__(self, parts: Sequence[_Part], texts: Texts) -> None:
+        self._parts, self._texts = parts, texts
         self._units = texts.tables.ids | texts.tables.clocks
         tables = tuple(one for part in parts for one in part.scope.tables)
         self._scope = Scope(texts.sql, tables)
+        self.declared: dict[str, Column] = {}
+        self.values: dict[str, tuple[Expression, ...]] = {}
+        self.shown: dict[str, str] = {}
+        items = parts[-1].select.expressions
+        for place, name in enumerate(parts[0].shown):
+            values = [list(one.shown.values())[place] for one in parts]
+            self._select(name, values, items[min(place, len(items) - 1)])  # * is one.
+        for name in sorted(self._units - self.declared.keys()):
+            if all(name in part.table.columns for part in parts):
+                self._add_unit(name)
 
-    def all(self) -> tuple[list[Column], list[tuple[Expression, ...]]]:
-        """Return the columns, and of each its value in each part.
-
-        The id and time of rows are there if all tables have them, selected or not.
-        """
-        columns, values = [], []
-        for place, name in enumerate(self._parts[0].shown):
-            several = [list(one.shown.values())[place] for one in self._parts]
-            column, meant = self._column(name, several, place)
-            columns.append(column)
-            values.append(meant)
-        shown = {one.name for one in columns}
-        for name in sorted(self._units - shown):
-            if all(name in part.table.columns for part in self._parts):
-                columns.append(self._of_units(name))
-                values.append(tuple(part.own(name) for part in self._parts))
-        return columns, values
-
-    def _column(
-        self, name: str, values: list[Expression], place: int
-    ) -> tuple[Column, tuple[Expression, ...]]:
-        items = self._parts[-1].select.expressions
-        node = items[min(place, len(items) - 1)]  # * is one.
-        known = {one.lower(): one for one in self._units}
-        if name.lower() in known:
-            name = known[name.lower()]
-            if any(
-                value != part.own(name)
-                for value, part in zip(values, self._parts, strict=True)
-            ):
-                raise self._not_of_unit(name, node)
-            return self._of_units(name), tuple(values)
+    def _select(self, name: str, values: list[Expression], node: exp.Expr) -> None:
+        unit = next((one for one in self._units if values == self._own(one)), None)
+        self.shown[name] = unit or name
+        if unit is not None:
+            if not self._add_unit(unit):
+                raise self._not_alike(unit, node)
+            return
+        for one in self._units:
+            if one.lower() == name.lower():
+                raise self._not_of_unit(one, node)
         values = alike(values, node, self._scope)
         whole = fitted("coalesce", values, node, self._scope)
         dated = all(is_dated(one, self._scope, self._texts) for one in values)
-        facts = self._scope.facts(whole)
-        column = computed_column(name, facts, whole, self._scope, dated=dated)
-        return column, tuple(values)
+        self.declared[name] = computed_column(
+            name, self._scope.facts(whole), whole, self._scope, dated=dated
+        )
+        self.values[name] = tuple(values)
 
-    def _of_units(self, name: str) -> Column:
-        """Return the declaration of an id or time; it must be one and the same."""
+    def _own(self, name: str) -> list[ColumnRef]:
+        """Return a column of each table."""
+        return [ColumnRef(part.table.name, name) for part in self._parts]
+
+    def _add_unit(self, name: str) -> bool:
+        """Add an id or time; return whether it is declared alike in all tables."""
         found = [part.table.columns[name] for part in self._parts]
-        kinds = {(one.type, one.step) for one in found}
-        if len(kinds) > 1:
-            types = " and ".join(sorted({one.type for one in found}))
-            raise refused(
-                Code.DOES_NOT_FIT,
-                f"column `{name}` of the parts of a union is declared {types}",
-                self._texts.sql.mark_of(self._parts[-1].select.expressions[0]),
-                reason=Reason("", "declare it alike in the tables file"),
+        if len({(one.type, one.step) for one in found}) > 1:
+            return False
+        low, high = (
+            None if None in ends else extreme(one for one in ends if one is not None)
+            for extreme, ends in (
+                (min, [one.low for one in found]),
+                (max, [one.high for one in found]),
             )
-        return replace(found[0], attribute=None, partition=None, values=None)
+        )
+        self.declared[name] = Column(
+            name, found[0].type, step=found[0].step, low=low, high=high
+        )
+        self.values[name] = tuple(self._own(name))
+        return True
+
+    def _not_alike(self, name: str, node: exp.Expr) -> InputError:
+        return refused(
+            Code.DOES_NOT_FIT,
+            f"`{name}` is declared with another type in the parts of a union",
+            self._texts.sql.mark_of(node),
+            reason=Reason("", "declare it alike in the tables file"),
+        )
 
     def _not_of_unit(self, name: str, node: exp.Expr) -> InputError:
         return refused(
