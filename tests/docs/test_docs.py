@@ -607,7 +607,9 @@ DOCUMENTS = {
     "The entries of a ledger": ("ledger list",),
     "A verification": ("ledger verify",),
     "A backup": ("db backup copy.db",),
-    "A ledger that was restored": ("db restore backup.db --ledger restored.db",),
+    "A ledger that was restored": (
+        "db restore backup.db --ledger restored.db --no-head 2> notes.txt",
+    ),
     "Tables that are up to date": ("db upgrade", "db upgrade --check"),
     "What the doctor found": ("doctor",),
     "A new ledger": ("init --ledger new.db",),

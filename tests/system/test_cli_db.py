@@ -53,11 +53,35 @@ def test_a_backup_and_what_was_restored_from_it_are_told(head: str) -> None:
     assert rows_of(Path("r.db")) == rows_of(Path("b.db")) == rows_of(Path("ledger.db"))
 
 
-def test_whoever_compares_no_head_is_told_what_that_means(head: str) -> None:
+@pytest.mark.spec("OPS-4")
+def test_a_restore_without_a_head_is_explicit(head: str) -> None:
     run("backup", "b.db")
-    assert "nothing shows" in run("restore", "b.db", "--ledger", "1.db").stderr
+    refused = run("restore", "b.db", "--ledger", "r.db")
+    assert refused.exit_code == Exit.USAGE
+    for option in ("--head", "--known-head", "--no-head"):
+        assert option in refused.stderr
+    assert not Path("r.db").exists()
+    for json_too, name in (((), "1.db"), (("--json",), "2.db")):
+        done = run("restore", "b.db", "--ledger", name, "--no-head", *json_too)
+        assert done.exit_code == Exit.OK
+        assert "no head was compared: nothing shows" in done.stderr
+        assert rows_of(Path(name)) == rows_of(Path("b.db"))
+
+
+@pytest.mark.spec("OPS-4")
+def test_one_of_several_known_heads_is_enough(head: str) -> None:
+    run("backup", "b.db")
     known = ("--known-head", "0" * 12, "--known-head", head)
-    assert run("restore", "b.db", "--ledger", "2.db", *known).stderr == ""
+    done = run("restore", "b.db", "--ledger", "r.db", *known)
+    assert (done.exit_code, done.stderr) == (Exit.OK, "")
+
+
+@pytest.mark.parametrize("option", ["--head", "--known-head"])
+def test_a_head_is_not_combined_with_no_head(head: str, option: str) -> None:
+    run("backup", "b.db")
+    result = run("restore", "b.db", "--ledger", "r.db", option, head, "--no-head")
+    assert result.exit_code == Exit.USAGE
+    assert not Path("r.db").exists()
 
 
 def test_programs_are_told_the_same(head: str) -> None:
@@ -89,7 +113,7 @@ def test_a_head_that_is_not_there_leaves_with_6(head: str, option: str) -> None:
 
 def test_nothing_is_restored_over_the_ledger_in_use(head: str) -> None:
     run("backup", "b.db")
-    result = run("restore", "b.db")
+    result = run("restore", "b.db", "--head", head)
     assert result.exit_code == Exit.USAGE
     assert "error[MOD708]" in result.stderr
     assert rows_of(Path("ledger.db"))[-1][2] == head
@@ -146,7 +170,8 @@ def test_a_ledger_moves_to_a_server_and_no_password_is_shown(
     run("backup", "b.db")
     output = run("restore", "b.db", "--ledger", url, "--head", head)
     assert output.exit_code == 0, output.output
-    again = run("restore", "b.db", "--ledger", url)
+    again = run("restore", "b.db", "--ledger", url, "--head", head)
+    assert "error[MOD708]" in again.stderr
     assert again.exit_code == Exit.USAGE
     up = run("upgrade", "--ledger", url, "--check")
     assert up.exit_code == 0

@@ -88,7 +88,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("audit", "registry", "-o", "records.yaml"),
     ("doctor",),
     ("db", "backup", "copy.db"),
-    ("db", "restore", "copy.db"),
+    ("db", "restore", "copy.db", "--no-head"),
     ("db", "upgrade"),
     ("policy", "activate", "policy.yaml", *WHY),
     ("policy", "approve", "policy.yaml", *WHY),

@@ -13,7 +13,13 @@ import typer
 from modicum.cli.exit_codes import Exit
 from modicum.cli.ledger_access import open_log, refuse_no_ledger
 from modicum.cli.ledger_signatures import file_named
-from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger, shown
+from modicum.cli.options import (
+    DEFAULT_LEDGER,
+    Json,
+    Ledger,
+    exclusive_option,
+    shown,
+)
 from modicum.cli.output import note, print_json, reporting
 from modicum.cli.progress import counting
 from modicum.cli.verification import noted_head, whole_head
@@ -80,12 +86,23 @@ def restore(
             metavar="HEAD",
         ),
     ] = None,
+    no_head: Annotated[
+        bool,
+        typer.Option(
+            "--no-head",
+            help="Restore without a head: nothing shows then that losses are missing.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Verify a backup, and restore it to a new ledger."""
+    """Verify a backup, and restore it to a new ledger.
+
+    One of --head, --known-head and --no-head is required.
+    """
     from modicum.ops.backup.restore import Heads
     from modicum.ops.backup.restore import restore as restore_backup
 
+    _require_heads(head, known_heads, no_head=no_head)
     with reporting(as_json=as_json):
         refuse_no_ledger(ledger)
         noted = None if head is None else noted_head(head)
@@ -97,13 +114,26 @@ def restore(
             done = restore_backup(source, ledger, Heads(noted, known), on_entry)
         if as_json:
             print_json({"ledger": shown(ledger), **_restored(done)})
-            return
-        _print_restored(shown(ledger), done)
-        if noted is None and not known:
+        else:
+            _print_restored(shown(ledger), done)
+        if no_head:
             note(
-                "note: nothing shows that this is the latest backup: compare its head"
-                " with one that you recorded"
+                "note: no head was compared: nothing shows that this is a backup of the"
+                " lost ledger, or that it is the latest; losses may be missing"
             )
+
+
+def _require_heads(head: str | None, known: list[str] | None, *, no_head: bool) -> None:
+    """Refuse to restore what was not compared, unless that is explicit."""
+    given = "--head" if head is not None else "--known-head" if known else None
+    if given is None and not no_head:
+        raise typer.BadParameter(
+            "--head, --known-head or --no-head is required: a backup alone does not"
+            " show what it is missing; give --head with the last head that you"
+            " recorded, or --no-head if you have none"
+        )
+    if given is not None and no_head:
+        raise exclusive_option("--no-head", given)
 
 
 def _restored(done: Restored) -> dict[str, object]:

@@ -6,8 +6,10 @@ import asyncio
 from dataclasses import dataclass
 
 from modicum.api.local.ledger_view import LedgerView
+from modicum.server.auth.lookalikes import refuse_lookalike
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
+from modicum.server.auth.token_scope import token_scope
 from modicum.server.resources import equipment
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
@@ -57,9 +59,13 @@ def checked(settings: Settings, user: str) -> Checked:
         entries, data_sets = decider.glance(_counted)
     store = open_store(settings.ledger, keep_open=True)
     try:
-        for one in settings.known_heads():
-            one.must_be_in(store)
-        coming_in = authentication(settings, open_registry(store), SystemClock(), door)
+        for known in settings.known_heads():
+            known.must_be_in(store)
+        registry = open_registry(store)
+        named = token_scope(settings).names
+        for one in sorted(named):
+            refuse_lookalike(one, registry.lookalike_of(one, named))
+        coming_in = authentication(settings, registry, SystemClock(), door)
         asyncio.run(coming_in.aclose())
     finally:
         store.close()

@@ -31,6 +31,7 @@ from urllib.parse import quote
 
 from modicum.storage.idle_work import Chore
 from modicum.storage.sqlite_errors import linked, replaced
+from modicum.storage.sqlite_files import create_private
 from modicum.storage.sqlite_lock import SqliteLock
 from modicum.storage.sqlite_tables import (
     SCHEMA_VERSION,
@@ -315,7 +316,12 @@ class _OpenConnection:
 
 
 def connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
-    """Return a connection that may write; the file is made if it is not there."""
+    """Return a connection that may write; the file is made if it is not there.
+
+    Its other files get its rights from SQLite.
+    """
+    with suppress(OSError):  # It is there, or SQLite reports the cause.
+        create_private(path)
     return sqlite3.connect(
         path, isolation_level=None, timeout=wait_seconds, check_same_thread=False
     )

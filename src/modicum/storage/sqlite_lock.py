@@ -23,9 +23,8 @@ from functools import partial
 from pathlib import Path
 
 from modicum.storage.idle_work import IdleWork
+from modicum.storage.sqlite_files import open_beside
 from modicum.system.file_locks import release_lock, take
-
-_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class TurnTimeoutError(Exception):
@@ -45,6 +44,7 @@ class SqliteLock:
 
     def __init__(self, path: Path, wait_seconds: float) -> None:
         self.meanwhile = IdleWork()
+        self._ledger = path
         self._turn = Path(f"{path}.lock")
         self._queue = Path(f"{path}.queue")
         self._live = Path(f"{path}.live")
@@ -55,11 +55,11 @@ class SqliteLock:
         """Hold the turn alone; the lock files are made if they are not there."""
         deadline = time.monotonic() + self._wait_seconds
         process, turn = os.getpid(), None
-        queue = os.open(self._queue, _MAKE, 0o666)
+        queue = self._made(self._queue)
         try:
             try:
                 _take(queue, fcntl.LOCK_EX, deadline, self.meanwhile)
-                turn = os.open(self._turn, _MAKE, 0o666)
+                turn = self._made(self._turn)
                 _take(turn, fcntl.LOCK_EX, deadline, self.meanwhile)
             finally:
                 release_lock(queue, process)
@@ -102,25 +102,29 @@ class SqliteLock:
 
     def mark_live(self) -> Callable[[], None]:
         """Mark the ledger as kept open by this process."""
-        with _opened(self._queue, make=True):
-            pass  # Processes that check whether the ledger is live wait in the queue.
-        descriptor = os.open(self._live, _MAKE, 0o666)
+        # Processes that check whether the ledger is live wait in the queue.
+        os.close(self._made(self._queue))
+        descriptor = self._made(self._live)
         fcntl.flock(descriptor, fcntl.LOCK_SH)  # Waits for a look, which is brief.
         return partial(release_lock, descriptor, os.getpid())
 
     def _is_live(self) -> bool:
-        with _opened(self._live, make=False) as descriptor:
+        with _opened(self._live) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return True
             return False
 
+    def _made(self, path: Path) -> int:
+        """Open a lock file, which is made if it is not there."""
+        return open_beside(path, self._ledger, os.O_RDWR)
+
     @staticmethod
     def _enter(stack: ExitStack, path: Path, kind: int, deadline: float) -> bool:
         """Take a lock for as long as the stack lives, if its file is there."""
         try:
-            descriptor = stack.enter_context(_opened(path, make=False))
+            descriptor = stack.enter_context(_opened(path))
         except FileNotFoundError:
             return False
         _take(descriptor, kind, deadline)
@@ -128,10 +132,9 @@ class SqliteLock:
 
 
 @contextmanager
-def _opened(path: Path, *, make: bool) -> Iterator[int]:
-    """Open a lock file; release its lock at the end."""
-    flags = _MAKE if make else os.O_RDONLY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+def _opened(path: Path) -> Iterator[int]:
+    """Open an existing lock file; release its lock at the end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     process = os.getpid()
     try:
         yield descriptor

@@ -28,6 +28,7 @@ from modicum.storage.sqlite_connection import (
     sync_folder,
 )
 from modicum.storage.sqlite_errors import SqliteTroubles
+from modicum.storage.sqlite_files import open_beside
 
 if TYPE_CHECKING:
     from modicum.storage.service_tables import Statement
@@ -205,7 +206,8 @@ class SqliteStore:
         All write the same draft, so that one that was killed leaves it to the next.
         """
         draft = Path(f"{self._snapshot}.draft")
-        with draft.open("ab") as file:
+        descriptor = open_beside(draft, self._path, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(descriptor, "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(file.fileno()), draft.stat()):
                 return  # Another process has just created it.

@@ -229,15 +229,19 @@ def test_without_a_ledger_only_the_machine_is_looked_at() -> None:
     ("mode", "status"),
     [(0o600, OK), (0o640, OK), (0o660, OK), (0o644, WARN), (0o602, FAIL)],
 )
-@pytest.mark.parametrize("suffix", ["", ".snapshot"])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", ".snapshot", ".lock", ".live"])
 def test_who_may_read_and_write_the_ledger(
     ledger: Path, mode: int, status: Status, suffix: str
 ) -> None:
     store = open_store(ledger)
     Workspace(store, SOON, snapshots=store).state()
-    Path(f"{ledger}.snapshot").touch(0o600)
-    Path(f"{ledger}{suffix}").chmod(mode)
-    assert found(diagnosis(ledger), "permissions").status is status
+    file = Path(f"{ledger}{suffix}")
+    file.touch(0o600)
+    file.chmod(mode)
+    seen = found(diagnosis(ledger), "permissions")
+    assert seen.status is status
+    assert seen.facts["group_may"] is bool(mode & 0o070)
+    assert (file.name in seen.message) is (status is not OK)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ _ORDERED_SINCE = 2
 _NAMES_KEPT_SINCE = 5
 #: Since this version, a mechanism that no rule over history limits denies a release,
 #: unless the policy says `unmatched: allow`.
-_UNMATCHED_DENIED_SINCE = 6
+UNMATCHED_DENIED_SINCE = 6
 #: The rules that deny a release, and the mechanisms that no rule limits.
 _Reasons: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _DESCRIBING = (
@@ -333,7 +333,7 @@ class _Replay:
     ) -> None:
         assert self._followed is not None  # _under has been called for each release
         verdict = decide(self._followed.balances, release, day_of(event.at))
-        denies = event.version >= _UNMATCHED_DENIED_SINCE
+        denies = event.version >= UNMATCHED_DENIED_SINCE
         if reasons != (verdict.blocking, verdict.unmatched if denies else ()):
             raise ChainBreakError(
                 seq,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from modicum.core.errors import (
@@ -28,7 +28,7 @@ def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
     """Yield a store to fill; the file then gets the name, if it is unused.
 
     Until then it lies in a hidden folder beside its place, which only its owner may
-    look into. So does the file itself, later on: only its owner may read it.
+    look into. Later on, too, only its owner may read it, as any new ledger.
     """
     target = Path(path).resolve()  # A link that leads nowhere yet stays a link.
     refuse_present(path)
@@ -40,8 +40,6 @@ def new_ledger(path: str | Path) -> Iterator[SqliteStore]:
         raise _unwritable(path, error) from error
     with folder:
         draft = Path(folder.name, target.name)
-        with suppress(OSError):  # Otherwise the store reports the cause.
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield SqliteStore(draft)
         _put_in_place(path, draft, target)
 

@@ -18,6 +18,8 @@ _ROOM_LEAST = 64 * 2**20
 _ROOM_LOW = 2**30
 #: A private key is shorter.
 _KEY_BYTES_MAX = 16 * 1024
+#: The files beside a ledger. Anyone who may read a lock can also hold it.
+_BESIDE = ("-wal", "-shm", "-journal", ".snapshot", ".lock", ".queue", ".live")
 
 
 def check_file(ledger: str) -> Iterator[Finding]:
@@ -68,22 +70,28 @@ def _check_room(path: Path) -> Finding:
 
 
 def _check_rights(path: Path) -> Finding:
-    modes = [
-        stat.S_IMODE(one.stat().st_mode)
-        for one in (path, *(Path(f"{path}{end}") for end in ("-wal", ".snapshot")))
-        if one.exists()
-    ]
-    is_written = any(mode & stat.S_IWOTH for mode in modes)
-    is_read = any(mode & stat.S_IROTH for mode in modes)
-    facts = {"others_may_write": is_written, "others_may_read": is_read}
+    files = [Path(f"{path}{end}") for end in ("", *_BESIDE)]
+    modes = {one.name: one.stat().st_mode for one in files if one.exists()}
+
+    def open_to(right: int) -> list[str]:
+        return [name for name, mode in modes.items() if mode & right]
+
+    written, read = open_to(stat.S_IWOTH), open_to(stat.S_IROTH)
+    is_shared = bool(open_to(stat.S_IRWXG))
+    facts = {
+        "others_may_write": bool(written),
+        "others_may_read": bool(read),
+        "group_may": is_shared,
+    }
     remedy = f"chmod o-rw {path.name}*"
-    if is_written:
-        message = "every user of this machine may write the ledger"
+    if written:
+        message = f"every user of this machine may write {written[0]}"
         return Finding("permissions", Status.FAIL, message, remedy, facts)
-    if is_read:
-        message = "every user of this machine may read the ledger"
+    if read:
+        message = f"every user of this machine may read {read[0]}"
         return Finding("permissions", Status.WARN, message, remedy, facts)
-    message = "other users may not read the ledger"
+    who = "its owner and its group" if is_shared else "its owner"
+    message = f"only {who} may read the ledger"
     return Finding("permissions", Status.OK, message, facts=facts)
 
 

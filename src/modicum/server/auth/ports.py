@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from modicum.api.permissions.identity import Identity
@@ -24,6 +25,13 @@ class Tokens(Protocol):
 
     def token_by_digest(self, digest: str) -> Token | None:
         """Return the token with a digest; None if none is active."""
+
+
+class Names(Protocol):
+    """The names that are known."""
+
+    def lookalike_of(self, name: str, named: Iterable[str] = ()) -> str | None:
+        """Return a known name that looks like a new one; None if none does."""
 
 
 class SessionStore(Protocol):

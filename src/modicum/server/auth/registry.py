@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -32,6 +32,8 @@ from modicum.api.ports.storage import Clock, Store
 from modicum.core.errors import AccessError, Code, InputError, Problem, UsageError
 from modicum.ops.wiring import printable_actor
 from modicum.server.auth import registry_rows
+from modicum.server.auth.known_names import KnownNames
+from modicum.server.auth.lookalikes import refuse_lookalike
 from modicum.storage.service_tables import ServiceTables, Statement
 from modicum.system.clock import SystemClock
 
@@ -149,22 +151,42 @@ class Registry:
         self._clock = clock
         self._tokens = RecentlyRead(self._read_token, fresh_seconds)
         self._sessions = RecentlyRead(self._read_session, fresh_seconds)
+        self._names = KnownNames(store, self._owners)
+
+    def lookalike_of(self, name: str, named: Iterable[str] = ()) -> str | None:
+        """Return a known name that people may take for a new one; None if none is.
+
+        Args:
+            name: The name.
+            named: Known names, besides those of the ledger.
+        """
+        return self._names.lookalike_of(name, named)
+
+    def _owners(self) -> list[str]:
+        return [
+            registry_rows.owner_of(row) for row in self._rows(registry_rows.owners())
+        ]
 
     # --- tokens ---
 
-    def add_token(self, terms: TokenTerms, *, created_by: str) -> IssuedToken:
+    def add_token(
+        self, terms: TokenTerms, *, created_by: str, named: Iterable[str] = ()
+    ) -> IssuedToken:
         """Create a token, and return it: it is never shown again.
 
         Args:
             terms: Its terms.
             created_by: The actor who creates it.
+            named: Known names, besides those of the ledger.
 
         Raises:
+            InputError: If its owner is new, and looks like a known name.
             AccessError: If 100 tokens of the same actor are active already.
             UsageError: If there is no ledger.
             UnavailableError: If it could not be stored, or that is unknown; a token
                 that nobody has seen is harmless.
         """
+        refuse_lookalike(terms.actor, self.lookalike_of(terms.actor, named))
         identifier = base64.b32encode(secrets.token_bytes(7))[:10].decode().lower()
         text = written_token(identifier, secrets.token_urlsafe(_SECRET_BYTES))
         now = self._clock.now()

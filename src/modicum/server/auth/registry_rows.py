@@ -106,6 +106,22 @@ def session_with(digest: str) -> Statement:
     )
 
 
+def owners() -> Statement:
+    """Return the query for the owners of tokens, and the identities of sessions."""
+    return Statement(
+        "SELECT actor, '' FROM {s}.tokens UNION SELECT '', identity FROM {s}.sessions"
+    )
+
+
+def owner_of(row: tuple[Any, ...]) -> str:
+    """Return the name of an owner."""
+    actor, identity = row
+    try:
+        return str(actor) or identity_of(identity).name
+    except (ValueError, AccessError) as error:
+        raise _damaged("a session") from error
+
+
 def beginning(session: Session) -> Statement:
     """Return an insert of a session."""
     return Statement(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from modicum.core.errors import AccessError
 from modicum.server.auth.credentials import one_cookie
 from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.local_link import LINK_PATH, OneTimeLinks
+from modicum.server.auth.lookalikes import KNOWN, lookalike_problem
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
 from modicum.server.auth.sessions import CookieJar, Sessions
@@ -32,9 +37,16 @@ def leaving(sessions: Sessions) -> APIRouter:
 
 
 def with_provider(
-    sign_in: SignIn, roster: GrantTable, sessions: Sessions, jar: CookieJar
+    sign_in: SignIn,
+    roster: GrantTable,
+    sessions: Sessions,
+    jar: CookieJar,
+    lookalike_of: Callable[[str], str | None],
 ) -> APIRouter:
-    """Return the routes by which people sign in with a provider."""
+    """Return the routes by which people sign in with a provider.
+
+    A new name that looks like a known one is refused.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.get(LOGIN_PATH)
@@ -51,6 +63,9 @@ def with_provider(
         query = request.scope["query_string"].decode("latin-1")
         somebody, wanted = await sign_in.finish(query, one_cookie(request, jar.login))
         identity = roster.person(somebody.name, somebody.groups, sessions.via)
+        other = await run_in_threadpool(lookalike_of, somebody.name)
+        if other is not None:
+            raise AccessError(lookalike_problem(somebody.name, other, KNOWN))
         response = RedirectResponse(wanted, 303)
         jar.clear_login(response)
         await sessions.begin(request, identity, response)

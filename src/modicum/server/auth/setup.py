@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from modicum.server.auth.http_fetch import HttpFetch
 from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLinks
 from modicum.server.auth.middleware import Gate
 from modicum.server.auth.names import owner_name
-from modicum.server.auth.ports import Clock, SessionStore, Tokens
+from modicum.server.auth.ports import Clock, Names, SessionStore, Tokens
 from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
 from modicum.server.auth.sessions import CookieJar, Sessions
@@ -30,8 +31,8 @@ from modicum.server.auth.token_scope import TokenScope, token_scope
 from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
 
-class Registry(Tokens, SessionStore, Protocol):
-    """The store of tokens and sessions."""
+class Registry(Tokens, SessionStore, Names, Protocol):
+    """The store of tokens and sessions, and the names that are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def _with_provider(
     sign_in = SignIn(oidc, secret, provider, fetch, clock, origin=jar.origin)
     known: list[Authenticator] = [sessions]
     roof = token_scope(settings)
+    known_names = partial(registry.lookalike_of, named=roof.names)
     if settings.api_tokens:
         known.append(ApiTokens(registry, jar.session, roof))
     if oidc.programs is not None:
@@ -164,7 +166,7 @@ def _with_provider(
         Authenticators(known, jar.session),
         _gate(settings, door),
         (
-            routes.with_provider(sign_in, roster, sessions, jar),
+            routes.with_provider(sign_in, roster, sessions, jar, known_names),
             routes.leaving(sessions),
         ),
         roof=roof,

@@ -37,6 +37,12 @@ class TokenScope:
     all_programs: bool = False
     only_way: bool = False
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The people and programs that the settings name."""
+        programs = (f"{PROGRAM_PREFIX}{one}" for one in self.programs)
+        return frozenset((*self.people, *programs))
+
     def under(self, identity: Identity) -> Identity:
         """Return the identity of a token, with at most its owner's current grants.
 

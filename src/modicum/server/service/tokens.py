@@ -57,7 +57,8 @@ class Tokens:
         Raises:
             AccessError: If they may not; or they were recognized by a token, which
                 would live on in others; or 100 tokens of the same actor are active.
-            InputError: If it is for a person whose name no sign-in produces.
+            InputError: If it is for a person whose name no sign-in produces, or for a
+                new name that looks like a known one.
         """
         if who.by_token:
             raise _refused(
@@ -70,7 +71,9 @@ class Tokens:
             _refuse_more(who, terms)
             terms = self._kept_short(terms)
         return await self._threads.submit(
-            lambda: self._registry.add_token(terms, created_by=who.name)
+            lambda: self._registry.add_token(
+                terms, created_by=who.name, named=self._roof.names
+            )
         )
 
     def _kept_short(self, terms: TokenTerms) -> TokenTerms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +10,7 @@ from msgspec import structs
 
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants, refuse_joined
+from modicum.core.confusables import confusable
 from modicum.core.document import Kind, Node, Scalar
 from modicum.core.errors import AccessError, Code, InputError
 from modicum.core.reader import (
@@ -22,13 +24,23 @@ from modicum.core.reader import (
     release_id,
 )
 from modicum.policy.declarations.roles import person_key
+from modicum.server.auth.lookalikes import lookalike_problem
 from modicum.server.settings.model import GrantsByName
 
 _EXAMPLE: Final = "write  analyst: [visits]  or  analyst: all"
 
 
-def read_grants(node: Node | None, section: str, one: str) -> GrantsByName:
-    """Return the grants of each name in a section."""
+def read_grants(
+    node: Node | None, section: str, one: str, named: Iterable[str] = ()
+) -> GrantsByName:
+    """Return the grants of each name in a section.
+
+    Args:
+        node: The section; None if there is none.
+        section: Its key.
+        one: What it names, as `a person`.
+        named: Names of the same kind in other sections.
+    """
     if node is None:
         return {}
     found = Problems()
@@ -38,9 +50,18 @@ def read_grants(node: Node | None, section: str, one: str) -> GrantsByName:
             who = _name(key, one)
             if who in by_name:
                 raise fail(Code.DUPLICATE_NAME, f"`{key.text}` is given twice", key)
+            if one != "a group":
+                _refuse_lookalike(key, who, (*named, *by_name))
             by_name[who] = _grants(key, value)
     found.raise_any()
     return by_name
+
+
+def _refuse_lookalike(key: Scalar, name: str, others: Iterable[str]) -> None:
+    other = next((one for one in others if confusable(one, name)), None)
+    if other is not None:
+        problem = lookalike_problem(name, other, "which is in the settings, too")
+        raise InputError(structs.replace(problem, mark=key.mark))
 
 
 def _name(key: Scalar, one: str) -> str:

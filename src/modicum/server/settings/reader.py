@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -164,7 +165,10 @@ class _Reader:
                 by_section[key] = read_grants(take(key), key, one)
         with self.found.guard():
             if (node := take("local_people")) is not None:
-                got = replace(got, local_people=_local_people(node, got))
+                got = replace(
+                    got,
+                    local_people=_local_people(node, got, by_section.get("people", {})),
+                )
         return replace(
             got,
             grants=by_section.get("grants", {}),
@@ -280,7 +284,7 @@ class _Reader:
         return replace(got, telemetry=settings)
 
 
-def _local_people(node: Node, got: Settings) -> GrantsByName:
+def _local_people(node: Node, got: Settings, named: Iterable[str]) -> GrantsByName:
     if not got.is_local:
         other = "api_tokens" if got.oidc is None else "oidc"
         raise fail(
@@ -289,7 +293,7 @@ def _local_people(node: Node, got: Settings) -> GrantsByName:
             node,
             help="with `oidc`, write the grants of people to `people`",
         )
-    people = read_grants(node, "local_people", "a person")
+    people = read_grants(node, "local_people", "a person", named)
     for who, grants in people.items():
         if not grants:
             raise fail(Code.MISSING_KEY, f"`{who}` has no role", node)
