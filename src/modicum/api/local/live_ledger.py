@@ -108,6 +108,7 @@ class LiveLedger:
                     Code.LEDGER_MISSING,
                     f"there is no ledger at {self._store.name}",
                     help="create one with  modicum init --policy policy.yaml",
+                    places=(self._store.name,),
                 )
             )
 
@@ -288,6 +289,7 @@ class LiveLedger:
                     f" {self._store.name} is of {last[:10]}",
                     notes=("times in the ledger never decrease",),
                     help="correct the clock",
+                    places=(self._store.name,),
                 )
             )
 
@@ -313,5 +315,6 @@ def lost_entries(name: str, why: str) -> VerificationError:
             notes=("no decision was made, so that nothing is spent twice",),
             help="stop everything that uses it; then replace it with a copy that"
             " verifies, and remove its snapshot",
+            places=(name,),
         )
     )
