@@ -178,22 +178,7 @@ class LiveLedger:
             UnavailableError: If it did since a time that is believed: when this
                 process began, or that of the last entry.
         """
-        now, at = now or self._clock.now(), self.book.state.at
-        checked = self._clock.checked(now, at)
-        if at and checked < now:
-            raise UnavailableError(
-                Problem(
-                    Code.CLOCK_JUMPED,
-                    f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
-                    f" elapsed time it is {checked[:19]}Z",
-                    notes=(
-                        "nothing was written, so that no reservation expires by"
-                        " mistake",
-                    ),
-                    help="correct the clock; if it is right now, confirm that with "
-                    " modicum ledger annotate 'the clock is right: …'  on this machine",
-                )
-            )
+        refuse_jump(self._clock, now or self._clock.now(), self.book.state.at)
 
     def follow_in_idle_time(self) -> None:
         """Let this thread read new entries while it waits for a turn.
@@ -299,6 +284,30 @@ class LiveLedger:
         snapshot = read_snapshot(data) if data else None
         self._snapshot_seq = snapshot.state.seq if snapshot else 0
         return LedgerBalances(snapshot)
+
+
+def refuse_jump(clock: Clock, now: str, at: str) -> None:
+    """Refuse a clock that advanced by far more than the elapsed time.
+
+    Args:
+        clock: The clock.
+        now: The time that it shows.
+        at: The time of the last entry; empty if there is none.
+    """
+    checked = clock.checked(now, at)
+    if at and checked < now:
+        raise UnavailableError(
+            Problem(
+                Code.CLOCK_JUMPED,
+                f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
+                f" elapsed time it is {checked[:19]}Z",
+                notes=(
+                    "nothing was written, so that no reservation expires by mistake",
+                ),
+                help="correct the clock; if it is right now, confirm that with "
+                " modicum ledger annotate 'the clock is right: …'  on this machine",
+            )
+        )
 
 
 def lost_entries(name: str, why: str) -> VerificationError:

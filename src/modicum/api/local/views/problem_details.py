@@ -155,7 +155,7 @@ def _plain(text: str, places: tuple[str, ...]) -> str:
     for place in places:
         text = text.removesuffix(f": {place}")
         text = re.sub(
-            rf"( at )?(the (ledger|file) )?{re.escape(place)}",
+            rf"( at )?(the (ledger|file) )?(?<!\w){re.escape(place)}(?!\w)",
             lambda found: "" if found[1] else "the ledger",
             text,
         )
