@@ -16,13 +16,13 @@ class TurnOutcomes:
     """What became of the turns; one thread notes it, any thread may look.
 
     Attributes:
-        succeeded: The monotonic time of the last success; of the start, if none.
+        succeeded: The monotonic time of the last success; long ago, if none.
         failure: The last failure, if no turn succeeded since.
         failed_at: The time of the last failure, in UTC; empty if none.
     """
 
     def __init__(self) -> None:
-        self.succeeded = time.monotonic()
+        self.succeeded = float("-inf")
         self.failure: ModicumError | None = None
         self.failed_at = ""
 
