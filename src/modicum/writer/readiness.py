@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Final
 
 from modicum.api.local.balances import Entry
-from modicum.api.ports.storage import EventStore, StoredAnswer
+from modicum.api.ports.storage import EventStore, StoredAnswer, Versioned
 from modicum.core.errors import (
     Code,
     ModicumError,
@@ -158,7 +158,8 @@ class Readiness:
         )
         before, self._found = self._found, (self._clock(), outcome)
         if codes != (before[1].codes if before is not None else ()):
-            self._changed(outcome)
+            with suppress(Exception):  # Such as a log that cannot be written.
+                self._changed(outcome)
         return outcome
 
     def _read_failures(self) -> Iterator[ModicumError]:
@@ -211,6 +212,8 @@ def probe(store: EventStore) -> None:
     """
     if not store.exists():
         return  # The first turn makes it.
+    if isinstance(store, Versioned) and len({*store.table_versions()}) > 1:
+        return  # Only a decision, or an operator, brings tables up to date.
     path = Path(store.name)
     with suppress(OSError):
         room = os.statvfs(path.parent) if path.is_file() else None

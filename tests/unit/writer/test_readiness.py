@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -134,6 +135,18 @@ def test_a_ledger_that_decides_is_ready_and_checks_write_nothing(
     assert not found.failed_at
     assert (ledger.read_bytes(), Path(f"{ledger}-wal").read_bytes()) == before
     assert decider.submit(counts("one")).allowed
+
+
+def test_a_probe_upgrades_no_table(ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger)) as connection:
+        for table in ("answers", "tokens", "sessions"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 2")
+    with mo.open_decider(ledger) as decider:
+        assert is_ready(checked(decider))
+        assert decider._store.table_versions().stored == 2  # type: ignore[attr-defined]
+        assert decider.submit(counts("one")).allowed
+        assert is_ready(checked(decider))
 
 
 def test_nothing_is_known_before_the_first_check(decider: Decider) -> None:

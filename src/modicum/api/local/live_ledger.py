@@ -293,6 +293,9 @@ def refuse_jump(clock: Clock, now: str, at: str) -> None:
         clock: The clock.
         now: The time that it shows.
         at: The time of the last entry; empty if there is none.
+
+    Raises:
+        UnavailableError: If it did.
     """
     checked = clock.checked(now, at)
     if at and checked < now:
