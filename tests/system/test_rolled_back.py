@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from samples.postgres import Cluster
+from samples.raw_http import eventually
 from samples.served import HEADER, Served, served
 from samples.small import POLICY, counts
 from typer.testing import CliRunner, Result
@@ -96,8 +97,9 @@ def gauge(server: Served, name: str) -> float:
     )
 
 
-def ready(server: Served) -> int:
-    return server.client.get("/readyz").status_code
+def becomes(server: Served, status: int) -> None:
+    """Wait until a server is ready, or is not any more."""
+    eventually(lambda: server.client.get("/readyz").status_code == status)
 
 
 @pytest.mark.spec("LED-18")
@@ -106,16 +108,16 @@ def test_a_running_server_notices_by_itself(place: Copied, tmp_path: Path) -> No
         server.post("amir", "/releases", counts("one", rho="0.01"))
         place.copy()
         assert server.post("amir", "/releases", counts("two")).json()["decision"]
-        assert ready(server) == 200
+        becomes(server, 200)
         assert gauge(server, "modicum_ledger_verify_ok") == 1
         place.put_back()
-        assert ready(server) == 503
+        becomes(server, 503)
         assert gauge(server, "modicum_ledger_verify_ok") == 0
         checked = server.post("amir", "/releases:check", counts("three"))
         assert (checked.status_code, checked.json()["code"]) == (503, "MOD702")
         submitted = server.post("amir", "/releases", counts("three"))
         assert (submitted.status_code, submitted.json()["code"]) == (503, "MOD702")
-        assert ready(server) == 503
+        becomes(server, 503)
         assert gauge(server, "modicum_ledger_verify_ok") == 0
 
 
@@ -127,12 +129,12 @@ def test_what_the_writer_sees_everybody_knows_at_once(
         server.post("amir", "/releases", counts("one", rho="0.01"))
         place.copy()
         server.post("amir", "/releases", counts("two"))
-        assert ready(server) == 200
+        becomes(server, 200)
         place.put_back()
         assert server.post("amir", "/releases", counts("three")).status_code == 503
         assert gauge(server, "modicum_ledger_verify_ok") == 0
         assert server.post("amir", "/releases:check", counts("3")).status_code == 503
-        assert ready(server) == 503
+        becomes(server, 503)
 
 
 @pytest.mark.spec("LED-18")
@@ -147,9 +149,9 @@ def test_a_server_goes_on_when_the_newer_copy_is_back(
         server.post("amir", "/releases", counts("one", rho="0.01"))
         newer.copy()
         older.put_back()
-        assert ready(server) == 503
+        becomes(server, 503)
         newer.put_back()
-        assert ready(server) == 200
+        becomes(server, 200)
         assert gauge(server, "modicum_ledger_verify_ok") == 1
         answered = server.post("amir", "/releases", counts("two"))
         assert answered.json()["decision"] == "allow"

@@ -176,6 +176,8 @@ class Problem(Struct, frozen=True):
         label: A short remark printed beside the caret.
         notes: Reasons, one line each.
         help: The remedy, in one line; empty if the message suffices.
+        places: The parts of these texts that show where the ledger is: its path, its
+            URL, messages of a driver. A server sends none of them.
     """
 
     code: Code
@@ -184,6 +186,7 @@ class Problem(Struct, frozen=True):
     label: str = ""
     notes: tuple[str, ...] = ()
     help: str = ""
+    places: tuple[str, ...] = ()
 
     def render(self) -> str:
         """Return the message as a compiler would print it, with a caret."""

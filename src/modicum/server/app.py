@@ -125,6 +125,7 @@ def build(
     app.add_middleware(LimitedBodies, most=body_bytes, larger=larger)
     app.add_middleware(LimitedCrowd)
     app.add_middleware(AnonymousLimits, rates=parts.anonymous_rates)
+    app.add_middleware(health.HealthShell, parts=parts)
     if parts.entrance is not None:
         for router in parts.entrance.routers:
             app.include_router(router)

@@ -151,9 +151,7 @@ class _Body:
         self._whose = ""
         self._size = 0
         self._ends: float | None = None
-        self._has_body = any(
-            name in _BODY_HEADERS and value != b"0" for name, value in scope["headers"]
-        )
+        self._has_body = has_body(scope)
         self._is_whole = False
         self._is_refused = False
         self._is_answered = False
@@ -210,6 +208,13 @@ class _Body:
                 return await self._receive()
         except TimeoutError:
             raise HTTPException(408) from None
+
+
+def has_body(scope: Scope) -> bool:
+    """Return whether a request has a body."""
+    return any(
+        name in _BODY_HEADERS and value != b"0" for name, value in scope["headers"]
+    )
 
 
 def _too_large(most: int) -> InputError:

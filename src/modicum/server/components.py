@@ -50,6 +50,7 @@ from modicum.server.telemetry.operations import (
     WatchedReleases,
     WatchedThreads,
 )
+from modicum.writer.readiness import Outcome
 from modicum.writer.service import Decider
 
 
@@ -119,6 +120,7 @@ class Parts:
         closing: What to close at the end, after the ledger.
         streams: Counts those who watch.
         anonymous_rates: Limits unauthenticated requests by address.
+        checks: Further checks whether requests can be decided; they raise a mistake.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -133,6 +135,7 @@ class Parts:
     closing: tuple[Callable[[], object], ...] = ()
     streams: Streams = field(default_factory=Streams)
     anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
+    checks: tuple[Callable[[], object], ...] = ()
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)
@@ -147,6 +150,11 @@ class Parts:
             return await threads.compute(lambda: working.out(found))
 
         self.remembered = Remembered(read_view)
+        self.decider.readiness.start(*self.checks, changed=self._log_readiness)
+
+    def _log_readiness(self, outcome: Outcome) -> None:
+        for code in outcome.codes:
+            self.watch.log.not_ready(code.value)
 
     async def close(self) -> None:
         """Finish running work, and release everything."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from modicum.api.local import Clock
+from modicum.api.ports.storage import EventStore
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -97,8 +98,8 @@ def make_parts(
     telemetry = settings.telemetry
     watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
     try:
-        for one in settings.known_heads():
-            one.must_be_in(store)
+        must_have_heads = partial(_must_have_heads, settings, store)
+        must_have_heads()
         registry = open_registry(store, clock=clock)
         coming_in = authentication(settings, registry, clock, door)
         if settings.head_file is not None:
@@ -122,4 +123,11 @@ def make_parts(
         console=coming_in.console() if settings.console else None,
         closing=closing,
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
+        checks=(must_have_heads,),
     )
+
+
+def _must_have_heads(settings: Settings, store: EventStore) -> None:
+    """Refuse a ledger that is behind a known head, as others may have kept since."""
+    for one in settings.known_heads():
+        one.must_be_in(store)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -17,7 +16,6 @@ from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from modicum.core.errors import ModicumError
 from modicum.ops.wiring import sharing_metrics
 from modicum.server.app import build
 from modicum.server.body_limits import BODY_BYTES
@@ -29,7 +27,6 @@ from modicum.server.connections import (
     connections_max,
     patient,
 )
-from modicum.server.service.threads import Threads
 from modicum.server.shutdown import ending_well, leaving
 from modicum.server.telemetry.library_logs import taking_over
 from modicum.server.telemetry.log import Log
@@ -42,8 +39,6 @@ WAITING = 1024
 SILENT_SECONDS = 30
 #: So long those who are served when the server is to end may take.
 DRAIN_SECONDS = 30
-#: Interval of checks of the ledger and the clock.
-LOOK_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,25 +160,12 @@ def application(
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         watch.log.began(version=version("modicum"))
-        follower = asyncio.create_task(keep_following(parts.service.threads))
         with ending:
             try:
                 with leaving(parts, leave_seconds):
                     yield
             finally:
-                follower.cancel()
                 await parts.close()
                 watch.log.ended()
 
     return build(parts, living, body_bytes, data_bytes)
-
-
-async def keep_following(threads: Threads, seconds: float = LOOK_SECONDS) -> None:
-    """Check the ledger and the clock periodically, also without requests.
-
-    An entry is believed to be of its time only if it is known within an hour.
-    """
-    while True:
-        await asyncio.sleep(seconds)
-        with suppress(ModicumError):  # It is reported by `/readyz` and in responses.
-            await threads.must_be_sound()

@@ -72,10 +72,14 @@ def error_of(
     """Return the ledger error for an exception of the driver."""
     state = error.sqlstate or ""
     reason = _reason(address, error)
+    places = (reason, address.name)  # It may name hosts, databases and users.
     if state.startswith(_BUSY):
         return UnavailableError(
             Problem(
-                Code.LEDGER_BUSY, f"{address.name} is busy: {reason}", help="try again"
+                Code.LEDGER_BUSY,
+                f"{address.name} is busy: {reason}",
+                help="try again",
+                places=places,
             )
         )
     if state.startswith(_REFUSED) or (
@@ -86,6 +90,7 @@ def error_of(
                 Code.LEDGER_MISSING,
                 f"cannot use {address.name}: {reason}",
                 help=_remedy(state, reason),
+                places=places,
             )
         )
     if is_outside(error):
@@ -94,11 +99,16 @@ def error_of(
                 Code.LEDGER_UNWRITABLE,
                 f"cannot reach {address.name}: {reason}",
                 help=_UNKNOWN_OUTCOME if committing else _TRY_AGAIN,
+                places=places,
             )
         )
     if state == "42P07":
         return VerificationError(
-            Problem(Code.NOT_A_LEDGER, f"{address.name} is not a modicum ledger")
+            Problem(
+                Code.NOT_A_LEDGER,
+                f"{address.name} is not a modicum ledger",
+                places=places,
+            )
         )
     return broken(address, reason)
 
@@ -125,6 +135,7 @@ def broken(address: Address, why: str) -> VerificationError:
             Code.LEDGER_BROKEN,
             f"the ledger {address.name} is damaged: {why}",
             help="restore a backup and compare its head",
+            places=(why, address.name),
         )
     )
 
@@ -136,6 +147,7 @@ def forgetful(address: Address) -> UnavailableError:
             Code.LEDGER_UNWRITABLE,
             f"{address.name} runs with fsync off: it may lose acknowledged writes",
             help="set  fsync = on  in postgresql.conf",
+            places=(address.name,),
         )
     )
 
@@ -150,6 +162,7 @@ def skewed(address: Address, own: datetime, server: datetime) -> UnavailableErro
             f" {address.name} shows {there}",
             notes=("nothing was written, so that no reservation expires by mistake",),
             help="correct the wrong clock",
+            places=(address.name,),
         )
     )
 
@@ -161,6 +174,7 @@ def out_of_turn(address: Address, wait_seconds: float) -> UnavailableError:
             Code.LEDGER_BUSY,
             f"{address.name} was busy for {wait_seconds:g} seconds",
             help="try again",
+            places=(address.name,),
         )
     )
 

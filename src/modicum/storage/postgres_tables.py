@@ -375,5 +375,6 @@ def refuse_version(name: str, version: int | None) -> None:
                 f"{name} has table version {version or 0}; this version of modicum"
                 f" reads 1 to {SCHEMA_VERSION}",
                 help="use the version of modicum that wrote it, or a newer one",
+                places=(name,),
             )
         )

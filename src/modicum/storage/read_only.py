@@ -51,7 +51,11 @@ class ReadOnlyStore:
     def turn(self) -> NoReturn:
         """Refuse to write."""
         raise UsageError(
-            Problem(Code.ALREADY_EXISTS, f"{self._name} is read-only here")
+            Problem(
+                Code.ALREADY_EXISTS,
+                f"{self._name} is read-only here",
+                places=(self._name,),
+            )
         )
 
     def close(self) -> None:

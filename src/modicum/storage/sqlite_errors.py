@@ -47,6 +47,7 @@ def replaced(path: Path) -> VerificationError:
             help=f"stop everything that uses it; remove {path.name}-wal,"
             f" {path.name}-shm and"
             f" {path.name}.snapshot, put the copy in place, and start again",
+            places=(str(path), path.name),
         )
     )
 
@@ -59,6 +60,7 @@ def linked(path: Path) -> UsageError:
             f"{path} is one of several hard links to a file",
             notes=("writers under different names would not wait for each other",),
             help="remove the other names; copy instead of linking",
+            places=(str(path),),
         )
     )
 
@@ -118,6 +120,7 @@ class SqliteTroubles:
                 Code.LEDGER_BROKEN,
                 f"the file {self._path} is damaged ({why})",
                 help="restore a backup and compare its head",
+                places=(str(self._path),),
             )
         )
 
@@ -128,6 +131,7 @@ class SqliteTroubles:
                 Code.LEDGER_BUSY,
                 f"{self._path} was busy for {self._wait_seconds:g} seconds",
                 help="try again",
+                places=(str(self._path),),
             )
         )
 
@@ -142,6 +146,7 @@ class SqliteTroubles:
                 Code.LEDGER_UNWRITABLE,
                 f"cannot {what} {self._path}: {reason}",
                 help=remedy,
+                places=(str(self._path),),
             )
         )
 
@@ -149,5 +154,9 @@ class SqliteTroubles:
         """Return the mistake of a file that is not there or may not be read."""
         reason = (error.strerror or "it cannot be read").lower()
         return UsageError(
-            Problem(Code.LEDGER_MISSING, f"cannot read {self._path}: {reason}")
+            Problem(
+                Code.LEDGER_MISSING,
+                f"cannot read {self._path}: {reason}",
+                places=(str(self._path),),
+            )
         )

@@ -123,6 +123,7 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
                 f"{name} has table version {version}; this version of modicum reads"
                 f" 1 to {SCHEMA_VERSION}",
                 help="use the version of modicum that wrote it, or a newer one",
+                places=(name,),
             )
         )
     _refuse_additions(connection, name, version)
@@ -192,7 +193,7 @@ def _words(statement: str) -> str:
 def not_a_ledger(name: str) -> VerificationError:
     """Return the mistake of a file that is something else."""
     return VerificationError(
-        Problem(Code.NOT_A_LEDGER, f"{name} is not a modicum ledger")
+        Problem(Code.NOT_A_LEDGER, f"{name} is not a modicum ledger", places=(name,))
     )
 
 
@@ -213,6 +214,7 @@ def _broken(name: str, why: str) -> VerificationError:
             Code.LEDGER_BROKEN,
             f"the file {name} is damaged: {why}",
             help="restore a backup and compare its head",
+            places=(name,),
         )
     )
 

@@ -32,6 +32,7 @@ from modicum.policy import CompiledPolicy
 from modicum.writer.future import Deferred
 from modicum.writer.idempotency import Answered, Work
 from modicum.writer.queue import Queue, QueuedRequest, closed, gave_up, made, unknown
+from modicum.writer.turn_outcomes import TurnOutcomes
 
 #: After a failure the next turn is tried after so long, and longer each time.
 PAUSE_SECONDS = 0.05
@@ -58,6 +59,7 @@ class Writer:
     Attributes:
         policy: The policy that is decided by, as of the latest turn; None if there is
             none yet.
+        turns: The outcomes of its turns.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Writer:
         self._batch_max = batch_max
         self._failures = 0
         self.policy = policy or ledger.book.active()
+        self.turns = TurnOutcomes()
 
     def run(self) -> None:
         """Serve until the queue is closed and empty."""
@@ -113,6 +116,7 @@ class Writer:
             try:
                 answers = self._turn(batch, size_max)
             except (UnavailableError, VerificationError) as error:
+                self.turns.note_failure(error)
                 self._fail(batch, error)
                 self._wait()
                 return
@@ -121,6 +125,7 @@ class Writer:
                 return
             tries, size_max = tries - 1, 0
             self._failures = 0
+            self.turns.note_success()
             batch = self._answer(batch, answers, is_last=not tries)
 
     def _turn(self, batch: list[QueuedRequest], size_max: int) -> list[Any]:
@@ -260,6 +265,16 @@ class GroupCommit:
     def waiting(self) -> int:
         """The number of waiting requests."""
         return len(self._line)
+
+    @property
+    def turns(self) -> TurnOutcomes:
+        """The outcomes of the writer's turns."""
+        return self._writer.turns
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether there is a writer for requests that join the queue."""
+        return self._thread.is_alive() and not self._line.is_closed
 
     @property
     def is_ours(self) -> bool:

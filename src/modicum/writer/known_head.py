@@ -58,6 +58,7 @@ class KnownHead(NamedTuple):
                 "restore a newer copy. To continue without the lost entries,"
                 " record their losses with  modicum release backfill,  then"
                 " remove the head file, or name another  --known-head",
+                store.name,
             )
 
 
@@ -87,6 +88,7 @@ class HeadFile:
                 f"{self._path} contains no head, so it is unknown whether the"
                 " ledger is behind",
                 "restore the file, or remove it and name a  --known-head",
+                str(self._path),
             )
         return found
 
@@ -141,5 +143,7 @@ class HeadFile:
             self._thread.join()
 
 
-def _behind(message: str, remedy: str) -> VerificationError:
-    return VerificationError(Problem(Code.LEDGER_BEHIND, message, help=remedy))
+def _behind(message: str, remedy: str, place: str) -> VerificationError:
+    return VerificationError(
+        Problem(Code.LEDGER_BEHIND, message, help=remedy, places=(place,))
+    )

@@ -16,7 +16,8 @@ from itertools import islice
 from modicum.api.local.live_ledger import lost_entries
 from modicum.api.ports.storage import EventStore, Patient, Store, StoredAnswer, Turn
 from modicum.core.errors import VerificationError
-from modicum.ledger import Record
+from modicum.ledger import Record, event_of, read_record
+from modicum.ledger.log.events import Event
 from modicum.storage.read_only import ReadOnlyStore
 
 #: Minimum number of latest records kept in memory.
@@ -55,6 +56,8 @@ class LogTail:
     Attributes:
         is_broken: Whether the log was found to contradict itself, or what was read
             before. Nothing is served from memory then.
+        is_suspect: Whether a reader found that it contradicts itself, and nobody has
+            read it since.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class LogTail:
         self._clock = clock
         self._looked_at = float("-inf")
         self.is_broken = False
+        self.is_suspect = False
         #: Records a contradiction found in its block, for all readers.
         self.watching = _Watching(self)
 
@@ -277,6 +281,33 @@ class FollowingStore:
     def refresh_now(self) -> None:
         """Read the log next, for records that others have just added."""
         self._feed.force_refresh()
+
+    def suspect(self) -> None:
+        """Note that the log was found to contradict itself."""
+        self._feed.is_suspect = True
+
+    def last_event(self) -> Event | None:
+        """Read the log from its last known entry on; return the event of its last one.
+
+        It needs no book: those who decide check what the entries mean.
+
+        Raises:
+            VerificationError: If the entries do not continue the chain, or contradict
+                what was read before.
+        """
+        self._feed.force_refresh()
+        known = self._feed.last()
+        if not self.exists():
+            return None
+        event: Event | None = None
+        previous: Record | None = None
+        for record in self.read(known.seq - 1 if known else 0):
+            if previous is None:
+                event = event_of(record, known.seq if known else 1)
+            else:
+                event = read_record(record, previous.seq + 1, previous.hash)
+            previous = record
+        return event
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Wait for the store's turn; its records are not fed."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from modicum.api.local import Clock, Decision
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.submit import Submission
 from modicum.api.ports.storage import SnapshotStore
-from modicum.core.errors import Code, InputError
+from modicum.core.errors import Code, InputError, VerificationError
 from modicum.ledger import Standing
 from modicum.policy import CompiledPolicy
 from modicum.writer.log_tail import FollowingStore
@@ -52,7 +53,7 @@ class ReadSide:
 
     def check(self, one: Submission, actor: str) -> Decision:
         """Return the decision as of now."""
-        with self._guard:
+        with self._reading():
             return self._following(one.compiled).check_prepared(one, actor=actor)
 
     def standing(self, release: str, compiled: CompiledPolicy) -> Standing:
@@ -61,7 +62,7 @@ class ReadSide:
 
     def read_view(self, work: Callable[[LedgerView], T], compiled: CompiledPolicy) -> T:
         """Return the result of a read of the ledger."""
-        with self._guard:
+        with self._reading():
             view = self._following(compiled)
             try:
                 return work(view)
@@ -71,6 +72,16 @@ class ReadSide:
             # Another process may have just recorded it.
             self._store.refresh_now()
             return work(view)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Hold the lock; note what is found about the log."""
+        with self._guard:
+            try:
+                yield
+            except VerificationError:
+                self._store.suspect()
+                raise
 
     def must_exist(self) -> None:
         """Refuse to go on if there is no ledger."""

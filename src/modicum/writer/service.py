@@ -24,7 +24,7 @@ from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.evaluation import Description
 from modicum.api.local.governance.actions import Governance
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.live_ledger import LiveLedger
+from modicum.api.local.live_ledger import LiveLedger, refuse_jump
 from modicum.api.local.plans.actions import Rounds
 from modicum.api.local.submit import RESERVATION_SECONDS, giving_up, prepared, step
 from modicum.api.ports.storage import Store, Timed, Witness
@@ -43,6 +43,7 @@ from modicum.writer.past_views import PastViews
 from modicum.writer.preparation import Preparation, SubmitOptions
 from modicum.writer.queue import QueuedRequest
 from modicum.writer.read_side import ReadSide
+from modicum.writer.readiness import Readiness
 
 T = TypeVar("T")
 
@@ -85,6 +86,9 @@ class Decider:
         UsageError: If there is neither a policy nor a ledger with one.
         VerificationError: If the log contradicts itself.
         UnavailableError: If the log cannot be read now.
+
+    Attributes:
+        readiness: Whether requests can be decided, once it is started.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Decider:
         self._clock = clock
         actor = printable_actor(actor)
         self._batch_max = min(limits.batch, limits.queue)
-        following = FollowingStore(store, feed)
+        self._following = following = FollowingStore(store, feed)
         self._checker = ReadSide(following, clock, store)
         # Slow reads do not delay checks: they use a separate book.
         self._onlooker = ReadSide(following, clock, store)
@@ -121,6 +125,7 @@ class Decider:
         ledger.read(deciding=True)
         self._desk = GroupCommit(ledger, policy, limits.batch, limits.queue)
         self._clerk = Preparation(self._desk, store.name, clock, policy, actor)
+        self.readiness = Readiness(store, self._desk, self.must_be_sound)
 
     # --- deciding ---
 
@@ -425,10 +430,14 @@ class Decider:
             VerificationError: If it contradicts itself, or what was read before.
             UnavailableError: If it cannot be read now, or the clock jumped.
         """
-        self._feed.force_refresh()
-        self.glance(LedgerView.refuse_jump)
+        last = self._following.last_event()
+        if last is not None:
+            refuse_jump(self._clock, self._clock.now(), last.at)
         if isinstance(self._store, Timed):
             self._store.refuse_skew()
+        if self._feed.is_suspect:
+            self.glance(LedgerView.refuse_jump)
+            self._feed.is_suspect = False
 
     def head(self) -> Record | None:
         """Return the last entry that is known in this process; it is durable."""
@@ -545,6 +554,7 @@ class Decider:
                 refused, with nothing done.
         """
         if self._desk.is_ours:
+            self.readiness.close()
             self._desk.close(drain=drain)
             self._store.close()
 

@@ -403,6 +403,9 @@ def test_alerts_ask_for_metrics_that_there_are(server: Served) -> None:
     assert len(names) == len(set(names))
     assert {
         "ModicumLedgerBroken",
+        "ModicumLedgerUnwritable",
+        "ModicumLedgerBehind",
+        "ModicumLedgerFailing",
         "ModicumRuleNearlyFull",
         "ModicumReservationOld",
         "ModicumServerErrors",

@@ -43,7 +43,7 @@ def use(path: Path, first: int) -> dict[str, int]:
     return found
 
 
-@pytest.mark.spec("OPS-7")
+@pytest.mark.spec("OPS-10")
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o027, 0o077])
 @pytest.mark.parametrize("keep_open", [True, False])
 def test_a_new_ledger_is_for_its_owner_only(
@@ -58,7 +58,7 @@ def test_a_new_ledger_is_for_its_owner_only(
     assert set(found.values()) == {0o600}
 
 
-@pytest.mark.spec("OPS-7")
+@pytest.mark.spec("OPS-10")
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o660, 0o644, 0o666])
 def test_new_files_beside_a_ledger_have_its_rights(
@@ -76,7 +76,7 @@ def test_new_files_beside_a_ledger_have_its_rights(
     assert set(found.values()) == {mode}
 
 
-@pytest.mark.spec("OPS-7")
+@pytest.mark.spec("OPS-10")
 def test_rights_of_existing_files_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     append(SqliteStore(path), numbered(1, 3))

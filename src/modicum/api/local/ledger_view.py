@@ -565,6 +565,7 @@ class LedgerView:
                 Code.NO_POLICY,
                 f"{self._store.name} has no active policy",
                 help="give one with  --policy policy.yaml",
+                places=(self._store.name,),
             )
         )
 

@@ -108,6 +108,7 @@ class LiveLedger:
                     Code.LEDGER_MISSING,
                     f"there is no ledger at {self._store.name}",
                     help="create one with  modicum init --policy policy.yaml",
+                    places=(self._store.name,),
                 )
             )
 
@@ -177,22 +178,7 @@ class LiveLedger:
             UnavailableError: If it did since a time that is believed: when this
                 process began, or that of the last entry.
         """
-        now, at = now or self._clock.now(), self.book.state.at
-        checked = self._clock.checked(now, at)
-        if at and checked < now:
-            raise UnavailableError(
-                Problem(
-                    Code.CLOCK_JUMPED,
-                    f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
-                    f" elapsed time it is {checked[:19]}Z",
-                    notes=(
-                        "nothing was written, so that no reservation expires by"
-                        " mistake",
-                    ),
-                    help="correct the clock; if it is right now, confirm that with "
-                    " modicum ledger annotate 'the clock is right: …'  on this machine",
-                )
-            )
+        refuse_jump(self._clock, now or self._clock.now(), self.book.state.at)
 
     def follow_in_idle_time(self) -> None:
         """Let this thread read new entries while it waits for a turn.
@@ -288,6 +274,7 @@ class LiveLedger:
                     f" {self._store.name} is of {last[:10]}",
                     notes=("times in the ledger never decrease",),
                     help="correct the clock",
+                    places=(self._store.name,),
                 )
             )
 
@@ -297,6 +284,33 @@ class LiveLedger:
         snapshot = read_snapshot(data) if data else None
         self._snapshot_seq = snapshot.state.seq if snapshot else 0
         return LedgerBalances(snapshot)
+
+
+def refuse_jump(clock: Clock, now: str, at: str) -> None:
+    """Refuse a clock that advanced by far more than the elapsed time.
+
+    Args:
+        clock: The clock.
+        now: The time that it shows.
+        at: The time of the last entry; empty if there is none.
+
+    Raises:
+        UnavailableError: If it did.
+    """
+    checked = clock.checked(now, at)
+    if at and checked < now:
+        raise UnavailableError(
+            Problem(
+                Code.CLOCK_JUMPED,
+                f"the clock of this machine jumped: it shows {now[:19]}Z, but by"
+                f" elapsed time it is {checked[:19]}Z",
+                notes=(
+                    "nothing was written, so that no reservation expires by mistake",
+                ),
+                help="correct the clock; if it is right now, confirm that with "
+                " modicum ledger annotate 'the clock is right: …'  on this machine",
+            )
+        )
 
 
 def lost_entries(name: str, why: str) -> VerificationError:
@@ -313,5 +327,6 @@ def lost_entries(name: str, why: str) -> VerificationError:
             notes=("no decision was made, so that nothing is spent twice",),
             help="stop everything that uses it; then replace it with a copy that"
             " verifies, and remove its snapshot",
+            places=(name,),
         )
     )

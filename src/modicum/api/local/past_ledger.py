@@ -106,7 +106,11 @@ class EarlierStore:
             UsageError: Always.
         """
         raise UsageError(
-            Problem(Code.LEDGER_UNWRITABLE, f"{self.name}: a past state is read-only")
+            Problem(
+                Code.LEDGER_UNWRITABLE,
+                f"{self.name}: a past state is read-only",
+                places=(self.name,),
+            )
         )
 
     def close(self) -> None:

@@ -179,15 +179,20 @@ class Store(EventStore, SnapshotStore, CheckpointStore, Protocol):
     """A log with its snapshots and checkpoints."""
 
 
-class MaintainedStore(Store, Protocol):
+@runtime_checkable
+class Versioned(Protocol):
+    """A store whose tables have a version."""
+
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them."""
+        ...
+
+
+class MaintainedStore(Store, Versioned, Protocol):
     """A store that can be restored from a copy and migrated."""
 
     def turn(self) -> AbstractContextManager[StoreTurn]:
         """Wait for the exclusive turn, as an `EventStore` does."""
-        ...
-
-    def table_versions(self) -> TableVersions:
-        """Return the version of the tables, and that which a turn makes them."""
         ...
 
 

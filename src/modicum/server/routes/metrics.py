@@ -25,5 +25,6 @@ async def metrics(request: Request, who: Who) -> Response:
     age = 0.0 if found is None else parts.remembered.age(found)
     if found is not None and parts.decider.is_broken:
         found = replace(found, is_sound=False)  # Seen since the last look.
-    page = Page(parts.watch.counts.collect(), found, age, parts.decider.waiting)
+    counted, line = parts.watch.counts.collect(), parts.decider.waiting
+    page = Page(counted, found, age, line, parts.decider.readiness.outcome())
     return Response(page.text(), media_type=MEDIA_TYPE)

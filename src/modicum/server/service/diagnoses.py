@@ -6,10 +6,11 @@ from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.ops.doctor.checks import check_machine
-from modicum.ops.doctor.findings import Diagnosis
+from modicum.ops.doctor.findings import Diagnosis, Fact, Finding, Status
 from modicum.ops.doctor.log import Opened, check_log
 from modicum.server.service.threads import Threads
 from modicum.system.clock import SystemClock
+from modicum.writer.readiness import Outcome
 from modicum.writer.service import Decider
 
 
@@ -40,8 +41,19 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            return Diagnosis([*machine, *check_log(opened, deep=False)])
+            return Diagnosis([*machine, ready, *check_log(opened, deep=False)])
 
+        ready = _check_readiness(self._decider.readiness.outcome())
         # Outside of the ledger's reads, which wait for one another.
         machine = await self._threads.ponder(lambda: [*check_machine(clock)])
         return await self._threads.study(read_view)
+
+
+def _check_readiness(ready: Outcome) -> Finding:
+    """Return what `/readyz` is answered by."""
+    facts: dict[str, Fact] = {"writable": ready.is_writable, "behind": ready.is_behind}
+    if not ready.codes:
+        return Finding("readiness", Status.OK, "requests can be decided", facts=facts)
+    facts["code"] = ready.codes[0].value
+    message = "nothing can be decided: " + ", ".join(one.value for one in ready.codes)
+    return Finding("readiness", Status.FAIL, message, facts=facts)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 #: Maximum number of requests read, priced and decided at once.
 ASKING: Final = 24
-#: Maximum number of fast reads, such as readiness checks.
+#: Maximum number of fast reads, such as of a release.
 GLANCING: Final = 2
 #: Maximum number of waiting reads of the ledger; one runs at a time.
 LOOKING: Final = 8
@@ -174,10 +174,4 @@ class Threads:
         """Return the result of a fast read; see `Decider.glance`."""
         return await anyio.to_thread.run_sync(
             partial(self._decider.glance, work), limiter=self._glancing
-        )
-
-    async def must_be_sound(self) -> None:
-        """Refuse a ledger that cannot be decided on; see `Decider.must_be_sound`."""
-        await anyio.to_thread.run_sync(
-            self._decider.must_be_sound, limiter=self._glancing
         )

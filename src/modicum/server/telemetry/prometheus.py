@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -14,9 +15,12 @@ from prometheus_client.metrics_core import (
 )
 
 from modicum.server.telemetry.ledger_metrics import LedgerFacts, SampledMetrics
+from modicum.writer.readiness import UNKNOWN, Outcome
 
 #: The content type of the page.
 MEDIA_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+#: The time 0.
+_NEVER: Final = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,14 @@ class Page:
         found: The sample of the ledger; None if there is none yet.
         age: How many seconds ago that was.
         line: How many requests wait for the ledger's turn, in this process.
+        ready: Whether this process can decide requests.
     """
 
     counted: Iterable[Metric]
     found: SampledMetrics | None
     age: float
     line: int
+    ready: Outcome = UNKNOWN
 
     def text(self) -> bytes:
         """Return the page, in the text format 0.0.4."""
@@ -47,6 +53,7 @@ class Page:
             "Requests in the process that wait for a ledger turn.",
             self.line,
         )
+        yield from _of_readiness(self.ready)
         if self.found is None:
             return
         yield GaugeMetricFamily(
@@ -83,6 +90,24 @@ class _Collected:
     def collect(self) -> Iterable[Metric]:
         """Return them."""
         return self._found
+
+
+def _of_readiness(ready: Outcome) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "modicum_ledger_writable",
+        "Whether the process can write to the ledger.",
+        int(ready.is_writable),
+    )
+    yield GaugeMetricFamily(
+        "modicum_ledger_behind",
+        "Whether the ledger lacks or contradicts an entry that is known.",
+        int(ready.is_behind),
+    )
+    yield GaugeMetricFamily(
+        "modicum_ledger_last_failure_timestamp_seconds",
+        "When a turn or a check of the process last failed; 0 if none did.",
+        datetime.fromisoformat(ready.failed_at or _NEVER).timestamp(),
+    )
 
 
 def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:

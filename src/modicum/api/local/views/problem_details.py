@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from modicum.api.local.views.ledger import problems_view
 from modicum.api.schema.problem import Kind, ProblemDetails
@@ -99,7 +102,11 @@ def kind_of(error: ModicumError) -> Kind:
 def problem_view(
     status: int, problems: tuple[Problem, ...], *, kind: Kind, trace: str = ""
 ) -> ProblemDetails:
-    """Return errors in the form of RFC 9457, with modicum's extensions."""
+    """Return errors in the form of RFC 9457, with modicum's extensions.
+
+    They are sent to people elsewhere, who need not know where the ledger is.
+    """
+    problems = tuple(map(_without_places, problems))
     first = problems[0]
     return ProblemDetails(
         type=TYPE.format(code=first.code.value),
@@ -120,3 +127,36 @@ def details_of(error: ModicumError, trace: str = "") -> ProblemDetails:
     """Return a mistake in that form."""
     kind = kind_of(error)
     return problem_view(status_of(error), error.problems, kind=kind, trace=trace)
+
+
+def _without_places(problem: Problem) -> Problem:
+    """Return a problem that does not show where the ledger is.
+
+    A remedy that names its files is for those who run the server.
+    """
+    if not problem.places:
+        return problem
+    texts = (problem.message, problem.label, *problem.notes, problem.help)
+    message, label, *notes, remedy = (_plain(one, problem.places) for one in texts)
+    if remedy != problem.help:
+        remedy = "those who run the server can see where it is, and what to do"
+    return replace(
+        problem,
+        message=message,
+        label=label,
+        notes=tuple(notes),
+        help=remedy,
+        places=(),
+    )
+
+
+def _plain(text: str, places: tuple[str, ...]) -> str:
+    """Return a text with `the ledger` in the places; without those that explain it."""
+    for place in places:
+        text = text.removesuffix(f": {place}")
+        text = re.sub(
+            rf"( at )?(the (ledger|file) )?(?<!\w){re.escape(place)}(?!\w)",
+            lambda found: "" if found[1] else "the ledger",
+            text,
+        )
+    return text
