@@ -15,7 +15,7 @@ from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.components import Parts
 from modicum.server.processes import Listening, bound, serve
 from modicum.server.rate_limits import Rates
-from modicum.server.resources import equipment
+from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
 from modicum.server.settings_check import checked
@@ -24,7 +24,6 @@ from modicum.server.telemetry.log import Level, Log
 from modicum.storage.factory import open_store
 from modicum.system.clock import SystemClock
 from modicum.writer.factory import open_decider
-from modicum.writer.known_head import HeadFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +86,18 @@ def make_parts(
     own, clock = equipment(settings), clock or SystemClock()
     # Snapshots are not authenticated, and could permit a disclosure.
     decider = open_decider(
-        settings.ledger,
+        opened_ledger(settings, own.signing_key),
         actor="unknown",
         clock=clock,
         from_beginning=own.escrow is not None,
     )
     store = open_store(settings.ledger, keep_open=True)
-    closing: tuple[Callable[[], object], ...] = (store.close,)
     telemetry = settings.telemetry
     watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
     try:
-        for one in settings.known_heads():
-            one.must_be_in(store)
+        settings.refuse_behind(store)
         registry = open_registry(store, clock=clock)
         coming_in = authentication(settings, registry, clock, door)
-        if settings.head_file is not None:
-            file = HeadFile(settings.head_file)
-            file.follow(decider.head, partial(watch.log.failed, ""))
-            closing = (file.close, *closing)
     except BaseException:
         decider.close()
         store.close()
@@ -120,6 +113,6 @@ def make_parts(
         own=own,
         entrance=coming_in,
         console=coming_in.console() if settings.console else None,
-        closing=closing,
+        closing=(store.close,),
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
     )

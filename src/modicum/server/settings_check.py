@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modicum.api.local.ledger_view import LedgerView
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
-from modicum.server.resources import equipment
+from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
 from modicum.storage.factory import open_store
@@ -49,7 +49,7 @@ def checked(settings: Settings, user: str) -> Checked:
     own = equipment(settings)
     has_escrow = own.escrow is not None
     with open_decider(
-        settings.ledger,
+        opened_ledger(settings, own.signing_key),
         actor="unknown",
         from_beginning=has_escrow,
     ) as decider:
@@ -57,8 +57,7 @@ def checked(settings: Settings, user: str) -> Checked:
         entries, data_sets = decider.glance(_counted)
     store = open_store(settings.ledger, keep_open=True)
     try:
-        for one in settings.known_heads():
-            one.must_be_in(store)
+        settings.refuse_behind(store)
         coming_in = authentication(settings, open_registry(store), SystemClock(), door)
         asyncio.run(coming_in.aclose())
     finally:

@@ -8,6 +8,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.ops.doctor.checks import check_machine
 from modicum.ops.doctor.findings import Diagnosis
 from modicum.ops.doctor.log import Opened, check_log
+from modicum.ops.doctor.witness import check_witness
 from modicum.server.service.threads import Threads
 from modicum.system.clock import SystemClock
 from modicum.writer.service import Decider
@@ -40,7 +41,14 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            return Diagnosis([*machine, *check_log(opened, deep=False)])
+            witness = self._decider.witness
+            return Diagnosis(
+                [
+                    *machine,
+                    *check_log(opened, deep=False),
+                    check_witness(opened.store, witness, view.state().seq),
+                ]
+            )
 
         # Outside of the ledger's reads, which wait for one another.
         machine = await self._threads.ponder(lambda: [*check_machine(clock)])
