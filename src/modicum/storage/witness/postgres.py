@@ -20,6 +20,10 @@ T = TypeVar("T")
 
 #: A turn of the ledger waits for the witness, but not for long.
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=10s"
+_UPDATE: LiteralString = "UPDATE {s}.head SET line = %(new)s WHERE line = %(known)s"
+_INSERT: LiteralString = """
+    INSERT INTO {s}.head (line) VALUES (%(new)s) ON CONFLICT DO NOTHING
+"""
 _MISSING = (errors.UndefinedTable, errors.InvalidSchemaName)
 
 
@@ -82,17 +86,15 @@ class PostgresWitness:
         """Update the row, or insert the first one."""
 
         def query(connection: Connection[Any]) -> bool:
-            if known is not None:
-                update = self._sql("UPDATE {s}.head SET line = %s WHERE line = %s")
-                return connection.execute(update, (new, known)).rowcount == 1
-            insert = self._sql(
-                "INSERT INTO {s}.head (line) VALUES (%s) ON CONFLICT DO NOTHING"
-            )
+            statement = self._sql(_INSERT if known is None else _UPDATE)
+            values = {"new": new, "known": known}
             try:
-                return connection.execute(insert, (new,)).rowcount == 1
+                return connection.execute(statement, values).rowcount == 1
             except _MISSING:
-                self._make(connection)
-            return connection.execute(insert, (new,)).rowcount == 1
+                if known is not None:
+                    return False
+            self._make(connection)
+            return connection.execute(statement, values).rowcount == 1
 
         return self._query(query)
 
