@@ -38,6 +38,8 @@ Three environment variables stand in for options:
 and `MODICUM_ACTOR` for `--actor`.
 For `modicum escrow` there are `MODICUM_VAULT`, `MODICUM_VAULT_KEYS` and
 `MODICUM_SANDBOX_UID` as well.
+`MODICUM_WITNESS` names the
+[witness of the ledger](../how-to/verify-and-back-up.md#keep-the-head-with-a-witness).
 `MODICUM_DEBUG` shows the traceback of an internal error.
 """
 

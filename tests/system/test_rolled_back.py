@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -157,6 +160,62 @@ def test_a_server_goes_on_when_the_newer_copy_is_back(
         assert answered.json()["decision"] == "allow"
 
 
+@pytest.mark.spec("LED-31")
+def test_a_running_server_notices_what_it_never_read(
+    place: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    monkeypatch.setenv("MODICUM_WITNESS", str(tmp_path / "kept" / "head"))
+    with served(place.ledger, policy=tmp_path / "policy.yaml") as server:
+        server.post("amir", "/releases", counts("one", rho="0.01"))
+        assert ready(server) == 200
+        place.copy()
+        mo.open(place.ledger, actor="ann").submit(counts("two"))  # Another process.
+        place.put_back()
+        deadline = time.monotonic() + 5
+        while ready(server) == 200 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert ready(server) == 503
+        assert gauge(server, "modicum_ledger_verify_ok") == 0
+        for path in ("/releases:check", "/releases"):
+            answered = server.post("amir", path, counts("three"))
+            assert answered.status_code == 503
+            assert answered.json()["code"] in {"MOD702", "MOD711"}
+    for attempt in (
+        lambda: mo.open_decider(place.ledger),
+        lambda: mo.open(place.ledger, actor="ann").submit(counts("three")),
+        lambda: mo.open(place.ledger, actor="ann").check(counts("three")),
+    ):
+        with pytest.raises(VerificationError, match="known head"):
+            attempt()
+    for command in ("status", "ledger verify", "release list", "audit report"):
+        arguments = [*command.split(), "--ledger", place.ledger]
+        refused = CliRunner().invoke(app, arguments)
+        assert refused.exit_code == Exit.BROKEN, (command, refused.output)
+        assert "MOD711" in refused.stderr
+    found = CliRunner().invoke(app, ["doctor", "--ledger", place.ledger])
+    assert found.exit_code == Exit.BROKEN
+    assert re.search(r"^fail +witness .*ends before it", found.stdout, re.MULTILINE)
+
+
+@pytest.mark.spec("LED-29")
+def test_nothing_is_acknowledged_without_the_witness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "kept").mkdir()
+    monkeypatch.setenv("MODICUM_WITNESS", str(tmp_path / "kept" / "head"))
+    ledger = tmp_path / "ledger.db"
+    with served(ledger, policy=tmp_path / "policy.yaml") as server:
+        (tmp_path / "kept").rename(tmp_path / "gone")  # Its disk is not there.
+        answered = server.post("amir", "/releases", counts("one"), key="once")
+        assert (answered.status_code, answered.json()["code"]) == (503, "MOD712")
+        (tmp_path / "gone").rename(tmp_path / "kept")
+        again = server.post("amir", "/releases", counts("one"), key="once")
+        assert again.json()["decision"] == "allow"
+        assert kept(tmp_path)[0] == 2
+
+
 # --- after a restart ---
 
 
@@ -178,18 +237,24 @@ def end(parts: Parts) -> None:
 
 
 def serve(folder: Path, place: Copied, *more: str) -> Result:
-    """Begin a server that keeps the head of its ledger in another folder."""
+    """Begin a server with a witness in another folder."""
     (folder / "kept").mkdir(exist_ok=True)
     (folder / "server.yaml").write_text(
-        f"modicum: server/v1\nledger: '{place.ledger}'\nhead_file: kept/head\n"
+        f"modicum: server/v1\nledger: '{place.ledger}'\nwitness: kept/head\n"
         "listen: {port: 0}\n"
     )
     arguments = ("serve", "--config", str(folder / "server.yaml"), *more)
     return CliRunner().invoke(app, arguments)
 
 
-@pytest.mark.spec("LED-18")
-def test_no_server_begins_behind_the_head_that_one_kept(
+def kept(folder: Path) -> tuple[int, str]:
+    """Return the number and the hash of the entry that the witness has."""
+    claim = json.loads((folder / "kept" / "head").read_bytes())["claim"]
+    return claim["seq"], claim["head"]
+
+
+@pytest.mark.spec("LED-18", "LED-31")
+def test_no_server_begins_behind_its_witness(
     place: Copied, tmp_path: Path, begun: list[Parts]
 ) -> None:
     mo.open(place.ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
@@ -201,7 +266,7 @@ def test_no_server_begins_behind_the_head_that_one_kept(
     begun[0].decider.submit(counts("two"))
     head = begun[0].decider.glance(lambda view: view.state().head)
     end(begun.pop())
-    assert (tmp_path / "kept" / "head").read_text() == f"3:{head}\n"
+    assert kept(tmp_path) == (3, head)
     place.put_back()
     for more in ((), ("--check",)):
         refused = serve(tmp_path, place, *more)
@@ -211,13 +276,15 @@ def test_no_server_begins_behind_the_head_that_one_kept(
         assert not begun
     (tmp_path / "kept" / "head").unlink()  # The operator takes the loss.
     assert serve(tmp_path, place).exit_code == 0
-    kept = (tmp_path / "kept" / "head").read_text()
-    assert kept.startswith("2:")
+    begun[0].decider.submit(counts("three"))
+    seq, other = kept(tmp_path)
+    assert seq == 3
+    assert other != head
     end(begun.pop())
     refused = serve(tmp_path, place, "--known-head", f"3:{head[:12]}")
     assert refused.exit_code == Exit.BROKEN
     assert "MOD711" in refused.stderr
-    assert serve(tmp_path, place, "--known-head", kept.strip()).exit_code == 0
+    assert serve(tmp_path, place, "--known-head", f"3:{other}").exit_code == 0
 
 
 @pytest.mark.spec("LED-18")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_access import open_log, opened_source
+from modicum.cli.ledger_access import current_log, opened_source
 from modicum.cli.ledger_signatures import PassphraseFile, file_named, open_key
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
@@ -69,7 +69,7 @@ def export(
         signing = None
         if key is not None:
             signing = Signing(open_key(key, passphrase_file), SystemClock().now())
-        store = open_log(ledger)
+        store = current_log(ledger)
         manifest = export_bundle(
             store, output, stored=stored_checkpoints(store), signing=signing
         )

@@ -51,6 +51,8 @@ def doctor(
     """Check this machine and a ledger; show problems and remedies."""
     from modicum.ops.doctor.checks import examine, write_bundle
     from modicum.ops.doctor.sandboxes import sandboxes
+    from modicum.ops.wiring import witness_named
+    from modicum.storage.witness.factory import open_witness
     from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
@@ -62,6 +64,7 @@ def doctor(
                 deep=deep,
                 on_entry=on_entry,
                 boxes=sandboxes(sandbox_uid) if try_sandboxes else (),
+                witness=open_witness(witness_named()),
             )
         if bundle is not None:
             write_bundle(bundle, found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from modicum.cli.governance import add_to_ledger
-from modicum.cli.ledger_access import open_log, refuse_no_ledger
+from modicum.cli.ledger_access import current_log, open_log
 from modicum.cli.ledger_signatures import add_to
 from modicum.cli.options import (
     DEFAULT_LEDGER,
@@ -306,7 +306,7 @@ def verify(
     )
 
     with reporting(as_json=as_json):
-        refuse_no_ledger(ledger)
+        current_log(ledger)
         noted = None if head is None else _noted(ledger, head)
         trust = load_trust(public_keys or (), claims or ())
         with counting("verifying", quiet=as_json) as on_entry:

@@ -85,13 +85,23 @@ def open_log(ledger: str) -> MaintainedStore:
     return ledger_log.open_log(ledger)
 
 
+def current_log(ledger: str) -> MaintainedStore:
+    """Return the store of a ledger that is there, and not behind its witness."""
+    from modicum.ops import wiring
+
+    if wiring.witness_named() is not None:
+        refuse_no_ledger(ledger)
+        wiring.opened_store(ledger).record(1)
+    return open_log(ledger)
+
+
 def opened_source(bundle: Path | None, ledger: str) -> AbstractContextManager[Source]:
     """Return a bundle, or else a ledger, to be opened for a report."""
     from modicum.reports.sources import opened_bundle, opened_ledger
 
     if bundle is not None:
         return opened_bundle(bundle)
-    refuse_no_ledger(ledger)
+    current_log(ledger)
     return opened_ledger(ledger)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_access import open_log
+from modicum.cli.ledger_access import current_log
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
 from modicum.cli.output import print_json, reporting
 
@@ -120,7 +120,7 @@ def checkpoint(
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
-        store = open_log(ledger)
+        store = current_log(ledger)
         signed = sign_checkpoint(store, signing)
         store.add_checkpoint(signed_bytes(signed))
         _hand_over(signed, output, as_json=as_json)
@@ -141,7 +141,7 @@ def receipt(
 
     with reporting(as_json=as_json):
         signing = Signing(open_key(key, passphrase_file), SystemClock().now())
-        signed = sign_receipt(open_log(ledger), release, signing)
+        signed = sign_receipt(current_log(ledger), release, signing)
         _hand_over(signed, output, as_json=as_json)
 
 

@@ -93,6 +93,7 @@ class Code(Enum):
     LEDGER_UNWRITABLE = "MOD709"
     CLOCK_JUMPED = "MOD710"
     LEDGER_BEHIND = "MOD711"
+    NOT_WITNESSED = "MOD712"
     # Rounds and plans
     ROUND_MISSING = "MOD801"
     PLAN_STALE = "MOD802"

@@ -17,6 +17,7 @@ from modicum.integrations.loader import Adapters
 from modicum.ops.files.documents import load_policy
 from modicum.policy import CompiledPolicy
 from modicum.storage.factory import open_store
+from modicum.storage.witness.factory import witnessed
 from modicum.system.clock import SystemClock
 
 #: Names the folder in which several processes combine their counters; prometheus-client
@@ -73,9 +74,19 @@ def open_workspace(
         UsageError: If the URL is malformed, or its driver is not installed; or the
             point in the past is none.
     """
-    store = open_store(ledger, keep_open=keep_open)
+    store = opened_store(ledger, keep_open=keep_open)
     workspace = workspace_on(store, policy=policy, actor=actor, clock=clock)
     return workspace if as_of is None else workspace.as_of(as_of)
+
+
+def opened_store(ledger: str | Path, *, keep_open: bool = False) -> Store:
+    """Return the store of a ledger, with the witness that the environment names."""
+    return witnessed(open_store(ledger, keep_open=keep_open), witness_named())
+
+
+def witness_named() -> str | None:
+    """Return the witness of the ledger, `MODICUM_WITNESS`; None for none."""
+    return os.environ.get("MODICUM_WITNESS", "").strip() or None
 
 
 def workspace_on(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from modicum.api.local import Clock
-from modicum.api.ports.storage import EventStore
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -16,7 +15,7 @@ from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.components import Parts
 from modicum.server.processes import Listening, bound, serve
 from modicum.server.rate_limits import Rates
-from modicum.server.resources import equipment
+from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
 from modicum.server.settings_check import checked
@@ -25,7 +24,6 @@ from modicum.server.telemetry.log import Level, Log
 from modicum.storage.factory import open_store
 from modicum.system.clock import SystemClock
 from modicum.writer.factory import open_decider
-from modicum.writer.known_head import HeadFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +86,18 @@ def make_parts(
     own, clock = equipment(settings), clock or SystemClock()
     # Snapshots are not authenticated, and could permit a disclosure.
     decider = open_decider(
-        settings.ledger,
+        opened_ledger(settings, own.signing_key),
         actor="unknown",
         clock=clock,
         from_beginning=own.escrow is not None,
     )
     store = open_store(settings.ledger, keep_open=True)
-    closing: tuple[Callable[[], object], ...] = (store.close,)
     telemetry = settings.telemetry
     watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
     try:
-        must_have_heads = partial(_must_have_heads, settings, store)
-        must_have_heads()
+        settings.refuse_behind(store)
         registry = open_registry(store, clock=clock)
         coming_in = authentication(settings, registry, clock, door)
-        if settings.head_file is not None:
-            file = HeadFile(settings.head_file)
-            file.follow(decider.head, partial(watch.log.failed, ""))
-            closing = (file.close, *closing)
     except BaseException:
         decider.close()
         store.close()
@@ -121,13 +113,7 @@ def make_parts(
         own=own,
         entrance=coming_in,
         console=coming_in.console() if settings.console else None,
-        closing=closing,
+        closing=(store.close,),
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
-        checks=(must_have_heads,),
+        checks=(partial(settings.refuse_behind, store),),
     )
-
-
-def _must_have_heads(settings: Settings, store: EventStore) -> None:
-    """Refuse a ledger that is behind a known head, as others may have kept since."""
-    for one in settings.known_heads():
-        one.must_be_in(store)

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from modicum.api.local.escrow.execution import Tools
+from modicum.api.ports.storage import Store
 from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.integrations.loader import Adapters
 from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
+from modicum.ops.wiring import witness_named
 from modicum.policy.model import ReservationBound
 from modicum.risk.worker.messages import Bounds
 from modicum.server.settings.model import EscrowSettings, Settings
 from modicum.server.settings.tables import TablesOf
+from modicum.storage.factory import open_store
 from modicum.storage.proofs.signing_keys import SigningKey, load_key, needs_passphrase
+from modicum.storage.witness.factory import witnessed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,12 @@ def equipment(settings: Settings) -> Equipment:
         _escrow(settings.escrow),
         settings.bound,
     )
+
+
+def opened_ledger(settings: Settings, key: SigningKey | None) -> Store:
+    """Return the store of the ledger, with its witness; nothing is read yet."""
+    name = settings.witness or witness_named()
+    return witnessed(open_store(settings.ledger, keep_open=True), name, key)
 
 
 def not_set_up(what: str, key: str) -> UsageError:

@@ -10,7 +10,7 @@ from modicum.server.auth.lookalikes import refuse_lookalike
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.auth.token_scope import token_scope
-from modicum.server.resources import equipment
+from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
 from modicum.storage.factory import open_store
@@ -51,7 +51,7 @@ def checked(settings: Settings, user: str) -> Checked:
     own = equipment(settings)
     has_escrow = own.escrow is not None
     with open_decider(
-        settings.ledger,
+        opened_ledger(settings, own.signing_key),
         actor="unknown",
         from_beginning=has_escrow,
     ) as decider:
@@ -59,8 +59,7 @@ def checked(settings: Settings, user: str) -> Checked:
         entries, data_sets = decider.glance(_counted)
     store = open_store(settings.ledger, keep_open=True)
     try:
-        for known in settings.known_heads():
-            known.must_be_in(store)
+        settings.refuse_behind(store)
         registry = open_registry(store)
         named = token_scope(settings).names
         for one in sorted(named):

@@ -78,9 +78,9 @@ class PostgresStore:
         self._statements = Statements(self._address, wait_seconds)
         self._answers = AnswerStatements(self._address)
         self._turn_lock = FairLock()
-        self._writer = _Line(self._address)
+        self._writer = Line(self._address)
         self._read_lock = threading.Lock()
-        self._reader = _Line(self._address)
+        self._reader = Line(self._address)
         self._meanwhile = IdleWork()
         self._last_known = 0  # The number of the last record when our last turn ended.
         self._is_shared = False
@@ -336,7 +336,7 @@ class PostgresTurn:
         self._answers.keep(self._connection, answers, forget_before)
 
 
-class _Line:
+class Line:
     """One connection, opened on demand and replaced when it is lost.
 
     It is closed at the latest when it is no longer referenced.
@@ -348,6 +348,7 @@ class _Line:
         self._closing: Callable[[], object] | None = None
 
     def connection(self) -> Connection[Any]:
+        """Return the connection."""
         if self._connection is None or self._connection.closed:
             self.close()
             self._connection = psycopg.connect(
@@ -384,6 +385,7 @@ class _Line:
             self.close()
 
     def close(self) -> None:
+        """Close the connection."""
         closing, self._closing, self._connection = self._closing, None, None
         if closing is not None:
             with suppress(psycopg.Error):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from modicum.api.local import Clock
-from modicum.ops.wiring import compiled_policy, current_actor
+from modicum.api.ports.storage import Store
+from modicum.ops.wiring import compiled_policy, current_actor, opened_store
 from modicum.policy import CompiledPolicy
-from modicum.storage.factory import open_store
 from modicum.system.clock import SystemClock
 from modicum.writer.service import Decider, Limits
 
 
 def open_decider(
-    ledger: str | Path,
+    ledger: str | Path | Store,
     *,
     policy: str | Path | CompiledPolicy | None = None,
     actor: str | None = None,
@@ -24,7 +24,8 @@ def open_decider(
     """Open a ledger for many clients; close it, or use it in a `with` block.
 
     Args:
-        ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`.
+        ledger: Path of the SQLite file, or a URL of PostgreSQL, `postgresql://…`; or
+            an opened store.
         policy: Path of a policy file, or a compiled policy. None means the ledger's
             active policy, whichever that is when a release is decided.
         actor: The default actor; None for `MODICUM_ACTOR` or the login name.
@@ -40,7 +41,11 @@ def open_decider(
         VerificationError: If the log contradicts itself.
         UnavailableError: If the log cannot be read now.
     """
-    store = open_store(ledger, keep_open=True)
+    store = (
+        opened_store(ledger, keep_open=True)
+        if isinstance(ledger, str | Path)
+        else ledger
+    )
     try:
         return Decider(
             store,

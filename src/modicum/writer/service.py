@@ -27,14 +27,15 @@ from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.live_ledger import LiveLedger, refuse_jump
 from modicum.api.local.plans.actions import Rounds
 from modicum.api.local.submit import RESERVATION_SECONDS, giving_up, prepared, step
-from modicum.api.ports.storage import Store, Timed, Witness
+from modicum.api.ports.storage import HeadWitness, Store, Timed, Witness
 from modicum.core.errors import InputError, ModicumError
-from modicum.ledger import Record, Standing
+from modicum.ledger import Standing
 from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.ops.wiring import printable_actor
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.storage.read_only import ReadOnlyStore
+from modicum.storage.witness.store import WitnessedStore
 from modicum.writer.actions import Governed
 from modicum.writer.group_commit import GroupCommit
 from modicum.writer.idempotency import IdempotencyKey
@@ -439,9 +440,11 @@ class Decider:
             self.glance(LedgerView.refuse_jump)
             self._feed.is_suspect = False
 
-    def head(self) -> Record | None:
-        """Return the last entry that is known in this process; it is durable."""
-        return self._feed.last()
+    @property
+    def witness(self) -> HeadWitness | None:
+        """The witness of the ledger's head; None if there is none."""
+        store = self._store
+        return store.witness if isinstance(store, WitnessedStore) else None
 
     @property
     def is_broken(self) -> bool:

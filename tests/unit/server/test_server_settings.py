@@ -64,7 +64,7 @@ def test_every_setting_can_be_written() -> None:
         """
 ledger: postgresql://db/ledger
 known_head: '7:0123456789AB'
-head_file: /run/head
+witness: /run/head
 public_url: https://X.example.org:443/
 listen: {host: 10.0.0.1, port: 80}
 workers: 4

@@ -196,6 +196,44 @@ class MaintainedStore(Store, Versioned, Protocol):
         ...
 
 
+class HeadWitness(Protocol):
+    """A register of one line outside of the store: the head of one ledger.
+
+    Several threads may use it. Every method raises `UnavailableError` where the
+    witness does not answer.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return its display name, such as its path, without secrets."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Return `file`, `postgresql` or `http`."""
+        ...
+
+    def is_beside(self, ledger: str) -> bool:
+        """Return whether it is known to be lost or restored together with a ledger."""
+        ...
+
+    def latest(self) -> bytes | None:
+        """Return the line; None if it never had one."""
+        ...
+
+    def replace(self, known: bytes | None, new: bytes) -> bool:
+        """Put a line in place of the one that is known, durably and atomically.
+
+        Returns:
+            False if another one is there; nothing is changed then.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections. The witness may be used again: it opens new ones."""
+        ...
+
+
 class Clock(Protocol):
     """The time of day."""
 

@@ -1,4 +1,4 @@
-"""Checkpoints and receipts as signed bytes. This page is a format that others read.
+"""Checkpoints, receipts and witnessed heads as bytes: a format that others read.
 
 Keys and files are handled elsewhere; the meaning of a claim is in `checkpoints`.
 """
@@ -15,6 +15,7 @@ from modicum.core.canonical import Plain, decode, digest, encode
 
 CHECKPOINT_KIND = "modicum-checkpoint/v1"
 RECEIPT_KIND = "modicum-receipt/v1"
+WITNESS_KIND = "modicum-witness/v1"
 #: A claim is a few hundred bytes, a receipt of a denial by many rules a few thousand.
 CLAIM_BYTES_MAX = 1 << 22
 
@@ -77,6 +78,14 @@ Claim: TypeAlias = Checkpoint | Receipt
 
 
 @dataclass(frozen=True, slots=True)
+class WitnessedHead(_Claim):
+    """A statement of what was the last entry of a ledger. It claims no audit.
+
+    `at` is the time of the entry, and `key` is empty if no key signs.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Signed:
     """A claim with its signature and public key.
 
@@ -113,7 +122,7 @@ def public_pem(public_key: bytes) -> bytes:
 # --- the format --------------------------------------------------------------
 
 
-def claim_bytes(claim: Claim) -> bytes:
+def claim_bytes(claim: Claim | WitnessedHead) -> bytes:
     """Return the canonical bytes of a claim, which are signed."""
     plain: dict[str, Plain] = {
         "ledger": claim.ledger,
@@ -134,17 +143,55 @@ def claim_bytes(claim: Claim) -> bytes:
                 "policy": claim.policy,
                 "blocking": list(claim.blocking),
             }
+        case WitnessedHead():
+            plain |= {"kind": WITNESS_KIND}
     return encode(plain)
 
 
 def signed_bytes(signed: Signed) -> bytes:
     """Return a signed claim as one line of canonical JSON, with its line break."""
+    return _signed_line(claim_bytes(signed.claim), signed.public_key, signed.signature)
+
+
+def witnessed_bytes(
+    claim: WitnessedHead, public_key: bytes = b"", signature: bytes = b""
+) -> bytes:
+    """Return a witnessed head as one line of canonical JSON, with its line break."""
+    return _signed_line(claim_bytes(claim), public_key, signature)
+
+
+def _signed_line(claim: bytes, public_key: bytes, signature: bytes) -> bytes:
     plain: dict[str, Plain] = {
-        "claim": decode(claim_bytes(signed.claim)),
-        "public_key": signed.public_key.hex(),
-        "signature": signed.signature.hex(),
+        "claim": decode(claim),
+        "public_key": public_key.hex(),
+        "signature": signature.hex(),
     }
     return encode(plain) + b"\n"
+
+
+def read_witnessed(data: bytes, verify: Verify) -> WitnessedHead:
+    """Return the head in a line of `witnessed_bytes`; its signature is checked.
+
+    Raises:
+        ValueError: If it is anything else, or the signature is not genuine.
+    """
+    fields = _exactly(
+        decode(data.removesuffix(b"\n")), {"claim", "public_key", "signature"}
+    )
+    inner = _exactly(fields["claim"], {"kind", "ledger", "seq", "head", "at", "key"})
+    key = _text(inner["key"])
+    found = WitnessedHead(*_place(inner), at=_time(inner["at"]), key=key)
+    public_key, signature = (
+        _bytes(fields[name], size if key else 0)
+        for name, size in (("public_key", 32), ("signature", 64))
+    )
+    is_signed = not key or (
+        key == key_id(public_key) and verify(public_key, claim_bytes(found), signature)
+    )
+    if inner["kind"] != WITNESS_KIND or not is_signed:
+        message = "its kind or its signature is wrong"
+        raise ValueError(message)
+    return found
 
 
 def read_signed(data: bytes) -> Signed:

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modicum.api.ports.storage import Clock, MaintainedStore
+from modicum.api.ports.storage import Clock, HeadWitness, MaintainedStore
 from modicum.core.errors import Code, ModicumError
 from modicum.ops.doctor.findings import Diagnosis, Fact, Finding, Status, of_error
 from modicum.ops.doctor.machine import (
@@ -31,11 +31,14 @@ def examine(
     deep: bool = False,
     on_entry: Callable[[int], None] | None = None,
     boxes: Iterable[Sandbox] = (),
+    witness: HeadWitness | None = None,
 ) -> Diagnosis:
     """Return the findings about this machine, and a ledger. Adds no entry."""
     findings = [*check_machine(clock), *check_sandboxes(boxes)]
     if ledger is not None:
-        findings.extend(_check_ledger(ledger, clock, deep=deep, on_entry=on_entry))
+        findings.extend(
+            _check_ledger(ledger, clock, witness, deep=deep, on_entry=on_entry)
+        )
     return Diagnosis(findings)
 
 
@@ -59,12 +62,14 @@ def write_bundle(path: Path, diagnosis: Diagnosis) -> None:
 def _check_ledger(
     ledger: str,
     clock: Clock,
+    witness: HeadWitness | None,
     *,
     deep: bool,
     on_entry: Callable[[int], None] | None,
 ) -> Iterator[Finding]:
     from modicum.api.local import Workspace
     from modicum.ops.doctor.log import Opened, check_log, check_snapshot
+    from modicum.ops.doctor.witness import check_witness
     from modicum.storage.factory import open_store
     from modicum.storage.sqlite_store import SqliteStore
 
@@ -86,6 +91,7 @@ def _check_ledger(
     state = yield from check_log(opened, deep=deep, on_entry=on_entry)
     if state is not None:
         yield check_snapshot(store, state)
+        yield check_witness(store, witness, state.seq)
     store.close()
 
 

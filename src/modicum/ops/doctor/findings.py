@@ -24,6 +24,7 @@ WORDS = frozenset(
         *("sqlite", "postgresql", "linux", "darwin", "other"),
         *("x86_64", "aarch64", "arm64", "on", "off", "local"),
         *("remote_write", "remote_apply"),
+        *("none", "file", "http"),
     }
 )
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)?")

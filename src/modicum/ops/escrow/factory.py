@@ -7,9 +7,8 @@ from pathlib import Path
 from modicum.api.local import Workspace
 from modicum.core.errors import Code, Problem, UnavailableError, UsageError
 from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
-from modicum.ops.wiring import workspace_on
+from modicum.ops.wiring import opened_store, workspace_on
 from modicum.policy import CompiledPolicy
-from modicum.storage.factory import open_store
 from modicum.vault.key_files import file_keys, new_key_file
 from modicum.vault.vault import open_vault
 
@@ -70,7 +69,7 @@ def open_escrow(
     # A snapshot contains approvals, and is not authenticated: anyone who can write
     # beside a ledger could permit a disclosure with one. So the log is read, and each
     # signature checked.
-    store = open_store(ledger)
+    store = opened_store(ledger)
     workspace = workspace_on(store, policy=policy, actor=actor, from_beginning=True)
     workspace.equipment = EscrowEquipment(place)
     return workspace

@@ -8,6 +8,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.ops.doctor.checks import check_machine
 from modicum.ops.doctor.findings import Diagnosis, Fact, Finding, Status
 from modicum.ops.doctor.log import Opened, check_log
+from modicum.ops.doctor.witness import check_witness
 from modicum.server.service.threads import Threads
 from modicum.system.clock import SystemClock
 from modicum.writer.readiness import Outcome
@@ -41,7 +42,15 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            return Diagnosis([*machine, ready, *check_log(opened, deep=False)])
+            witness = self._decider.witness
+            return Diagnosis(
+                [
+                    *machine,
+                    ready,
+                    *check_log(opened, deep=False),
+                    check_witness(opened.store, witness, view.state().seq),
+                ]
+            )
 
         ready = _check_readiness(self._decider.readiness.outcome())
         # Outside of the ledger's reads, which wait for one another.

@@ -12,7 +12,7 @@ from modicum.core.errors import Code, Problem, UsageError
 from modicum.core.reader import fail, line
 from modicum.server.settings.model import Listen, Settings
 from modicum.server.settings.urls import is_loopback, origin
-from modicum.writer.known_head import KnownHead
+from modicum.storage.witness.heads import KnownHead
 
 #: Returns the addresses of a host.
 Resolve: TypeAlias = Callable[[str], Sequence[str]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from ipaddress import IPv4Network, IPv6Network
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from modicum.api.permissions.identity import Grants
+from modicum.api.ports.storage import EventStore
 from modicum.policy.model import ReservationBound
 from modicum.server.settings.tables import TablesOf
-from modicum.writer.known_head import HeadFile, KnownHead
+from modicum.storage.witness.heads import KnownHead
 
 #: The default listening address.
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -173,7 +174,8 @@ class Settings:
     Attributes:
         ledger: The ledger: a file, or a URL.
         known_head: An entry that the ledger must have.
-        head_file: The file with the head of the ledger for the next start.
+        witness: The witness of its head: a file, a URL, or `none`; None for that of
+            the environment.
         public_url: How people and programs reach the server, without a path.
         listen: The address that it binds to.
         workers: How many processes serve.
@@ -199,7 +201,7 @@ class Settings:
 
     ledger: str = "ledger.db"
     known_head: KnownHead | None = None
-    head_file: Path | None = None
+    witness: str | None = None
     public_url: str | None = None
     listen: Listen = field(default_factory=Listen)
     workers: int = 1
@@ -220,13 +222,11 @@ class Settings:
     escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
 
-    def known_heads(self) -> Iterator[KnownHead]:
-        """Yield the entries that the ledger must have."""
-        if self.known_head is not None:
-            yield self.known_head
-        stored = HeadFile(self.head_file).read() if self.head_file else None
-        if stored is not None:
-            yield stored
+    def refuse_behind(self, store: EventStore) -> None:
+        """Refuse a ledger without the entry that it must have."""
+        known = self.known_head
+        if known is not None:
+            known.must_be(store.record(known.seq), store.name)
 
     @property
     def is_local(self) -> bool:

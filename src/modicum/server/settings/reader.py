@@ -45,6 +45,7 @@ from modicum.server.settings.model import (
 )
 from modicum.server.settings.tables import read_tables
 from modicum.server.settings.urls import host_of, network, origin, service_url
+from modicum.storage.witness.factory import NONE
 
 #: The version of the format that this module reads.
 FORMAT: Final = "server/v1"
@@ -120,8 +121,7 @@ class _Reader:
             if (node := take("known_head")) is not None:
                 got = replace(got, known_head=known_head(node, "`known_head`"))
         with self.found.guard():
-            if (node := take("head_file")) is not None:
-                got = replace(got, head_file=self._path(node, "`head_file`"))
+            got = replace(got, witness=self._witness())
         with self.found.guard():
             if (node := take("public_url")) is not None:
                 got = replace(got, public_url=origin(node, "`public_url`"))
@@ -179,6 +179,25 @@ class _Reader:
     def _ledger(self, node: Node) -> str:
         given = line(node, "`ledger`")
         return given if "://" in given else str(self._folder / given)
+
+    def _witness(self) -> str | None:
+        """Return the witness; `head_file` is how settings before it name a file."""
+        node = self._fields.take_optional("witness")
+        file = self._fields.take_optional("head_file")
+        if file is not None:
+            if node is not None:
+                raise fail(
+                    Code.KEYS_CONFLICT,
+                    "`head_file` is a `witness`: remove one of them",
+                    file,
+                )
+            return str(self._path(file, "`head_file`"))
+        if node is None:
+            return None
+        given = line(node, "`witness`")
+        if given == NONE or "://" in given:
+            return given
+        return str(self._path(node, "`witness`"))
 
     def _path(self, node: Node, what: str) -> Path:
         given = line(node, what)

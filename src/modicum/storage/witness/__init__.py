@@ -1,0 +1,1 @@
+"""Witnesses of a ledger's head: registers outside of its store."""

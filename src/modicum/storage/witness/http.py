@@ -1,0 +1,104 @@
+"""A witness behind a URL: `GET`, and `PUT` with `If-Match` or `If-None-Match: *`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from modicum.core.extras import needing_extras
+from modicum.ledger.proof.claims import CLAIM_BYTES_MAX
+from modicum.storage.witness.heads import unreachable
+
+if TYPE_CHECKING:
+    import httpx2
+
+_OK: Final = 200
+_MISSING: Final = 404
+_CHANGED: Final = (409, 412)
+
+
+class HttpWitness:
+    """A resource with one line, whose `ETag` is another one for each line.
+
+    Args:
+        url: Its URL. A user and a password in it are sent as basic authentication.
+    """
+
+    def __init__(self, url: str) -> None:
+        with needing_extras():
+            import httpx2  # noqa: F401 - only whether it is there
+        self._url = url
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        self._name = f"{parts.scheme}://{host}{parts.path}"
+
+    @property
+    def name(self) -> str:
+        """Return the URL without its password and its query."""
+        return self._name
+
+    @property
+    def kind(self) -> str:
+        """Return `http`."""
+        return "http"
+
+    def is_beside(self, ledger: str) -> bool:
+        """Return False: what is behind a URL is not known."""
+        return False
+
+    def latest(self) -> bytes | None:
+        """Return the line; None if the resource does not exist."""
+        return self._found()[0]
+
+    def replace(self, known: bytes | None, new: bytes) -> bool:
+        """Put the line on the condition that the known one is there."""
+        line, tag = self._found()
+        if line != known:
+            return False
+        condition = {"If-None-Match": "*"} if known is None else {"If-Match": tag}
+        answer = self._send("PUT", new, condition)
+        if answer.status_code in _CHANGED:
+            return False
+        if not answer.is_success:
+            raise unreachable(self.name, f"it answered {answer.status_code}")
+        return True
+
+    def close(self) -> None:
+        """Close the connections."""
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            client.close()
+
+    def _found(self) -> tuple[bytes | None, str]:
+        """Return the line, and its tag."""
+        answer = self._send("GET")
+        if answer.status_code == _MISSING:
+            return None, ""
+        tag = answer.headers.get("ETag", "")
+        if answer.status_code != _OK:
+            raise unreachable(self.name, f"it answered {answer.status_code}")
+        if not tag.startswith('"') or len(answer.content) > CLAIM_BYTES_MAX:
+            raise unreachable(self.name, "it has no strong ETag, or is too long")
+        return answer.content, tag
+
+    def _send(
+        self, method: str, body: bytes | None = None, more: dict[str, str] | None = None
+    ) -> httpx2.Response:
+        import httpx2
+
+        headers = {"Cache-Control": "no-cache", "Content-Type": "application/json"}
+        try:
+            return self._client.request(
+                method, self._url, content=body, headers=headers | (more or {})
+            )
+        except httpx2.HTTPError as error:
+            # Without its cause, which contains the URL.
+            raise unreachable(self.name, type(error).__name__) from None
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        import httpx2
+
+        timeout = httpx2.Timeout(5.0, connect=3.0)
+        return httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=False)

@@ -1,0 +1,220 @@
+"""A store whose head is with a witness before anyone gets an answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from modicum.api.ports.storage import (
+    HeadWitness,
+    MaintainedStore,
+    Patient,
+    StoreTurn,
+    Timed,
+)
+from modicum.core.errors import UnavailableError
+from modicum.ledger import Record, event_of
+from modicum.ledger.proof.claims import WitnessedHead, claim_bytes, witnessed_bytes
+from modicum.storage.proofs.signing_keys import SigningKey
+from modicum.storage.witness.heads import KnownHead, behind, refuse_unconfirmed
+
+#: Reads contact the witness at most once in so many seconds.
+LOOK_SECONDS = 1.0
+
+Read: TypeAlias = Callable[[int], Iterable[Record]]
+
+
+class WitnessedStore:
+    """A store of a log that contains what its witness has.
+
+    A turn commits first, then the witness gets the new head, then the turn returns. So
+    what is acknowledged is witnessed, and what is witnessed is stored.
+
+    Every method raises `VerificationError` where the log does not contain the head
+    that the witness has, and `UnavailableError` where the witness does not answer.
+
+    Args:
+        store: The store of the log.
+        witness: The witness.
+        key: The key that signs heads; None for none.
+        clock: Returns seconds, from any origin.
+
+    Attributes:
+        witness: The witness.
+    """
+
+    def __init__(
+        self,
+        store: MaintainedStore,
+        witness: HeadWitness,
+        key: SigningKey | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self.witness = witness
+        self._key = key
+        self._clock = clock
+        self._ledger = ""  # The hash of the first entry.
+        self._known = KnownHead(0, "")  # The highest head that was ever witnessed.
+        self._look_lock = threading.Lock()
+        self._looked_at = float("-inf")
+        self._fault: UnavailableError | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the display name of the log."""
+        return self._store.name
+
+    # --- reading ---
+
+    def exists(self) -> bool:
+        """Return whether there is a ledger; refuse one that is gone."""
+        is_there = self._store.exists()
+        if not is_there:
+            self._refuse_behind(self._latest(), lambda _: ())
+        return is_there
+
+    def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
+        """Return the records after a number, in order."""
+        self._look()
+        return self._store.read(after, limit)
+
+    def record(self, seq: int) -> Record | None:
+        """Return the record with a number, or None if there is none."""
+        self._look()
+        return self._store.record(seq)
+
+    def _look(self) -> None:
+        """Compare the log with the witness, unless that was done just now."""
+        with self._look_lock:
+            now = self._clock()
+            if now - self._looked_at < LOOK_SECONDS:
+                if self._fault is not None:
+                    raise UnavailableError(*self._fault.problems)
+                return
+            self._fault = None
+            try:
+                self._refuse_behind(
+                    self._latest(), lambda one: self._store.read(one, 1)
+                )
+            except UnavailableError as error:
+                self._fault, self._looked_at = error, now
+                raise
+            self._looked_at = now  # A contradiction is looked for again at once.
+
+    # --- writing ---
+
+    @contextmanager
+    def turn(self) -> Iterator[StoreTurn]:
+        """Wait for the exclusive turn. Appended records are witnessed on exit."""
+        known = self._latest()  # Before the turn, in which others wait.
+        with self._store.turn() as turn:
+            last = self._refuse_behind(known, turn.read)
+            if last is not None:
+                known = self._keep(known, last, turn.read)
+            yield turn
+            added = _last(turn.read(last.seq if last else 0))
+        if added is not None:
+            try:
+                self._keep(known, added, self._store.read)
+            except UnavailableError as error:
+                refuse_unconfirmed(error)
+
+    def _latest(self) -> KnownHead | None:
+        """Return the head that the witness has; refuse one that went back."""
+        before = self._known  # Another thread may raise it meanwhile.
+        line = self.witness.latest()
+        if line is not None and line == before.line:
+            return before
+        found = None if line is None else KnownHead.read_line(line, self.witness.name)
+        if (found.seq if found else 0) < before.seq:
+            raise behind(
+                f"the witness {self.witness.name} had the head {before.seq}:"
+                f"{before.digits[:12]}, and has an earlier one",
+                "find out who changed it; then restore it, or restart this process",
+                self.witness.name,
+            )
+        if found is not None:
+            self._known = found
+        return found
+
+    def _refuse_behind(self, known: KnownHead | None, read: Read) -> Record | None:
+        """Return the last record that is read; refuse a log without the known one."""
+        if known is None:
+            return _last(read(0))
+        records = iter(read(known.seq - 1))
+        first = next(records, None)
+        known.must_be(first, self.name)
+        return _last(records) or first
+
+    def _keep(self, known: KnownHead | None, head: Record, read: Read) -> KnownHead:
+        """Bring the witness up to a head that is stored.
+
+        Args:
+            known: What the witness had last; the log contains it.
+            head: The last record.
+            read: Reads the log.
+        """
+        while known is None or known.seq < head.seq:
+            line = self._line_of(head, read)
+            if self.witness.replace(known and known.line, line):
+                known = self._known = KnownHead.read_line(line, self.witness.name)
+            else:  # Another process was faster.
+                known = self._latest()
+                if known is not None:
+                    known.must_be(next(iter(read(known.seq - 1)), None), self.name)
+        return known
+
+    def _line_of(self, head: Record, read: Read) -> bytes:
+        if not self._ledger:
+            self._ledger = next(iter(read(0))).hash
+        at, key = event_of(head, head.seq).at, self._key
+        claim = WitnessedHead(
+            self._ledger, head.seq, head.hash, at, key.id if key else ""
+        )
+        if key is None:
+            return witnessed_bytes(claim)
+        return witnessed_bytes(claim, key.public, key.signature_of(claim_bytes(claim)))
+
+    # --- the rest of a store ---
+
+    def while_waiting(self, chore: Callable[[], bool]) -> None:
+        """Let this thread do some work while it waits for a turn, if possible."""
+        if isinstance(self._store, Patient):
+            self._store.while_waiting(chore)
+
+    def refuse_skew(self) -> None:
+        """Refuse a clock that is far from the store's, if that has one."""
+        if isinstance(self._store, Timed):
+            self._store.refuse_skew()
+
+    def load_snapshot(self) -> bytes | None:
+        """Return the latest snapshot; None if there is none that can be read."""
+        return self._store.load_snapshot()
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keep a snapshot in place of the one before, if it can be kept."""
+        self._store.save_snapshot(data)
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+        return self._store.checkpoints()
+
+    def add_checkpoint(self, data: bytes) -> None:
+        """Store a checkpoint durably; storing it again changes nothing."""
+        self._store.add_checkpoint(data)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._store.close()
+        self.witness.close()
+
+
+def _last(records: Iterable[Record]) -> Record | None:
+    """Return the last record; None if there is none."""
+    found = deque(records, maxlen=1)
+    return found[0] if found else None
