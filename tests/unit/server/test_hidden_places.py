@@ -38,8 +38,8 @@ from modicum.storage.postgres_url import parse_address
 from modicum.storage.sqlite_errors import SqliteTroubles, linked, replaced
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.storage.sqlite_tables import not_a_ledger, version_of
+from modicum.storage.witness.heads import KnownHead, unreachable
 from modicum.system.clock import SystemClock
-from modicum.writer.known_head import KnownHead
 
 FOLDER, FILE = "/srv/hidden-folder", "hidden-file.db"
 URL = "postgresql://hidden-user:hidden-word@hidden-host:5499/hidden-base"
@@ -128,7 +128,9 @@ def of_views() -> Iterator[ModicumError]:
     missing = mo.open(PATH.name, actor="ann")
     yield raised(missing.state)
     store = SqliteStore("hidden-file.db")
-    yield raised(lambda: KnownHead(3, "0" * 12).must_be_in(store))
+    yield raised(lambda: KnownHead(3, "0" * 12).must_be(None, store.name))
+    yield raised(lambda: KnownHead.read_line(b"?", PATH.name))
+    yield unreachable("https://hidden/x", "hidden-host refused")
 
 
 @pytest.mark.spec("OPS-9")
@@ -146,7 +148,7 @@ def test_each_mistake_of_a_store_is_about_the_ledger(
         text = json.dumps([told.detail, told.help, [*map(str, told.problems)]])
         assert "hidden" not in text.lower(), text
         assert "the the" not in text
-        assert "ledger" in told.detail
+        assert "ledger" in told.detail or "the witness" in told.detail
         assert error.problems[0].code.value == told.code
         texts.add(told.detail)
     assert {

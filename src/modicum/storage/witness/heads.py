@@ -56,7 +56,7 @@ class KnownHead(NamedTuple):
             claim = read_witnessed(line, verify_signature)
         except ValueError as error:
             raise behind(
-                f"{witness} contains no head, so it is unknown whether the"
+                f"the witness {witness} contains no head, so it is unknown whether the"
                 " ledger is behind",
                 "restore it; or remove it, and name a  --known-head",
                 witness,

@@ -155,8 +155,14 @@ def _plain(text: str, places: tuple[str, ...]) -> str:
     for place in places:
         text = text.removesuffix(f": {place}")
         text = re.sub(
-            rf"( at )?(the (ledger|file) )?(?<!\w){re.escape(place)}(?!\w)",
-            lambda found: "" if found[1] else "the ledger",
+            rf"( at )?(the (ledger|file|witness) )?(?<!\w){re.escape(place)}(?!\w)",
+            _without_place,
             text,
         )
     return text
+
+
+def _without_place(found: re.Match[str]) -> str:
+    if found[1]:
+        return ""
+    return "the witness" if found[3] == "witness" else "the ledger"
