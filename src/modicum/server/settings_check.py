@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 
 from modicum.api.local.ledger_view import LedgerView
-from modicum.server.auth.lookalikes import refuse_lookalike
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.auth.token_scope import token_scope
+from modicum.server.lookalikes import refuse_lookalike
 from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings

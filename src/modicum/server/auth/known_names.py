@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
@@ -28,6 +29,10 @@ class _PolicyBody(msgspec.Struct, frozen=True):
     text: str
 
 
+#: How records begin, up to the actor, and go on behind it: payloads are canonical.
+_BEGINNING: Final = b'{"event":{"actor":"'
+_BEHIND: Final = b',"at":"'
+_ACTIVATED: Final = "policy-activated"
 _LINES = msgspec.json.Decoder(_Line)
 _POLICIES = msgspec.json.Decoder(_PolicyBody)
 
@@ -47,6 +52,7 @@ class KnownNames:
         self._beside = beside
         self._guard = threading.Lock()
         self._seq = 0
+        self._beginnings: set[bytes] = set()
         self._actors: set[str] = set()
         self._earliest: dict[str, str] = {}
         self._people: tuple[str, ...] = ()
@@ -76,15 +82,21 @@ class KnownNames:
     def _follow(self) -> None:
         policy = None
         for record in self._store.read(self._seq):
+            self._seq = record.seq
+            beginning, marker, _ = record.payload.partition(_BEHIND)
+            is_known = marker and beginning in self._beginnings
+            if is_known and _ACTIVATED.encode() not in record.payload:
+                continue
+            if beginning.startswith(_BEGINNING):
+                self._beginnings.add(beginning)
             event = _LINES.decode(record.payload).event
             actor = person_key(event.actor)
             if actor not in self._actors:
                 self._actors.add(actor)
                 for key in keys(actor):
                     self._earliest.setdefault(key, actor)
-            if event.kind == "policy-activated":
+            if event.kind == _ACTIVATED:
                 policy = bytes(event.body)
-            self._seq = record.seq
         if policy is not None:
             text = _POLICIES.decode(policy).text
             fields = Fields(read_document(text.encode(), "the policy"), "the policy")

@@ -33,7 +33,7 @@ from modicum.core.errors import AccessError, Code, InputError, Problem, UsageErr
 from modicum.ops.wiring import printable_actor
 from modicum.server.auth import registry_rows
 from modicum.server.auth.known_names import KnownNames
-from modicum.server.auth.lookalikes import refuse_lookalike
+from modicum.server.lookalikes import refuse_lookalike
 from modicum.storage.service_tables import ServiceTables, Statement
 from modicum.system.clock import SystemClock
 

@@ -13,11 +13,11 @@ from modicum.core.errors import AccessError
 from modicum.server.auth.credentials import one_cookie
 from modicum.server.auth.grants import GrantTable
 from modicum.server.auth.local_link import LINK_PATH, OneTimeLinks
-from modicum.server.auth.lookalikes import KNOWN, lookalike_problem
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
 from modicum.server.auth.sessions import CookieJar, Sessions
 from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH, LOGIN_SECONDS, SignIn
+from modicum.server.lookalikes import KNOWN, lookalike_problem
 
 
 def leaving(sessions: Sessions) -> APIRouter:

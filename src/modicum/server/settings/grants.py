@@ -24,7 +24,7 @@ from modicum.core.reader import (
     release_id,
 )
 from modicum.policy.declarations.roles import person_key
-from modicum.server.auth.lookalikes import lookalike_problem
+from modicum.server.lookalikes import lookalike_problem
 from modicum.server.settings.model import GrantsByName
 
 _EXAMPLE: Final = "write  analyst: [visits]  or  analyst: all"
