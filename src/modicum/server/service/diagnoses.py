@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.ops.doctor.checks import check_machine
-from modicum.ops.doctor.findings import Diagnosis
+from modicum.ops.doctor.findings import Diagnosis, Finding
 from modicum.ops.doctor.log import Opened, check_log
 from modicum.ops.doctor.witness import check_witness
 from modicum.server.service.threads import Threads
@@ -41,15 +43,13 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            witness = self._decider.witness
-            return Diagnosis(
-                [
-                    *machine,
-                    *check_log(opened, deep=False),
-                    check_witness(opened.store, witness, view.state().seq),
-                ]
-            )
+            return Diagnosis([*machine, *self._of_ledger(opened)])
 
         # Outside of the ledger's reads, which wait for one another.
         machine = await self._threads.ponder(lambda: [*check_machine(clock)])
         return await self._threads.study(read_view)
+
+    def _of_ledger(self, opened: Opened) -> Iterator[Finding]:
+        state = yield from check_log(opened, deep=False)
+        if state is not None:
+            yield check_witness(opened.store, self._decider.witness, state.seq)
