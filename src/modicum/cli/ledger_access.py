@@ -91,7 +91,9 @@ def current_log(ledger: str) -> MaintainedStore:
 
     if wiring.witness_named() is not None:
         refuse_no_ledger(ledger)
-        wiring.opened_store(ledger).record(1)
+        store = wiring.opened_store(ledger)
+        store.record(1)
+        store.close()
     return open_log(ledger)
 
 

@@ -19,6 +19,7 @@ from samples.audited import ASKING, LATER, WIDER, activated, log, priced, sealed
 from samples.postgres import Cluster
 from samples.small import compiled
 from samples.stores import append
+from samples.witnesses import register
 
 from modicum.api.local import Workspace
 from modicum.core.errors import Code, InvariantError, VerificationError
@@ -44,7 +45,11 @@ from modicum.ops.doctor.machine import (
     requirements,
 )
 from modicum.storage.factory import open_store
+from modicum.storage.proofs.signing_keys import make_key
 from modicum.storage.sqlite_lock import SqliteLock
+from modicum.storage.witness.file import FileWitness
+from modicum.storage.witness.http import HttpWitness
+from modicum.storage.witness.store import WitnessedStore
 from modicum.system.clock import FixedClock
 
 OK, WARN, FAIL = Status.OK, Status.WARN, Status.FAIL
@@ -571,3 +576,39 @@ def test_a_server_that_is_away_is_a_finding(own_postgres: Cluster) -> None:
         own_postgres.start()
     assert (one.status, one.facts["code"]) == (FAIL, "MOD709")
     assert not one.is_broken
+
+
+# --- the witness ---
+
+
+def test_a_witness_is_compared_with_the_log(ledger: Path) -> None:
+    records, witness = list(log()), FileWitness(ledger.parent / "head")
+
+    def now() -> Finding:
+        return found(examine(str(ledger), SOON, witness=witness), "witness")
+
+    assert found(diagnosis(ledger), "witness").facts == {"kind": "none"}
+    assert (now().status, now().facts) == (WARN, {"kind": "file"})
+    for one, ahead in ((records[-1], 0), (records[-3], 2)):
+        (ledger.parent / "head").write_text(f"{one.seq}:{one.hash}\n")
+        facts = {"kind": "file", "ahead": ahead, "signed": False, "beside": True}
+        assert (now().status, now().facts) == (WARN, facts)  # It is on the same disk.
+    (ledger.parent / "head").write_text(f"{len(records) + 1}:{'0' * 64}\n")
+    assert (now().status, now().facts) == (FAIL, {"code": "MOD711"})
+    assert now().is_broken
+    (ledger.parent / "head").write_text("none\n")
+    assert now().is_broken
+    witness = FileWitness(ledger.parent / "not-mounted" / "head")
+    assert (now().status, now().facts) == (FAIL, {"code": "MOD712"})
+    assert not now().is_broken
+
+
+def test_a_witness_elsewhere_is_all_right(ledger: Path) -> None:
+    with register() as url:
+        witness = HttpWitness(f"{url}/head")
+        key = make_key(ledger.parent / "key.pem")
+        append(WitnessedStore(open_store(ledger), witness, key), [])
+        witness.close()
+        one = found(examine(str(ledger), SOON, witness=witness), "witness")
+    facts = {"kind": "http", "ahead": 0, "signed": True, "beside": False}
+    assert (one.status, one.facts) == (OK, facts)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +14,10 @@ from pathlib import Path
 import pytest
 from samples.audited import bodies, log, sealed
 from samples.small import POLICY, compiled, counts
-from samples.stores import append
+from samples.stores import ROOT, append
 
 from modicum.api.local import Workspace
+from modicum.api.local.ledger_view import LedgerView
 from modicum.core.ed25519 import verify_signature
 from modicum.core.errors import (
     Code,
@@ -27,7 +32,10 @@ from modicum.storage.proofs.signing_keys import make_key
 from modicum.storage.witness.file import FileWitness
 from modicum.storage.witness.heads import KnownHead, unreachable
 from modicum.storage.witness.store import WitnessedStore
-from modicum.system.clock import FixedClock
+from modicum.system.clock import FixedClock, SystemClock
+from modicum.writer.idempotency import IdempotencyKey as Once
+from modicum.writer.idempotency import Replayed
+from modicum.writer.service import Decider
 
 RECORDS = tuple(log())
 #: Another history, with the same first two entries.
@@ -280,3 +288,92 @@ def test_the_head_file_of_an_earlier_version_is_read(
     witness.path.write_text(f"9:{RECORDS[2].hash}\n")
     with pytest.raises(VerificationError, match="ends before it"):
         store.record(1)
+
+
+@pytest.mark.spec("LED-29")
+def test_a_decider_answers_a_retry_once_it_is_witnessed(
+    store: WitnessedStore, witness: Faulty
+) -> None:
+    once = Once("key", "0" * 64, lambda _: b"done")
+    with Decider(store, FixedClock(NOON), policy=compiled(POLICY)) as decider:
+        decider.submit(counts("zero"))
+        witness.is_full = True
+        for _ in range(2):
+            with pytest.raises(UnavailableError) as caught:
+                decider.submit(counts("one", rho="0.01"), once=once)
+            assert caught.value.code is Code.NOT_WITNESSED
+        witness.is_full = False
+        with pytest.raises(Replayed):
+            decider.submit(counts("one", rho="0.01"), once=once)
+        assert decider.submit(counts("one", rho="0.01")).allowed
+        assert decider.study(LedgerView.state).seq == witness.seq == 3
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[3:]
+from modicum.storage.factory import open_store
+from modicum.storage.witness.file import FileWitness
+from modicum.storage.witness.store import WitnessedStore
+from samples.audited import log
+from samples.stores import ROOT, append
+
+class Killed(FileWitness):
+    def replace(self, known, new):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+append(WitnessedStore(open_store(sys.argv[1]), Killed(Path(sys.argv[2]))), log()[2:5])
+"""
+
+
+@pytest.mark.spec("LED-29")
+def test_a_kill_between_both_leaves_a_ledger_that_is_ahead(
+    store: WitnessedStore, witness: Faulty
+) -> None:
+    append(store, RECORDS[:2])
+    places = (store.name, str(witness.path), str(ROOT / "tests"), str(ROOT / "src"))
+    done = subprocess.run((sys.executable, "-c", _KILLED, *places), check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert witness.seq == 2
+    assert list(store.read(0)) == list(RECORDS[:5])
+    append(store, RECORDS[5:6])
+    assert witness.seq == 6
+
+
+_BUSY = """
+import sys
+sys.path[:0] = sys.argv[4:]
+import modicum as mo
+from samples.small import counts
+ledger = mo.open(sys.argv[1], actor=sys.argv[2])
+for number in range(int(sys.argv[3])):
+    assert ledger.submit(counts(f"{sys.argv[2]}-{number}", rho=1e-6)).allowed
+    assert ledger.check(counts("other", rho=1e-6)).allowed
+"""
+
+
+@pytest.mark.spec("LED-31")
+@pytest.mark.parametrize("place", ["file", "postgresql"])
+def test_many_processes_are_never_refused(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = str(tmp_path / "ledger.db")
+    if place == "postgresql":
+        url = request.getfixturevalue("postgres").new_ledger()
+    witness = FileWitness(tmp_path / "head")
+    store = WitnessedStore(open_store(url), witness)
+    Workspace(store, SystemClock(), policy=compiled(POLICY), actor="o").init()
+    running = [
+        subprocess.Popen(
+            (sys.executable, "-c", _BUSY, url, name, "8", ROOT / "tests", ROOT / "src"),
+            env={**os.environ, "MODICUM_WITNESS": witness.name},
+        )
+        for name in ("ann", "ben", "cem")
+    ]
+    assert [one.wait(120) for one in running] == [0, 0, 0]
+    line = witness.latest()
+    assert line is not None
+    head = KnownHead.read_line(line, "w")
+    assert head.seq == 25
+    store.close()

@@ -92,6 +92,8 @@ def _check_ledger(
     if state is not None:
         yield check_snapshot(store, state)
         yield check_witness(store, witness, state.seq)
+    if witness is not None:
+        witness.close()
     store.close()
 
 

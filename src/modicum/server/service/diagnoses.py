@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -42,20 +44,17 @@ class Diagnoses:
 
         def read_view(view: LedgerView) -> Diagnosis:
             opened = Opened("", self._decider.log(), view, clock)
-            witness = self._decider.witness
-            return Diagnosis(
-                [
-                    *machine,
-                    ready,
-                    *check_log(opened, deep=False),
-                    check_witness(opened.store, witness, view.state().seq),
-                ]
-            )
+            return Diagnosis([*machine, ready, *self._of_ledger(opened)])
 
         ready = _check_readiness(self._decider.readiness.outcome())
         # Outside of the ledger's reads, which wait for one another.
         machine = await self._threads.ponder(lambda: [*check_machine(clock)])
         return await self._threads.study(read_view)
+
+    def _of_ledger(self, opened: Opened) -> Iterator[Finding]:
+        state = yield from check_log(opened, deep=False)
+        if state is not None:
+            yield check_witness(opened.store, self._decider.witness, state.seq)
 
 
 def _check_readiness(ready: Outcome) -> Finding:

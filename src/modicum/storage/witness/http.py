@@ -31,6 +31,7 @@ class HttpWitness:
         self._url = url
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
+        self._last: tuple[bytes | None, str] = None, ""  # Line and tag, as last read.
         self._name = f"{parts.scheme}://{host}{parts.path}"
 
     @property
@@ -53,7 +54,7 @@ class HttpWitness:
 
     def replace(self, known: bytes | None, new: bytes) -> bool:
         """Put the line on the condition that the known one is there."""
-        line, tag = self._found()
+        line, tag = self._last if self._last[0] == known else self._found()
         if line != known:
             return False
         condition = {"If-None-Match": "*"} if known is None else {"If-Match": tag}
@@ -74,13 +75,15 @@ class HttpWitness:
         """Return the line, and its tag."""
         answer = self._send("GET")
         if answer.status_code == _MISSING:
-            return None, ""
+            self._last = None, ""
+            return self._last
         tag = answer.headers.get("ETag", "")
         if answer.status_code != _OK:
             raise unreachable(self.name, f"it answered {answer.status_code}")
         if not tag.startswith('"') or len(answer.content) > CLAIM_BYTES_MAX:
             raise unreachable(self.name, "it has no strong ETag, or is too long")
-        return answer.content, tag
+        self._last = answer.content, tag
+        return self._last
 
     def _send(
         self, method: str, body: bytes | None = None, more: dict[str, str] | None = None

@@ -75,7 +75,7 @@ class WitnessedStore:
         """Return whether there is a ledger; refuse one that is gone."""
         is_there = self._store.exists()
         if not is_there:
-            self._refuse_behind(self._latest(), lambda _: ())
+            self._refuse_behind(lambda _: None)
         return is_there
 
     def read(self, after: int, limit: int | None = None) -> Iterable[Record]:
@@ -98,9 +98,7 @@ class WitnessedStore:
                 return
             self._fault = None
             try:
-                self._refuse_behind(
-                    self._latest(), lambda one: self._store.read(one, 1)
-                )
+                self._refuse_behind(self._store.record)
             except UnavailableError as error:
                 self._fault, self._looked_at = error, now
                 raise
@@ -113,11 +111,9 @@ class WitnessedStore:
         """Wait for the exclusive turn. Appended records are witnessed on exit."""
         known = self._latest()  # Before the turn, in which others wait.
         with self._store.turn() as turn:
-            last = self._refuse_behind(known, turn.read)
-            if last is not None:
-                known = self._keep(known, last, turn.read)
+            known = self._caught_up(known, turn.read)
             yield turn
-            added = _last(turn.read(last.seq if last else 0))
+            added = _last(turn.read(known.seq if known else 0))
         if added is not None:
             try:
                 self._keep(known, added, self._store.read)
@@ -142,14 +138,27 @@ class WitnessedStore:
             self._known = found
         return found
 
-    def _refuse_behind(self, known: KnownHead | None, read: Read) -> Record | None:
-        """Return the last record that is read; refuse a log without the known one."""
+    def _refuse_behind(self, record: Callable[[int], Record | None]) -> None:
+        """Refuse a log without the head that the witness has."""
+        known = self._latest()
+        if known is not None:
+            known.must_be(record(known.seq), self.name)
+
+    def _caught_up(self, known: KnownHead | None, read: Read) -> KnownHead | None:
+        """Return the head of a log, which the witness has now.
+
+        Args:
+            known: What the witness had.
+            read: Reads the log.
+        """
         if known is None:
-            return _last(read(0))
-        records = iter(read(known.seq - 1))
-        first = next(records, None)
-        known.must_be(first, self.name)
-        return _last(records) or first
+            last = _last(read(0))
+        else:
+            records = iter(read(known.seq - 1))
+            first = next(records, None)
+            known.must_be(first, self.name)
+            last = _last(records)
+        return known if last is None else self._keep(known, last, read)
 
     def _keep(self, known: KnownHead | None, head: Record, read: Read) -> KnownHead:
         """Bring the witness up to a head that is stored.
