@@ -161,12 +161,14 @@ class Crowd:
         self._open: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._keys = count()
 
+    async def connect(self) -> None:
+        """Open the connections: a server closes those that are idle for long."""
+        for _ in self._tokens:
+            pair = await asyncio.open_connection("127.0.0.1", self._port)
+            self._open.append(pair)
+
     async def ask(self, asks: Iterator[Ask], times: list[float]) -> int:
         """Ask everything once; return how many releases that was."""
-        if not self._open:
-            for _ in self._tokens:
-                pair = await asyncio.open_connection("127.0.0.1", self._port)
-                self._open.append(pair)
         clients = zip(self._tokens, self._open, strict=True)
         return sum(
             await asyncio.gather(
@@ -205,6 +207,7 @@ class Crowd:
         """Close all connections."""
         for _, writer in self._open:
             writer.close()
+        self._open.clear()
 
 
 def _asks(releases: Iterator[dict[str, Any]], count: int) -> dict[str, list[Ask]]:
@@ -256,13 +259,13 @@ def compare_load(
             for asking, process, name, asks in rows if turn % 2 else reversed(rows):
                 measured = found.setdefault(name, Measured())
                 times = measured.times if kept else []
+                runner.run(asking.connect())
                 cpu, began = cpu_of(process), time.perf_counter()
                 done = runner.run(asking.ask(iter(asks), times))
                 seconds = time.perf_counter() - began
                 if kept:
                     measured.note(done, seconds, cpu_of(process) - cpu)
-        runner.run(crowd.close())
-        runner.run(bare.close())
+                runner.run(asking.close())
     _print(found, turns, size, len(tokens))
 
 
