@@ -217,8 +217,12 @@ def _asks(releases: Iterator[dict[str, Any]], count: int) -> dict[str, list[Ask]
         bodies = (json.dumps(next(releases)).encode() for _ in range(count))
         return [Ask("POST", f"/api/v1{path}", one) for one in bodies]
 
+    many = ([next(releases) for _ in range(BATCH)] for _ in range(count // BATCH))
+    bodies = (json.dumps({"releases": one}).encode() for one in many)
+    path = "/api/v1/releases:batch"
     return {
         "submit over HTTP": each("/releases"),
+        f"in batches of {BATCH}": [Ask("POST", path, one, BATCH) for one in bodies],
         "check over HTTP": each("/releases:check"),
         "empty authenticated answer": [Ask("GET", "/api/v1/ping")] * count,
     }
@@ -289,7 +293,7 @@ def _print(found: dict[str, Measured], turns: int, size: int, clients: int) -> N
 _ORDER = (
     "submit in process",
     "submit over HTTP",
-    "in batches of 100",
+    f"in batches of {BATCH}",
     "check over HTTP",
     "empty authenticated answer",
     "bare ASGI answer",

@@ -45,6 +45,22 @@ class AsyncRequests:
         waiting.once = once
         return waiting
 
+    def prepared(
+        self,
+        release: Description,
+        actor: str,
+        once: IdempotencyKey | None,
+        **how: Unpack[SubmitOptions],
+    ) -> QueuedRequest:
+        """Return a release to be decided, read and priced.
+
+        Raises:
+            InputError: If the release is malformed.
+        """
+        waiting = self._clerk.submission(release, actor, **how)
+        waiting.once = once
+        return waiting
+
     def step(
         self,
         body: ReleaseStarted | ReleasePosted | ReleaseVoided,
