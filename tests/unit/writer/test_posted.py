@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,9 @@ from modicum.writer.service import Decider, Limits
 PATIENCE = 20.0
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """An event loop that counts how often other threads wake it."""
-
-    woken = 0
-
-    def call_soon_threadsafe(
-        self, callback: Callable[..., object], *args: Any, context: Any = None
-    ) -> asyncio.Handle:
-        self.woken += 1
-        return super().call_soon_threadsafe(callback, *args, context=context)
-
-
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    found = Loop()
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    found = asyncio.new_event_loop()
     yield found
     found.close()
 
@@ -70,16 +58,27 @@ async def results(promises: list[asyncio.Future[Any]]) -> list[Any]:
 
 
 def test_a_loop_is_woken_once_for_all_results_of_a_turn(
-    decider: Decider, loop: Loop
+    decider: Decider,
+    loop: asyncio.AbstractEventLoop,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    woken, wake = list[int](), loop.call_soon_threadsafe
+
+    def counted(*args: Any) -> asyncio.Handle:
+        woken.append(1)
+        return wake(*args)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
     ones = submissions(decider, *(f"r-{n}" for n in range(150)))
     found = loop.run_until_complete(results(decider.for_coroutines.post(ones, loop)))
     assert [one.status for one in found] == ["reserved"] * 150
     assert [one.seq for one in found] == sorted({one.seq for one in found})
-    assert loop.woken == 1
+    assert len(woken) == 1
 
 
-def test_steps_and_mistakes_arrive(decider: Decider, loop: Loop) -> None:
+def test_steps_and_mistakes_arrive(
+    decider: Decider, loop: asyncio.AbstractEventLoop
+) -> None:
     decider.submit(counts("first", rho="0.0001"))
     requests = decider.for_coroutines
     ones = submissions(decider, "r-1")
@@ -94,7 +93,9 @@ def test_steps_and_mistakes_arrive(decider: Decider, loop: Loop) -> None:
     assert isinstance(unknown, InputError)
 
 
-def test_all_are_enqueued_or_none(decider: Decider, loop: Loop) -> None:
+def test_all_are_enqueued_or_none(
+    decider: Decider, loop: asyncio.AbstractEventLoop
+) -> None:
     ones = submissions(decider, *(f"r-{n}" for n in range(301)))
     with pytest.raises(UnavailableError):
         decider.for_coroutines.post(ones, loop)
@@ -103,7 +104,7 @@ def test_all_are_enqueued_or_none(decider: Decider, loop: Loop) -> None:
 
 
 def test_what_is_cancelled_is_not_done_unless_it_was_begun(
-    decider: Decider, loop: Loop
+    decider: Decider, loop: asyncio.AbstractEventLoop
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -133,7 +134,7 @@ def test_what_is_cancelled_is_not_done_unless_it_was_begun(
 
 
 def test_a_closed_loop_stops_nobody(decider: Decider) -> None:
-    gone = Loop()
+    gone = asyncio.new_event_loop()
     ones = submissions(decider, "r-1")
     begun, go_on = threading.Event(), threading.Event()
 
@@ -154,7 +155,7 @@ def test_a_closed_loop_stops_nobody(decider: Decider) -> None:
 
 
 def test_a_failed_turn_and_a_closed_queue_are_heard_of(
-    tmp_path: Path, loop: Loop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path / "ledger.db", keep_open=True)
     decider = Decider(store, FixedClock(NOON), policy=compiled())
