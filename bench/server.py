@@ -1,10 +1,14 @@
-"""How long a check takes over HTTP, beside an empty route of the same server.
+"""How long a check takes over HTTP, and what HTTP costs beside decisions.
 
 Run it with `python bench/server.py`, or with `--quick`. The server is a process of its
 own, started as people start it, with sign-in by tokens; one client keeps a connection
 open and asks in turns for an empty answer and for a check, so that both sides of the
 ratio are of the same moments. Each check is of a release with an id that is new, and
 with attributes and noise as people choose them: from not too many.
+
+Then many clients, each with its own token, submit and check releases of a smaller
+policy, such as scheduled jobs repeat them; a process without HTTP submits the same
+(see `http_load`).
 """
 
 from __future__ import annotations
@@ -13,17 +17,16 @@ import argparse
 import http.client
 import json
 import random
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
+from http_load import compare_load, started
 from msgspec.structs import replace
 
 from modicum.api.local.evaluation import price_release
@@ -147,8 +150,10 @@ def log(
         yield record
 
 
-def write_ledger(path: Path, text: str, kinds: Releases, past: int) -> str:
-    """Write a ledger, and return a token for it."""
+def write_ledger(
+    path: Path, text: str, kinds: Releases, past: int, clients: int = 1
+) -> list[str]:
+    """Write a ledger, and return a token for each client."""
     compiled = compile_text(text.encode(), "bench.yaml")
     rules = len(compiled.rules)
     print(f"{rules:,} rules, {past:,} past releases; seed {SEED}")
@@ -161,39 +166,21 @@ def write_ledger(path: Path, text: str, kinds: Releases, past: int) -> str:
                 turn.append(page)
             page.clear()
     grants = {Role.ANALYST: frozenset({ALL})}
-    issued = open_registry(store).add_token(
-        TokenTerms("bench", grants), created_by="bench"
-    )
+    registry = open_registry(store)
+    issued = [
+        registry.add_token(TokenTerms(f"bench-{number}", grants), created_by="bench")
+        for number in range(clients)
+    ]
     store.close()
-    return issued.text
+    return [one.text for one in issued]
 
 
 @contextmanager
 def serving(ledger: Path) -> Iterator[int]:
     """Serve a ledger in a process of its own; yield the port."""
-    command = [
-        Path(sys.executable).with_name("modicum"),
-        "serve",
-        "--ledger",
-        ledger,
-        "--port",
-        "0",
-    ]
-    with subprocess.Popen(  # noqa: S603 - our own command
-        command, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("listening on "):
-                break
-        else:
-            raise RuntimeError("the server did not start")
-        # It writes a line about each request, and would wait for who reads none.
-        threading.Thread(target=process.stderr.read, daemon=True).start()
-        try:
-            yield int(line.rpartition(":")[2])
-        finally:
-            process.terminate()
+    modicum = Path(sys.executable).with_name("modicum")
+    with started([modicum, "serve", "--ledger", ledger, "--port", "0"]) as (port, _):
+        yield port
 
 
 class Client:
@@ -253,31 +240,50 @@ def compare(client: Client, wanted: Releases, count: int) -> None:
     )
 
 
+def repeated(kinds: Releases, count: int) -> Iterator[dict[str, Any]]:
+    """Yield releases of not more than so many kinds, each with a new id."""
+    every = [next(kinds) for _ in range(count)]
+    for one in cycle(every):
+        yield {**one, "release": next(kinds)["release"]}
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     parser.add_argument("--folder", type=Path, help="where the ledger is made")
+    parser.add_argument("--clients", type=int, help="how many clients submit at once")
+    parser.add_argument("--load", action="store_true", help="only the second table")
     given = parser.parse_args()
     part = 10 if given.quick else 1
-    attributes, contexts, past = 910 // part, 10, 100_000 // part
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        ledger = Path(folder, "ledger.db")
-        text = policy_text(attributes, contexts)
-        token = write_ledger(ledger, text, Releases(attributes, contexts, 1), past)
-        with serving(ledger) as port:
-            client = Client(port, token)
-            began = time.perf_counter()
-            client.ask(
-                "POST",
-                "/releases:check",
-                json.dumps(next(Releases(attributes, contexts, 2))).encode(),
-            )
-            print(f"first check after {time.perf_counter() - began:.1f} s")
-            wanted = Releases(attributes, contexts, 3)
-            for _ in range(500 // part):
-                client.ask("POST", "/releases:check", json.dumps(next(wanted)).encode())
-            compare(client, wanted, 4_000 // part)
+        if not given.load:
+            one_client(Path(folder, "ledger.db"), part)
+        ledger, kinds = Path(folder, "load.db"), Releases(91, 10, 4)
+        clients = given.clients or 200 // (4 if given.quick else 1)
+        text = policy_text(91, 10)
+        tokens = write_ledger(ledger, text, Releases(91, 10, 5), 1_000, clients)
+        compare_load(ledger, tokens, repeated(kinds, 300), part)
+
+
+def one_client(ledger: Path, part: int) -> None:
+    """Compare a check of one client with an empty answer."""
+    attributes, contexts, past = 910 // part, 10, 100_000 // part
+    text = policy_text(attributes, contexts)
+    (token,) = write_ledger(ledger, text, Releases(attributes, contexts, 1), past)
+    with serving(ledger) as port:
+        client = Client(port, token)
+        began = time.perf_counter()
+        client.ask(
+            "POST",
+            "/releases:check",
+            json.dumps(next(Releases(attributes, contexts, 2))).encode(),
+        )
+        print(f"first check after {time.perf_counter() - began:.1f} s")
+        wanted = Releases(attributes, contexts, 3)
+        for _ in range(500 // part):
+            client.ask("POST", "/releases:check", json.dumps(next(wanted)).encode())
+        compare(client, wanted, 4_000 // part)
 
 
 if __name__ == "__main__":

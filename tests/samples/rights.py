@@ -492,6 +492,10 @@ ROWS: dict[tuple[str, str], Row] = {
         takes(Action.SUBMIT_RELEASE),
         lambda case: case.post("/releases", case.release()),
     ),
+    ("post", "/releases:batch"): Row(
+        takes_anywhere(Action.SUBMIT_RELEASE),
+        lambda case: case.post("/releases:batch", {"releases": [case.release()]}),
+    ),
     ("post", "/releases:record-past"): Row(
         takes(Action.RECORD_PAST),
         lambda case: case.post("/releases:record-past", case.release()),

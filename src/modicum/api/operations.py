@@ -36,6 +36,9 @@ PREFIX: Final = "/api/v1"
 #: The media type of JSON documents, one on each line.
 LINES: Final = "application/x-ndjson"
 
+#: Maximum number of releases in a batch: as many as are decided in one turn.
+BATCH_MAX: Final = 256
+
 _HOLE: Final = re.compile(r"{(\w+)(?::\w+)?}")
 #: Mistakes that any operation may answer with, by their HTTP status.
 _ALWAYS: Final = frozenset({400, 401, 403, 404, 408, 413, 422, 429, 503})
@@ -49,15 +52,34 @@ class Document:
         about: Its description.
         schema: Its JSON Schema.
         kinds: The accepted media types, besides JSON and YAML.
+        is_json: Whether it is accepted as JSON only.
     """
 
     about: str
     schema: Mapping[str, Any]
     kinds: tuple[str, ...] = ()
+    is_json: bool = False
 
 
 _RELEASE: Final = {"$ref": "#/components/schemas/Release"}
 RELEASE_FILE: Final = Document("a release, as in a file", _RELEASE)
+RELEASES_FILE: Final = Document(
+    f"up to {BATCH_MAX} releases, each as in a file",
+    {
+        "type": "object",
+        "properties": {
+            "releases": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": BATCH_MAX,
+                "items": _RELEASE,
+            }
+        },
+        "required": ["releases"],
+        "additionalProperties": False,
+    },
+    is_json=True,
+)
 POLICY_FILE: Final = Document(
     "a policy, as in a file; YAML keeps its comments",
     {"$ref": "#/components/schemas/Policy"},
@@ -170,6 +192,7 @@ SUBMIT_RELEASE: Final = _step(
     RELEASE_FILE,
     also={202: (approval.Request, "subject to approval")},
 )
+SUBMIT_BATCH: Final = _step("/releases:batch", release.Batch, RELEASES_FILE)
 BACKFILL: Final = _step("/releases:record-past", release.Decision, RELEASE_FILE)
 START_RELEASE: Final = _step(
     "/releases/{release:path}:start", release.ReleaseState, None

@@ -39,12 +39,31 @@ def mistake_of(
 ) -> ModicumError:
     """Return the error in a response."""
     try:
-        reply = msgspec.json.decode(body, type=_Problems)
+        reply = msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError):
         return not_understood(f"it returned status {status}")
-    if not reply.problems or reply.kind not in _KINDS:
-        return not_understood(f"it returned status {status}")
-    return _KINDS[reply.kind](*(problem_of(one, sent) for one in reply.problems))
+    return mistake_in(reply, sent, f"it returned status {status}")
+
+
+def mistake_in(
+    reply: object,
+    sent: EncodedRequest | None = None,
+    why: str = "it is not an error of this service",
+) -> ModicumError:
+    """Return the error in a `ProblemDetails`.
+
+    Args:
+        reply: The document, as plain data.
+        sent: What it is about.
+        why: What is wrong with the response if it is none.
+    """
+    try:
+        found = msgspec.convert(reply, _Problems)
+    except msgspec.MsgspecError:
+        return not_understood(why)
+    if not found.problems or found.kind not in _KINDS:
+        return not_understood(why)
+    return _KINDS[found.kind](*(problem_of(one, sent) for one in found.problems))
 
 
 def not_understood(

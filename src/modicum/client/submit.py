@@ -12,10 +12,12 @@ from modicum.api.local.evaluation import Description
 from modicum.api.local.submit import RESERVATION_SECONDS, Submission
 from modicum.client.decision import RemoteDecision, decision_of
 from modicum.client.local_pricing import RemoteSubmission
+from modicum.client.problems import mistake_in
+from modicum.client.release_batches import answers_in, batches_of, together
 from modicum.client.request_encoding import EncodedRequest, encoded
 from modicum.client.retry_connection import Request
 from modicum.client.view import RemoteView
-from modicum.core.errors import ModicumError, UnavailableError
+from modicum.core.errors import Code, InputError, ModicumError, UnavailableError
 
 _STEP_TAKEN = (
     "the release may be reserved: check with  ws.standing(ID)  , or submit it again:"
@@ -61,9 +63,18 @@ class RemoteSubmit(RemoteView):
     def submit_many(
         self, submissions: Sequence[Submission]
     ) -> list[RemoteDecision | ModicumError]:
-        """Decide releases one after the other; each is durable by itself."""
-        each = [RemoteSubmission.of(one) for one in submissions]
-        return [_or_mistake(self._submit_prepared, one) for one in each]
+        """Decide releases one after the other; each is durable by itself.
+
+        They are sent together. Should the server be lost meanwhile, repeat all of them:
+        the same id with the same contents is one release.
+        """
+        found: list[RemoteDecision | ModicumError] = []
+        for some in batches_of([RemoteSubmission.of(one) for one in submissions]):
+            answers = self._submit_batch(some) if len(some) > 1 else None
+            if answers is None:
+                answers = [_or_mistake(self._submit_prepared, one) for one in some]
+            found += answers
+        return found
 
     def backfill(self, release: Description) -> RemoteDecision:
         """Count a release that happened before. It cannot be denied."""
@@ -102,6 +113,42 @@ class RemoteSubmit(RemoteView):
             one.sent, publish=one.publish, reserve_seconds=one.reserve_seconds
         )
 
+    def _submit_batch(
+        self, some: Sequence[RemoteSubmission]
+    ) -> list[RemoteDecision | ModicumError] | None:
+        """Submit releases together; None if the server takes only single ones."""
+        request = Request(
+            operations.SUBMIT_BATCH,
+            query={
+                "publish": some[0].publish,
+                "reserve_seconds": some[0].reserve_seconds,
+                "text": True,
+            },
+            sent=EncodedRequest(together(some)),
+            step="reserved the loss of the releases",
+        )
+        try:
+            reply = self._connection.send(request)
+        except InputError as refused:
+            # An older server does not know the path; another may limit bodies further.
+            if refused.code not in (Code.NOT_FOUND, Code.NOT_ACCEPTED, Code.TOO_LARGE):
+                raise
+            return None
+        answers = answers_in(reply, len(some))
+        return [
+            self._answered(answer, one.sent)
+            for answer, one in zip(answers, some, strict=True)
+        ]
+
+    def _answered(
+        self, answer: dict[str, Any], content: EncodedRequest
+    ) -> RemoteDecision | ModicumError:
+        """Return the decision about a release of a batch, or its mistake."""
+        problem = answer.get("problem")
+        if problem is not None:
+            return mistake_in(problem, content).alone()
+        return self._decided(answer.get("decision"), content)
+
     def _record(self, content: EncodedRequest) -> RemoteDecision:
         request = Request(
             operations.BACKFILL,
@@ -112,7 +159,9 @@ class RemoteSubmit(RemoteView):
         return self._decide(request, content)
 
     def _decide(self, request: Request[Any], content: EncodedRequest) -> RemoteDecision:
-        reply = self._connection.send(request)
+        return self._decided(self._connection.send(request), content)
+
+    def _decided(self, reply: Any, content: EncodedRequest) -> RemoteDecision:
         try:
             if isinstance(reply, dict) and reply.get("text") is None:
                 reply = self._told_again(reply, content)

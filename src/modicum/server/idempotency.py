@@ -74,9 +74,14 @@ class Keyed:
         return IdempotencyKey(self._key, digest.hexdigest(), render)
 
 
+def stored_response(replayed: Replayed) -> StoredResponse:
+    """Return what was stored."""
+    return msgspec.json.decode(replayed.answer, type=StoredResponse)
+
+
 def replayed_response(replayed: Replayed) -> Response:
     """Return the stored response."""
-    stored = msgspec.json.decode(replayed.answer, type=StoredResponse)
+    stored = stored_response(replayed)
     answer = Answer(bytes(stored.body), stored.status, stored.etag)
     return answer.response({REPLAYED: "true"})
 

@@ -42,14 +42,14 @@ class Rates:
         self._guard = threading.Lock()
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def note(self, name: str) -> None:
-        """Count a request."""
+    def note(self, name: str, count: int = 1) -> None:
+        """Count requests, all or none."""
         with self._guard:
             now = self._clock()
             left, at = self._left.pop(name, (self._most, now))
             left = min(self._most, left + (now - at) * self._per_second)
-            enough = left >= 1
-            self._left[name] = (left - 1 if enough else left, now)
+            enough = left >= count
+            self._left[name] = (left - count if enough else left, now)
             if len(self._left) > _REMEMBERED:
                 self._left.popitem(last=False)
         if not enough:

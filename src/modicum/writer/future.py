@@ -1,13 +1,14 @@
 """Futures: results that the writer sets and clients wait for.
 
 A `Reply` is cheap, for a client that blocks; a `Deferred` is a future, for a client
-that continues meanwhile.
+that continues meanwhile; a `Posted` is for a coroutine.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, Generic, NoReturn, TypeVar
@@ -128,6 +129,83 @@ class Deferred(Future[T]):
     def set_running_or_notify_cancel(self) -> NoReturn:
         """Refuse: only the writer starts it."""
         raise _not_yours()
+
+
+class Posted(Generic[T]):
+    """A result that coroutines wait for.
+
+    Waking an event loop costs about as much as a decision. So the writer gives the
+    results of a turn, and then wakes each loop once: see `deliver`.
+
+    Args:
+        loop: The event loop.
+
+    Attributes:
+        loop: The event loop.
+        future: The future of the result; cancelling it cancels the request, unless the
+            writer has started.
+    """
+
+    __slots__ = ("_answer", "_claim", "_is_given", "_mistake", "future", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._claim = threading.Lock()
+        self._is_given = False
+        self._answer: T | None = None
+        self._mistake: BaseException | None = None
+        self.future: asyncio.Future[T] = loop.create_future()
+        self.future.add_done_callback(self._cancel)
+
+    # --- the writer's side ---
+
+    def begin(self) -> bool:
+        """Return whether to compute the result; it can no longer be cancelled."""
+        return self._claim.acquire(blocking=False)
+
+    def keep(self, answer: T) -> None:
+        """Give the answer, unless there is an end already; see `deliver`."""
+        if not self._is_given:
+            self._is_given, self._answer = True, answer
+
+    def fail(self, mistake: BaseException) -> None:
+        """Give a mistake for an answer, unless there is an end already."""
+        if not self._is_given:
+            self._is_given, self._mistake = True, mistake
+
+    # --- the loop's side ---
+
+    def _cancel(self, future: asyncio.Future[T]) -> None:
+        if future.cancelled():
+            self._claim.acquire(blocking=False)
+
+    def settle(self) -> None:
+        """Complete the future; in its loop."""
+        if self.future.done():
+            return
+        if self._mistake is None:
+            self.future.set_result(self._answer)  # type: ignore[arg-type]
+        else:
+            self.future.set_exception(self._mistake)
+
+    @staticmethod
+    def deliver(ones: Iterable[Posted[Any]]) -> None:
+        """Have results arrive that were given: each loop is woken once for all its own.
+
+        Args:
+            ones: The results.
+        """
+        by_loop: dict[asyncio.AbstractEventLoop, list[Posted[Any]]] = {}
+        for one in ones:
+            by_loop.setdefault(one.loop, []).append(one)
+        for loop, own in by_loop.items():
+            with suppress(RuntimeError):  # It is closed: nobody waits.
+                loop.call_soon_threadsafe(_settle, own)
+
+
+def _settle(ones: Iterable[Posted[Any]]) -> None:
+    for one in ones:
+        one.settle()
 
 
 def _sheltered(call: Callable[[Any], object]) -> Callable[[Any], None]:

@@ -8,6 +8,7 @@ with load. It never waits for more requests.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ from modicum.core.errors import (
     VerificationError,
 )
 from modicum.policy import CompiledPolicy
-from modicum.writer.future import Deferred
+from modicum.writer.future import Deferred, Posted
 from modicum.writer.idempotency import Answered, Work
 from modicum.writer.queue import Queue, QueuedRequest, closed, gave_up, made, unknown
 from modicum.writer.turn_outcomes import TurnOutcomes
@@ -169,13 +170,17 @@ class Writer:
     ) -> list[QueuedRequest]:
         """Respond to each request; return those to decide again under a new policy."""
         again: list[QueuedRequest] = []
+        done: list[QueuedRequest] = []
         for one, answer in zip(batch, answers, strict=True):
             if isinstance(answer, StaleError) and not is_last and self._renew(one):
                 again.append(one)
-            elif isinstance(answer, Exception):
+                continue
+            done.append(one)
+            if isinstance(answer, Exception):
                 one.answer.fail(answer)
             else:
                 one.answer.keep(answer)
+        _deliver(done)
         return again
 
     def _renew(self, one: QueuedRequest) -> bool:
@@ -197,6 +202,7 @@ class Writer:
                 own = UnavailableError(*error.problems)  # Raised in other threads.
                 own.__cause__ = error
             one.answer.fail(own)
+        _deliver(batch)
 
     def _wait(self) -> None:
         """Wait after a failure, longer each time, but not while closing."""
@@ -221,11 +227,17 @@ def _read(ones: Iterable[QueuedRequest]) -> None:
         one.read()
 
 
+def _deliver(ones: Iterable[QueuedRequest]) -> None:
+    """Have the results arrive that coroutines wait for."""
+    Posted.deliver(one.answer for one in ones if isinstance(one.answer, Posted))
+
+
 def refuse(ones: Sequence[QueuedRequest], why: str) -> None:
     """Reject waiting requests: nothing will be done."""
-    for one in ones:
-        if one.answer.begin():
-            one.answer.fail(closed(why))
+    refused = _begun(ones)
+    for one in refused:
+        one.answer.fail(closed(why))
+    _deliver(refused)
 
 
 T = TypeVar("T")
@@ -298,6 +310,16 @@ class GroupCommit:
         self._line.join([waiting])
         return promise
 
+    def post(
+        self, ones: Sequence[QueuedRequest], loop: asyncio.AbstractEventLoop
+    ) -> list[asyncio.Future[Any]]:
+        """Enqueue requests together, or none; return a loop's futures of each."""
+        replies = [Posted[Any](loop) for _ in ones]
+        for one, reply in zip(ones, replies, strict=True):
+            one.answer = reply
+        self._line.join(ones)
+        return [one.future for one in replies]
+
     def submit(self, waiting: QueuedRequest, timeout: float | None = None) -> Any:
         """Enqueue a request, and return its result, or raise its error."""
         self._clients_only()
@@ -341,19 +363,21 @@ class GroupCommit:
 
 def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:
     """Return the result of a queued request, or raise its error."""
+    reply = waiting.answer
+    assert not isinstance(reply, Posted), "only a coroutine waits for it"
     try:
-        return waiting.answer.result(timeout)
+        return reply.result(timeout)
     except TimeoutError:
-        if waiting.answer.cancel():
+        if reply.cancel():
             raise gave_up(timeout or 0) from None
-        if waiting.answer.done():
-            return waiting.answer.result()
+        if reply.done():
+            return reply.result()
         raise unknown() from None
 
 
 def _answer(waiting: QueuedRequest) -> Any:
     """Wait for an answer; a mistake is an answer, too."""
     try:
-        return waiting.answer.result()
+        return outcome(waiting)
     except ModicumError as mistake:
         return mistake

@@ -8,9 +8,10 @@ is harmless.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,6 +37,9 @@ class IdempotencyKey:
             distinguishes two requests: method, path and body.
         render: Returns the response to store and send again later. It is called by the
             writer, which blocks all others; if it raises, nothing is done.
+        whole: The key of the request that this is a part of; empty for a whole one. It
+            is used up by the first part that is executed, so that no part of another
+            request is executed under it.
 
     Raises:
         InputError: If the key or the digest is malformed.
@@ -44,6 +48,17 @@ class IdempotencyKey:
     key: str
     digest: str
     render: Callable[[Any], bytes] = field(repr=False)
+    whole: str = ""
+
+    def part(self, number: int) -> IdempotencyKey:
+        """Return the key of a part of the request.
+
+        Args:
+            number: The number of the part.
+        """
+        # A hash: the client's own keys have any characters, and the maximum length.
+        key = hashlib.sha256(f"{self.key} {number}".encode()).hexdigest()
+        return replace(self, key=f"part-{key}", whole=self.key)
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
@@ -77,7 +92,12 @@ class Answered:
 
     def look_up(self, requests: Iterable[tuple[IdempotencyKey | None, str]]) -> None:
         """Look up stored responses, all at once."""
-        keys = {_key(once, actor) for once, actor in requests if once is not None}
+        keys = {
+            key
+            for once, actor in requests
+            if once is not None
+            for key in _keys(once, actor)
+        }
         if keys:
             self._known |= self._entry.answered(keys)
 
@@ -87,24 +107,32 @@ class Answered:
 
     def _do(self, work: Work, once: IdempotencyKey, actor: str, entry: Entry) -> Any:
         """Return the result of some work, its error, or its stored response."""
-        key = _key(once, actor)
-        known = self._known.get(key)
-        if known is not None:
-            if known.digest != once.digest:
-                raise _reused(once.key)
-            return Replayed(known.answer)
+        keys = _keys(once, actor)
+        known = [self._known[key] for key in keys if key in self._known]
+        if any(one.digest != once.digest for one in known):
+            raise _reused(once.whole or once.key)
+        if keys[0] in self._known:
+            return Replayed(self._known[keys[0]].answer)
         before = entry.added
         answer = work(entry)
         if entry.added > before and not isinstance(answer, Exception):
-            stored = StoredAnswer(key, once.digest, once.render(answer), entry.now)
-            entry.keep(stored)
-            self._known[key] = stored
+            rendered = once.render(answer)
+            for key in keys:
+                if key not in self._known:
+                    # Nothing is ever sent under the key of a whole: its parts are.
+                    text = rendered if key == keys[0] else b""
+                    stored = StoredAnswer(key, once.digest, text, entry.now)
+                    entry.keep(stored)
+                    self._known[key] = stored
         return answer
 
 
-def _key(once: IdempotencyKey, actor: str) -> str:
-    """Return the unique key of a request; the key contains no space."""
-    return f"{actor} {once.key}"
+def _keys(once: IdempotencyKey, actor: str) -> list[str]:
+    """Return the unique keys of a request: its own, and that of the whole, if any.
+
+    The client's part contains no space.
+    """
+    return [f"{actor} {key}" for key in (once.key, once.whole) if key]
 
 
 def _reused(key: str) -> InputError:

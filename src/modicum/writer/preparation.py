@@ -129,6 +129,9 @@ class Preparation:
         """
         if not self._means_active:
             return release
+        plain = Plain.of(release)  # Many times faster than a copy.
+        if plain is not None:
+            return plain.read()
         try:
             return deepcopy(release)
         except (Error, RecursionError, TypeError):

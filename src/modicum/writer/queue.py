@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from modicum.api.local.balances import Entry
 from modicum.core.errors import Code, InvariantError, Problem, UnavailableError
 from modicum.policy import CompiledPolicy
-from modicum.writer.future import Deferred, Reply
+from modicum.writer.future import Deferred, Posted, Reply
 from modicum.writer.idempotency import IdempotencyKey, Work
 
 
@@ -35,7 +35,7 @@ class QueuedRequest:
     again: Callable[[CompiledPolicy], Work] | None = None
     unread: Callable[[], Work] | None = None
     once: IdempotencyKey | None = None
-    answer: Reply[Any] | Deferred[Any] = field(default_factory=Reply)
+    answer: Reply[Any] | Deferred[Any] | Posted[Any] = field(default_factory=Reply)
 
     def read(self) -> None:
         """Parse the request, if the client left that to the writer.

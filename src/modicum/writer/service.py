@@ -37,6 +37,7 @@ from modicum.policy.model import ReservationBound
 from modicum.storage.read_only import ReadOnlyStore
 from modicum.storage.witness.store import WitnessedStore
 from modicum.writer.actions import Governed
+from modicum.writer.async_requests import AsyncRequests
 from modicum.writer.group_commit import GroupCommit
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail, ReadLog
@@ -83,6 +84,9 @@ class Decider:
         from_beginning: Whether decisions are based on the log alone, from its first
             entry, and never on a snapshot.
 
+    Attributes:
+        for_coroutines: Its use by coroutines, which no thread waits for.
+
     Raises:
         UsageError: If there is neither a policy nor a ledger with one.
         VerificationError: If the log contradicts itself.
@@ -127,6 +131,7 @@ class Decider:
         self._desk = GroupCommit(ledger, policy, limits.batch, limits.queue)
         self._clerk = Preparation(self._desk, store.name, clock, policy, actor)
         self.readiness = Readiness(store, self._desk, self.must_be_sound)
+        self.for_coroutines = AsyncRequests(self._desk, self._clerk, self._checker)
 
     # --- deciding ---
 
@@ -228,16 +233,14 @@ class Decider:
             bound: The limit on one actor's reservations, besides the policy's.
 
         Raises:
-            InputError: If the release is malformed; nothing is written.
+            InputError: If the release is malformed; nothing is written. It may be the
+                future's result instead.
             UnavailableError: If too many wait.
         """
-        waiting = self._clerk.submission(
-            release,
-            actor,
-            publish=publish,
-            reserve_seconds=reserve_seconds,
-            bound=bound,
+        how = SubmitOptions(
+            publish=publish, reserve_seconds=reserve_seconds, bound=bound
         )
+        waiting = self._clerk.queued(release, actor, **how)
         waiting.once = once
         return self._desk.join(waiting)
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from modicum.api.schema.ledger import Head, LoggedEvent, Spender
 from modicum.api.schema.policy import Approval, NamedPolicy, RuleFinding
+from modicum.api.schema.problem import ProblemDetails
 from modicum.api.schema.shape import Amount, Digest, Input, Plain, Shape
 
 #: The indentation of a rule's details.
@@ -227,6 +228,31 @@ class Decision(Shape, frozen=True, kw_only=True):
     notices: tuple[str, ...]
     explanation: Explanation | None
     text: DecisionText | UnsetType = UNSET
+
+
+class BatchItem(Shape, frozen=True, kw_only=True):
+    """The answer about one release of a batch: a decision or a problem.
+
+    Attributes:
+        decision: The decision; None if there is a problem.
+        problem: What submitting the release alone would be refused with; None if there
+            is a decision.
+        replayed: Whether it was decided by an earlier request with the same key.
+    """
+
+    decision: Decision | None = None
+    problem: ProblemDetails | None = None
+    replayed: bool = False
+
+
+class Batch(Shape, frozen=True, kw_only=True):
+    """The answers about the releases of a batch.
+
+    Attributes:
+        answers: The answer about each release, in the order of the request.
+    """
+
+    answers: tuple[BatchItem, ...]
 
 
 class ReleaseStanding(Shape, frozen=True, kw_only=True):

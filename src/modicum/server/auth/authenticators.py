@@ -108,7 +108,9 @@ class ApiTokens:
         digest = token_digest(bearer)
         if digest is None:
             raise not_accepted()
-        token = await run_in_threadpool(self._tokens.token_by_digest, digest)
+        token = self._tokens.cached_token(digest)
+        if token is None:
+            token = await run_in_threadpool(self._tokens.token_by_digest, digest)
         if token is None:
             raise not_accepted()
         return self._roof.under(token.identity())

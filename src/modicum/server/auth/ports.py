@@ -26,6 +26,9 @@ class Tokens(Protocol):
     def token_by_digest(self, digest: str) -> Token | None:
         """Return the token with a digest; None if none is active."""
 
+    def cached_token(self, digest: str) -> Token | None:
+        """Return it without reading anything; None if that is not possible."""
+
 
 class Names(Protocol):
     """The names that are known."""

@@ -72,10 +72,9 @@ class RecentlyRead(Generic[T]):
         """Return the entry of a key, possibly a few seconds old."""
         asked_at = self._clock()
         with self._guard:
-            known = self._known.get(key)
-            changes = self._changes
-        if known is not None and asked_at - known[1] < self._seconds:
-            return known[0]
+            known, changes = self._fresh(key, asked_at), self._changes
+        if known is not None:
+            return known
         found = self._read(key)
         with self._guard:
             self._known.pop(key, None)
@@ -85,6 +84,15 @@ class RecentlyRead(Generic[T]):
                 if len(self._known) > REMEMBERED_MAX:
                     self._known.popitem(last=False)
         return found
+
+    def peek(self, key: str) -> T | None:
+        """Return what `get` would return without reading; None if it would read."""
+        with self._guard:
+            return self._fresh(key, self._clock())
+
+    def _fresh(self, key: str, now: float) -> T | None:
+        known = self._known.get(key)
+        return known[0] if known and now - known[1] < self._seconds else None
 
     def forget(self) -> None:
         """Forget everything: something was changed just now."""
@@ -215,7 +223,17 @@ class Registry:
             UnavailableError: If it cannot be read now.
             VerificationError: If it is not stored as it was written.
         """
-        token = self._tokens.get(digest)
+        return self._active(self._tokens.get(digest))
+
+    def cached_token(self, digest: str) -> Token | None:
+        """Return what `token_by_digest` would return, if nothing need be read for it.
+
+        Args:
+            digest: As for `token_by_digest`.
+        """
+        return self._active(self._tokens.peek(digest))
+
+    def _active(self, token: Token | None) -> Token | None:
         if token is None or token.status(self._clock.now()) is not TokenStatus.ACTIVE:
             return None
         return token

@@ -82,7 +82,8 @@ def _body(takes: Any) -> dict[str, Any] | None:
         about, schema = takes.about, dict(takes.schema)
     else:
         about, schema = _about(takes), reference(takes)
-    kinds = ("application/json",) if takes is DatasetInput else _FORM
+    is_json = takes.is_json if isinstance(takes, Document) else takes is DatasetInput
+    kinds = _FORM[:1] if is_json else _FORM
     content: dict[str, Any] = {kind: {"schema": schema} for kind in kinds}
     for kind in takes.kinds if isinstance(takes, Document) else ():
         content[kind] = {"schema": {"type": "string"}}

@@ -15,23 +15,33 @@ from modicum.api.local.decision import LossesShown
 from modicum.api.local.governance.requests import Requested
 from modicum.api.local.submit import RESERVATION_SECONDS, RESERVATION_SECONDS_MAX
 from modicum.api.local.views.approvals import request_view
+from modicum.api.local.views.problem_details import details_of
 from modicum.api.local.views.releases import decision_view, listed_view, options_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import release as schema
-from modicum.core.errors import ApprovalError
+from modicum.core.errors import ApprovalError, Code, InputError, Problem
 from modicum.ledger import Standing
 from modicum.policy.json_schema.release import release_schema
 from modicum.server.auth.authentication import Who
-from modicum.server.components import Service, Verbs
-from modicum.server.idempotency import OnlyOnce
+from modicum.server.components import Service, Verbs, parts_of
+from modicum.server.idempotency import OnlyOnce, stored_response
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import ReleaseId, serve
 from modicum.server.routes.votes import reason_of
+from modicum.server.service.release_batches import Outcome
 from modicum.server.service.releases import SubmitOptions
+from modicum.writer.idempotency import Replayed
 
 router = APIRouter(tags=["releases"])
 
+Published = Annotated[bool, Query(description="it is already published")]
+ReserveSeconds = Annotated[
+    int,
+    Query(
+        ge=1, le=RESERVATION_SECONDS_MAX, description="the lifetime of the reservation"
+    ),
+]
 WithText = Annotated[bool, Query(description="include an explanation as text lines")]
 
 
@@ -110,15 +120,8 @@ async def submit(
     who: Who,
     verbs: Verbs,
     keyed: OnlyOnce,
-    publish: Annotated[bool, Query(description="it is already published")] = False,
-    reserve_seconds: Annotated[
-        int,
-        Query(
-            ge=1,
-            le=RESERVATION_SECONDS_MAX,
-            description="the lifetime of the reservation",
-        ),
-    ] = RESERVATION_SECONDS,
+    publish: Published = False,
+    reserve_seconds: ReserveSeconds = RESERVATION_SECONDS,
     reason: Annotated[
         str,
         Query(
@@ -148,6 +151,49 @@ async def submit(
 
 def _requested(found: Requested) -> Answer:
     return answer_of(request_view(found), 202)
+
+
+@serve(router, operations.SUBMIT_BATCH)
+async def submit_batch(
+    request: Request,
+    who: Who,
+    verbs: Verbs,
+    keyed: OnlyOnce,
+    publish: Published = False,
+    reserve_seconds: ReserveSeconds = RESERVATION_SECONDS,
+    text: WithText = False,
+) -> Response:
+    """Decide releases in order, each by itself, as submitting it alone would.
+
+    The answers are in the same order: a decision or a problem for each release. They
+    are enqueued together or, if the server is too busy, none of them is. Repeated under
+    its key, a batch is completed: what was decided before is answered as before.
+    """
+    body = await body_of(request, who, Action.SUBMIT_RELEASE)
+    if not body.is_json:
+        raise InputError(
+            Problem(Code.NOT_ACCEPTED, "a batch is JSON", help="send application/json")
+        )
+    bodies = await verbs.releases.read(who, body)
+    parts_of(request).rates.note(who.name, len(bodies) - 1)  # Besides the request.
+    how = SubmitOptions(publish=publish, reserve_seconds=reserve_seconds)
+    once = await keyed.once(_brief)
+    found = await verbs.releases.submit_all(who, bodies, how, once)
+    trace = getattr(request.state, "trace", "")
+
+    def batch() -> schema.Batch:
+        return schema.Batch(answers=tuple(_item(one, trace, text) for one in found))
+
+    return json_response(await verbs.threads.compute(batch) if text else batch())
+
+
+def _item(found: Outcome, trace: str, text: bool) -> schema.BatchItem:
+    if isinstance(found, Decision):
+        return schema.BatchItem(decision=decision_view(found, text=text, losses="none"))
+    if isinstance(found, Replayed):
+        stored: Any = stored_response(found).body
+        return schema.BatchItem(decision=stored, replayed=True)
+    return schema.BatchItem(problem=details_of(found, trace))
 
 
 @serve(router, operations.BACKFILL)

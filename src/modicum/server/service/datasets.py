@@ -13,6 +13,7 @@ from modicum.core.errors import InputError
 from modicum.server.inputs.body import TREE_BYTES, Body
 from modicum.server.service.threads import Threads
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -22,12 +23,13 @@ async def with_release(
     body: Body,
     work: Callable[[Description], T],
     threads: Threads,
-    run: Callable[[Callable[[], T]], Awaitable[T]],
-) -> T:
+    run: Callable[[Callable[[], T]], Awaitable[R]],
+) -> R:
     """Return the result of some work on the release in a request.
 
     JSON is passed as plain data, which is many times faster; if it has a mistake, once
-    more as a tree, for positions.
+    more as a tree, for positions. The mistake may be found by the work, or by what is
+    run after it.
     """
 
     def permitted() -> T:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 from modicum.api.local.evaluation import Description
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_recorded, id_of, may, must
+from modicum.api.local.submit import giving_up
 from modicum.api.local.visibility import VisibleRelease, seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, InputError, Problem
 from modicum.ledger import Standing, event_of
+from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.server.service.threads import Threads
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
-
-T = TypeVar("T")
 
 
 class ReleaseSteps:
@@ -39,23 +39,13 @@ class ReleaseSteps:
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Note, durably, that rows are about to be read."""
-        return await self._threads.submit(
-            self._carry_out,
-            who,
-            release,
-            lambda d: d.start(release, actor=who.name, once=once),
-        )
+        return await self._carry_out(who, ReleaseStarted, release, once)
 
     async def publish(
         self, who: Identity, release: str, once: IdempotencyKey | None = None
     ) -> Standing:
         """Mark a started release as published."""
-        return await self._threads.submit(
-            self._carry_out,
-            who,
-            release,
-            lambda d: d.publish(release, actor=who.name, once=once),
-        )
+        return await self._carry_out(who, ReleasePosted, release, once)
 
     async def cancel(
         self,
@@ -66,20 +56,30 @@ class ReleaseSteps:
     ) -> Standing:
         """Cancel a reservation that was not started: one's own, or any."""
 
-        def work() -> Standing:
-            must_carry_out(self._decider, who, release, cancels=True)
-            return self._decider.cancel(
-                release, reason=reason, actor=who.name, once=once
-            )
+        def step(release: str) -> ReleaseVoided:
+            return giving_up(release, reason)
 
-        return await self._threads.submit(work)
+        return await self._carry_out(who, step, release, once, cancels=True)
 
-    def _carry_out(
-        self, who: Identity, release: str, step: Callable[[Decider], T]
-    ) -> T:
+    async def _carry_out(
+        self,
+        who: Identity,
+        step: Callable[[str], ReleaseStarted | ReleasePosted | ReleaseVoided],
+        release: str,
+        once: IdempotencyKey | None,
+        *,
+        cancels: bool = False,
+    ) -> Standing:
         """Make a transition, if the release is visible and the caller's own, or any."""
-        must_carry_out(self._decider, who, release)
-        return step(self._decider)
+
+        def join() -> asyncio.Future[Standing]:
+            must_carry_out(self._decider, who, release, cancels=cancels)
+            requests = self._decider.for_coroutines
+            waiting = requests.step(step(release), who.name, once)
+            return requests.post([waiting], loop)[0]
+
+        loop = asyncio.get_running_loop()
+        return await self._threads.turn(await self._threads.submit(join))
 
 
 def must_carry_out(

@@ -24,6 +24,7 @@ from modicum.server.service.visibility import Visibility
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -116,31 +117,22 @@ class Releases:
         def join(release: Description) -> asyncio.Future[Decision]:
             if how.publish:
                 refuse_others(self._decider, who, release)
-            promise = self._decider.submit_soon(
+            requests = self._decider.for_coroutines
+            waiting = requests.submission(
                 release,
+                who.name,
+                once,
                 publish=how.publish,
                 reserve_seconds=how.reserve_seconds,
-                actor=who.name,
-                once=once,
                 bound=self._bound_of(who),
             )
-            return asyncio.wrap_future(promise, loop=loop)
+            return requests.post([waiting], loop)[0]
 
-        async def decided() -> Decision:
-            promise = await with_release(
-                who,
-                Action.SUBMIT_RELEASE,
-                body,
-                join,
-                self._threads,
-                self._threads.submit,
-            )
-            return await self._threads.turn(promise)
+        async def run(joined: Callable[[], asyncio.Future[Decision]]) -> Decision:
+            return await self._threads.turn(await self._threads.submit(joined))
 
         loop = asyncio.get_running_loop()
-        return await self._sight.guard(
-            who, lambda: id_of(body.description()), decided()
-        )
+        return await self._with(who, Action.SUBMIT_RELEASE, body, join, run)
 
     async def backfill(
         self, who: Identity, body: Body, once: IdempotencyKey | None = None
@@ -167,8 +159,8 @@ class Releases:
         action: Action,
         body: Body,
         work: Callable[[Description], T],
-        run: Callable[[Callable[[], T]], Awaitable[T]],
-    ) -> T:
+        run: Callable[[Callable[[], T]], Awaitable[R]],
+    ) -> R:
         """Do some work on a release; a conflict reveals nothing hidden."""
         done = with_release(who, action, body, work, self._threads, run)
         return await self._sight.guard(who, lambda: id_of(body.description()), done)

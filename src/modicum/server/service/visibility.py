@@ -56,16 +56,24 @@ class Visibility:
         try:
             return await work
         except ConflictError as conflict:
-            if conflict.code not in OF_ANOTHER or who.may(Action.READ_RELEASES):
+            shown = await self.concealed(who, named, conflict)
+            if shown is conflict:
                 raise
-            release = await self._threads.compute(named)
-            owner = release
-            if isinstance(conflict, ConfusableIdError):
-                owner = conflict.existing
-            if await self._knows(who, owner):
-                raise
-            mark = conflict.problems[0].mark
-        raise id_unusable(release, mark)
+        raise shown
+
+    async def concealed(
+        self, who: Identity, named: Callable[[], str | None], conflict: ConflictError
+    ) -> ConflictError:
+        """Return a conflict as a caller may see it: it reveals nothing hidden."""
+        if conflict.code not in OF_ANOTHER or who.may(Action.READ_RELEASES):
+            return conflict
+        release = await self._threads.compute(named)
+        owner = release
+        if isinstance(conflict, ConfusableIdError):
+            owner = conflict.existing
+        if await self._knows(who, owner):
+            return conflict
+        return id_unusable(release, conflict.problems[0].mark)
 
     async def _knows(self, who: Identity, release: str | None) -> bool:
         """Return whether a caller may see the owner of an id; if in doubt, not.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
 from modicum.api.local import Decision
@@ -19,7 +19,8 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 from modicum.server.inputs.body import Body
 from modicum.server.service.policies import Policies
-from modicum.server.service.releases import Releases, SubmitOptions
+from modicum.server.service.release_batches import Outcome, ReleaseBatches
+from modicum.server.service.releases import SubmitOptions
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import Visibility
 from modicum.server.telemetry.context import TelemetryContext
@@ -72,7 +73,7 @@ class WatchedThreads(Threads):
             return await super().recall(name, point, work)
 
 
-class WatchedReleases(Releases):
+class WatchedReleases(ReleaseBatches):
     """Releases with telemetry.
 
     Args:
@@ -116,15 +117,36 @@ class WatchedReleases(Releases):
         with self._watch.traces.span("release.submit") as span:
             try:
                 decision = await super().submit(who, body, how, once)
-            except ApprovalError:
-                policy = self._decider.policy().policy.digest
-                self._watch.counts.decided("needs-approval", policy)
+            except ApprovalError as missing:
+                self._count(missing)
                 raise
             _note(span, decision)
-        if not decision.retry:
-            outcome = "allow" if decision.allowed else "deny"
-            self._watch.counts.decided(outcome, decision.policy_digest)
+        self._count(decision)
         return decision
+
+    async def submit_all(
+        self,
+        who: Identity,
+        bodies: Sequence[Body],
+        how: SubmitOptions,
+        once: IdempotencyKey,
+    ) -> list[Outcome]:
+        """Decide releases in order; see `ReleaseBatches.submit_all`."""
+        with self._watch.traces.span("release.submit") as span:
+            found = await super().submit_all(who, bodies, how, once)
+            span.note({"modicum.releases": len(found)})
+        for one in found:
+            self._count(one)
+        return found
+
+    def _count(self, found: Outcome) -> None:
+        """Count a new decision."""
+        if isinstance(found, ApprovalError):
+            policy = self._decider.policy().policy.digest
+            self._watch.counts.decided("needs-approval", policy)
+        elif isinstance(found, Decision) and not found.retry:
+            outcome = "allow" if found.allowed else "deny"
+            self._watch.counts.decided(outcome, found.policy_digest)
 
     async def backfill(
         self, who: Identity, body: Body, once: IdempotencyKey | None = None
