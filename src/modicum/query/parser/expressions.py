@@ -94,16 +94,14 @@ def read_whole(
         constant: Whether it may be the same for all rows.
 
     Raises:
-        InputError: If it is none that is read, does not fit the columns, or is too
-            large.
+        InputError: If it is none that is read, does not fit, or is too large.
     """
     from sqlglot import exp
 
     if type(node) is exp.Column and not condition:
         return scope.column(node).value
     refuse_deep(node, scope)
-    read = read_condition if condition else read_expression
-    expression = read(node, scope)
+    expression = (read_condition if condition else read_expression)(node, scope)
     if not constant and next(columns_in(expression), None) is None:
         raise scope.sql.unread(node, NO_COLUMN if condition else None)
     refuse_large(expression, node, scope)

@@ -14,6 +14,7 @@ from modicum.api.ports.storage import (
     MaintainedStore,
     Patient,
     StoreTurn,
+    TableVersions,
     Timed,
 )
 from modicum.core.errors import UnavailableError
@@ -200,6 +201,10 @@ class WitnessedStore:
         """Refuse a clock that is far from the store's, if that has one."""
         if isinstance(self._store, Timed):
             self._store.refuse_skew()
+
+    def table_versions(self) -> TableVersions:
+        """Return the version of the tables, and that which a turn makes them."""
+        return self._store.table_versions()
 
     def load_snapshot(self) -> bytes | None:
         """Return the latest snapshot; None if there is none that can be read."""
