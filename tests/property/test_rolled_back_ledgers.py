@@ -28,7 +28,7 @@ from samples.small import NOON, POLICY, compiled, counts
 from samples.witnesses import KINDS, new_name, opened, register
 
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.ports.storage import MaintainedStore
+from modicum.api.ports.storage import Store
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -118,7 +118,7 @@ def tables(cluster: Cluster) -> Stored:
     changing = ("events", "head", "checkpoints", "snapshot", "answers")
 
     def of(text: str, table: str) -> Any:
-        return SQL(text).format(Identifier(schema, table))  # type: ignore[arg-type]
+        return SQL(text).format(Identifier(schema, table))
 
     def copy() -> Callable[[], None]:
         with psycopg.connect(cluster.url) as connection:
@@ -142,7 +142,7 @@ def tables(cluster: Cluster) -> Stored:
     return Stored(name, copy)
 
 
-def decided(store: MaintainedStore) -> Decider:
+def decided(store: Store) -> Decider:
     return Decider(store, FixedClock(NOON), policy=compiled(POLICY), actor="ann")
 
 
@@ -180,7 +180,7 @@ def refusal(attempt: Callable[[], object]) -> Code:
     return error.code
 
 
-def refused_in_a_new_process(open_again: Callable[[], MaintainedStore]) -> None:
+def refused_in_a_new_process(open_again: Callable[[], Store]) -> None:
     """Check that nothing of a ledger that went back is used by a new process."""
     store = open_again()
     assert refusal(lambda: decided(store)) is Code.LEDGER_BEHIND
@@ -199,7 +199,7 @@ def goes_back(stored: Stored, witness: str, steps: Sequence[Step], *, wal: bool)
     """Check a history, rolled back to each of its entries; return how many."""
     now = [0.0]
 
-    def open_again() -> MaintainedStore:
+    def open_again() -> Store:
         store = open_store(stored.name, keep_open=wal)
         clock = lambda: now[0]  # noqa: E731
         return WitnessedStore(store, opened(witness), clock=clock)
@@ -221,7 +221,7 @@ def goes_back(stored: Stored, witness: str, steps: Sequence[Step], *, wal: bool)
         assert list(open_store(stored.name).read(0)) == newest  # Nothing was written.
         with decided(open_again()) as other:  # The intact one is not refused.
             assert other.check(counts("new")).allowed
-            assert other.submit(counts("submit-8", rho="0.01"))
+            assert other.submit(counts("submit-8", rho="0.01")).allowed
             other.must_be_sound()
         now[0] += 1
         decider.must_be_sound()
@@ -270,7 +270,7 @@ def test_a_file_with_its_write_ahead_log_went_back(
         folder, copies = Path(name), dict[int, Callable[[], None]]()
         stored = files(folder)
 
-        def open_again() -> MaintainedStore:
+        def open_again() -> Store:
             store = open_store(stored.name, keep_open=is_open)
             return WitnessedStore(store, opened(str(folder / "head")))
 
@@ -285,5 +285,5 @@ def test_a_file_with_its_write_ahead_log_went_back(
             if seq < last:
                 refused_in_a_new_process(open_again)
         with decided(open_again()) as other:
-            assert other.submit(counts("submit-8", rho="0.01"))
+            assert other.submit(counts("submit-8", rho="0.01")).allowed
             assert other.study(LedgerView.state).seq == last

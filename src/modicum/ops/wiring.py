@@ -17,7 +17,6 @@ from modicum.integrations.loader import Adapters
 from modicum.ops.files.documents import load_policy
 from modicum.policy import CompiledPolicy
 from modicum.storage.factory import open_store
-from modicum.storage.witness.factory import witnessed
 from modicum.system.clock import SystemClock
 
 #: Names the folder in which several processes combine their counters; prometheus-client
@@ -81,7 +80,12 @@ def open_workspace(
 
 def opened_store(ledger: str | Path, *, keep_open: bool = False) -> Store:
     """Return the store of a ledger, with the witness that the environment names."""
-    return witnessed(open_store(ledger, keep_open=keep_open), witness_named())
+    store, witness = open_store(ledger, keep_open=keep_open), witness_named()
+    if witness is None:
+        return store
+    from modicum.storage.witness.factory import witnessed
+
+    return witnessed(store, witness)
 
 
 def witness_named() -> str | None:
