@@ -285,35 +285,6 @@ def test_another_process_hears_of_it_within_seconds(
     assert found(always, issued) is None
 
 
-@pytest.mark.spec("REG-5")
-def test_a_token_read_just_now_is_known_without_a_read(
-    registry: Registry, store: Store, clock: FixedClock
-) -> None:
-    ticks = [0.0]
-    registry._tokens = RecentlyRead(registry._read_token, 5.0, lambda: ticks[0])
-    issued = registry.add_token(
-        TokenTerms("olga", ANALYST, seconds=60), created_by="ada"
-    )
-    digest = token_digest(issued.text)
-    assert digest is not None
-    assert registry.cached_token(digest) is None  # It was not read yet.
-    assert found(registry, issued) == issued.token
-    assert registry.cached_token(digest) == issued.token
-    assert registry.cached_token("0" * 64) is None
-    later(clock, 60)
-    assert registry.cached_token(digest) is None  # It has expired.
-    later(clock, 0)
-    ticks[0] = 5.0
-    assert registry.cached_token(digest) is None
-    assert found(registry, issued) == registry.cached_token(digest) == issued.token
-    registry.revoke_token(issued.token.id)
-    assert registry.cached_token(digest) is None
-    always = open_registry(store, clock=clock, fresh_seconds=0)
-    other = always.add_token(TokenTerms("olga", ANALYST), created_by="ada")
-    assert found(always, other) == other.token
-    assert always.cached_token(token_digest(other.text) or "") is None
-
-
 @pytest.mark.spec("REG-4")
 @pytest.mark.parametrize(
     ("column", "value"),
