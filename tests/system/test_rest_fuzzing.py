@@ -131,6 +131,7 @@ class Scene:
         self.stories: Stories = {
             "Release": lambda rng, _: Filled(a_release(rng)),
             "POST /api/v1/releases": self._release,
+            "POST /api/v1/releases:batch": self._releases,
             "POST /api/v1/releases:fit": self._varied,
             "POST /api/v1/queries:plan": self._query,
             "POST /api/v1/releases:record-past": self._past,
@@ -197,6 +198,10 @@ class Scene:
         """Return a release, mostly one that needs no approval, and who may ask."""
         one = _cheap(rng, "internal") if rng.random() < 0.7 else a_release(rng)
         return Filled(one, query={"text": "true"}, who="amir")
+
+    def _releases(self, rng: random.Random, _: Told) -> Filled:
+        many = [a_release(rng) for _ in range(rng.randint(1, 4))]
+        return Filled({"releases": many}, query={"text": "true"}, who="amir")
 
     def _varied(self, rng: random.Random, _: Told) -> Filled:
         return Filled(a_release(rng), query={"vary": "noise"}, who="amir")

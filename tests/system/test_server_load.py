@@ -6,6 +6,7 @@ A plain run has a tenth of the clients, for a tenth of the time.
 from __future__ import annotations
 
 import asyncio
+import random
 import resource
 import signal
 import socket
@@ -19,8 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from budget import examples
+from budget import examples, seed
 from samples.crowd import BACK_PRESSURE, Noted, crowd
 from samples.ledger_places import LedgerPlace, postgres_place, sqlite_place
 from samples.postgres import Cluster
@@ -120,6 +122,17 @@ class Running:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(60)
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it at once."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(60)
+
 
 @contextmanager
 def servers(address: str, folder: Path, count: int) -> Iterator[list[Running]]:
@@ -205,3 +218,50 @@ def test_two_servers_are_restarted_and_nothing_is_lost(
         restarting.join()
     assert endings == [0, 0]
     judge(noted, place.address)
+
+
+@pytest.mark.spec("REG-7")
+def test_a_batch_is_completed_after_kills(
+    place: LedgerPlace, tokens: list[str], tmp_path: Path
+) -> None:
+    """It is repeated under its key until it is answered."""
+    rng, names = random.Random(seed()), list[str]()
+    with servers(place.address, tmp_path, 1) as (one,):
+        for number in range(examples(4)):
+            some = [f"b{number}-{n}" for n in range(256)]
+            names += some
+            killing = threading.Timer(rng.uniform(0, 0.4), one.kill)
+            killing.start()
+            answers = completed(one, tokens[0], some, killing)
+            assert [(each["decision"] or each)["status"] for each in answers] == [
+                "reserved"
+            ] * len(some)
+            assert not any(each["decision"]["retry"] for each in answers)
+            killing.join()
+            if not one.is_up:  # It was killed after the answer.
+                one.start()
+    assert brought_in(place.address) == dict.fromkeys(names, 1)
+    mo.open(place.address).verify()
+
+
+def completed(
+    one: Running, token: str, names: list[str], killing: threading.Timer
+) -> list[Any]:
+    """Return the answers about a batch, however often it is to be sent."""
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": names[0]}
+    many = [{"release": name, **release(n)} for n, name in enumerate(names)]
+    url = f"http://127.0.0.1:{one.port}/api/v1/releases:batch"
+    while True:
+        try:
+            found = httpx2.post(
+                url, json={"releases": many}, headers=headers, timeout=60
+            )
+        except httpx2.TransportError:
+            killing.join()
+            if not one.is_up:
+                one.start()
+            continue
+        if found.status_code == 200:
+            answers: list[Any] = found.json()["answers"]
+            return answers
+        assert found.status_code == 503, found.text

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from modicum.api.operations import BATCH_MAX
 from modicum.client.local_pricing import RemoteSubmission
 from modicum.client.problems import not_understood
 
+#: Maximum number of releases in a batch. A server would accept more; but the losses of
+#: each, which a decision shows, may take it a second, and the answer must be in time.
+RELEASES_MAX: Final = 32
 #: Maximum size of a batch in bytes: half of what a server accepts by default.
 BATCH_BYTES_MAX: Final = 2**19
 
@@ -22,7 +24,7 @@ def batches_of(
     for one in submissions:
         more = len(one.sent.text) + 1
         if some and (
-            len(some) == BATCH_MAX
+            len(some) == RELEASES_MAX
             or size + more > BATCH_BYTES_MAX
             or _options(one) != _options(some[0])
         ):

@@ -72,10 +72,13 @@ def statuses(found: list[Any]) -> list[str]:
     ]
 
 
-def test_many_are_sent_in_few_requests(ws: RemoteWorkspace, sent: Counter[str]) -> None:
-    many = [*prepared(ws, 260), ws.prepare(release("r-0", 4000))]
+def test_many_are_sent_in_few_requests(
+    ws: RemoteWorkspace, sent: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_batches, "RELEASES_MAX", 4)
+    many = [*prepared(ws, 7), ws.prepare(release("r-0", 4000))]
     found = ws.submit_many(many)
-    assert statuses(found) == ["reserved"] * 260 + ["MOD703"]
+    assert statuses(found) == ["reserved"] * 7 + ["MOD703"]
     assert isinstance(found[-1], ConflictError)
     names = [getattr(one, "release", "") for one in found[:-1]]
     assert names == [one.release.id for one in many[:-1]]
