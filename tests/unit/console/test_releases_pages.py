@@ -88,7 +88,7 @@ def events(server: Served) -> list[str]:
 
 
 def head(server: Served) -> Any:
-    return server.parts.decider.head()
+    return server.parts.decider.glance(lambda view: view.state().head)
 
 
 # --- the list -----------------------------------------------------------------------

@@ -96,7 +96,7 @@ def of_sqlite() -> Iterator[ModicumError]:
         for number in (errno.ENOENT, errno.EACCES, errno.EROFS, errno.EIO):
             error = OSError(number, os.strerror(number), str(PATH))
             make = troubles.unwritable if writing else troubles.unreadable
-            yield make(error)  # type: ignore[operator]
+            yield make(error)
     yield troubles.busy()
     yield replaced(PATH)
     yield linked(PATH)

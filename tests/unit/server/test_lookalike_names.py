@@ -131,7 +131,12 @@ def test_every_lookalike_is_found(acted: list[str], own: list[str], name: str) -
     class Log:
         def read(self, after: int) -> Iterator[Any]:
             for seq, actor in enumerate(acted, 1):
-                event = {"actor": actor, "at": "t", "body": {}, "kind": "x"}
+                event: dict[str, Any] = {
+                    "actor": actor,
+                    "at": "t",
+                    "body": {},
+                    "kind": "x",
+                }
                 if seq > after:
                     yield Line(seq, encode({"event": event}))
 

@@ -35,6 +35,7 @@ from modicum.core.errors import (
 from modicum.ledger import event_of
 from modicum.ledger.log.events import Annotated
 from modicum.system.clock import FixedClock, add_seconds
+from modicum.writer.future import Posted
 from modicum.writer.group_commit import Writer
 from modicum.writer.idempotency import IdempotencyKey, Replayed
 from modicum.writer.log_tail import FeedingStore, LogTail
@@ -153,6 +154,7 @@ class Office:
 
 def told(one: QueuedRequest) -> str:
     """Return in a word what somebody was told."""
+    assert not isinstance(one.answer, Posted)  # No event loop waits.
     if not one.answer.done():
         return "nothing"  # It stood in line when all went down.
     try:

@@ -20,6 +20,7 @@ from modicum.api.local.submit import Submitter, prepared
 from modicum.core.errors import ConflictError, UnavailableError
 from modicum.ledger import audit
 from modicum.system.clock import FixedClock, add_seconds
+from modicum.writer.future import Posted
 from modicum.writer.group_commit import Writer
 from modicum.writer.log_tail import FeedingStore, FollowingStore, LogTail
 from modicum.writer.queue import Queue, QueuedRequest
@@ -110,6 +111,7 @@ class Office:
         return one.release.id, QueuedRequest(lambda entry: answer(one, entry), "client")
 
     def _note(self, name: str, one: QueuedRequest) -> None:
+        assert not isinstance(one.answer, Posted)  # No event loop waits.
         if not one.answer.done():
             return  # It stood in line when all went down.
         try:
