@@ -89,7 +89,10 @@ class KnownNames:
                 continue
             if beginning.startswith(_BEGINNING):
                 self._beginnings.add(beginning)
-            event = _LINES.decode(record.payload).event
+            try:
+                event = _LINES.decode(record.payload).event
+            except msgspec.MsgspecError:
+                continue  # A damaged log is refused by those who decide.
             actor = person_key(event.actor)
             if actor not in self._actors:
                 self._actors.add(actor)
