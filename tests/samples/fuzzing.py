@@ -194,6 +194,11 @@ class Fuzzer:
                 # empty id leaves none. A long id is as wrong as an empty one.
                 if value in {"", ".", ".."}:
                     case.path_parameters[name] = "-" if value else "x" * 500
+            for name, value in [*case.query.items()]:
+                # A wrong null would be sent as the text "null", which may be right.
+                if value is None and not is_valid:
+                    del case.query[name]
+                    case.query[f"no-{name}"] = "null"
             who = filled.who if filled is not None else ""
             is_filled = filled is not None and is_valid
             self._call(case, who or rng.choice(self._who), is_filled=is_filled)

@@ -43,7 +43,7 @@ CALLS = 2_500
 #: So many of them are made on each ledger: some calls read it from its beginning.
 CALLS_EACH = 500
 #: Each operation is done at least so often in a hundred calls of it.
-DONE_PERCENT = 5
+DONE_PERCENT = 3
 #: After so many of them there is something new to be acted on.
 TURN = 100
 
