@@ -43,7 +43,7 @@ CALLS = 2_500
 #: So many of them are made on each ledger: some calls read it from its beginning.
 CALLS_EACH = 500
 #: Each operation is done at least so often in a hundred calls of it.
-DONE_PERCENT = 3
+DONE_PERCENT = 5
 #: After so many of them there is something new to be acted on.
 TURN = 100
 
@@ -155,6 +155,7 @@ class Scene:
             "DELETE /api/v1/policies/{digest}/approvals": self._word_on_policy_said,
             "DELETE /api/v1/tokens/{token}": self._token,
             "GET /api/v1/ledger/proof": self._shorter,
+            "GET /api/v1/ledger/entries": self._entries,
             "GET /api/v1/jobs/{job}": self._begun,
             "DELETE /api/v1/jobs/{job}": self._begun,
             "GET /api/v1/policies/{digest}": self._active,
@@ -310,6 +311,16 @@ query:
         """Return a part of the ledger that is known by its end."""
         head = self._server.get("audra", "/ledger/head").json()
         return Filled(query={"seq": head["seq"], "head": head["head"]}, who="audra")
+
+    @staticmethod
+    def _entries(rng: random.Random, _: Told) -> Filled:
+        """Return a page of the log."""
+        query = {
+            "limit": rng.choice([1, 5, 100]),
+            "after": rng.choice([0, 3, 2**53]),
+            "order": rng.choice(["oldest", "newest"]),
+        }
+        return Filled(query=query, who="audra")
 
     def _opened(self, _: random.Random, __: Told) -> Filled:
         return Filled(path={"round_id": self._round()}, who="petra")

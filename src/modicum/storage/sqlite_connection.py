@@ -31,8 +31,7 @@ from urllib.parse import quote
 
 from modicum.storage.idle_work import Chore
 from modicum.storage.sqlite_errors import linked, replaced
-from modicum.storage.sqlite_files import create_private
-from modicum.storage.sqlite_lock import SqliteLock
+from modicum.storage.sqlite_lock import SqliteLock, create_private
 from modicum.storage.sqlite_tables import (
     SCHEMA_VERSION,
     bring_up_to_date,

@@ -28,7 +28,7 @@ from modicum.storage.sqlite_connection import (
     sync_folder,
 )
 from modicum.storage.sqlite_errors import SqliteTroubles
-from modicum.storage.sqlite_files import open_beside
+from modicum.storage.sqlite_lock import open_beside
 
 if TYPE_CHECKING:
     from modicum.storage.service_tables import Statement

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from samples.stores import append, numbered
 
-from modicum.storage.sqlite_files import open_beside
+from modicum.storage.sqlite_lock import open_beside
 from modicum.storage.sqlite_store import SqliteStore
 
 BESIDE = {"-wal", "-shm", ".lock", ".queue", ".live", ".snapshot"}
