@@ -323,6 +323,11 @@ def test_an_id_and_a_time_have_other_names_in_a_union() -> None:
     )
     with pytest.raises(InputError, match="identifies a"):
         query(f"SELECT who, COUNT(*) AS n FROM {both} GROUP BY who")
+    other = both.replace(
+        "CAST(read_at AS DATE) FROM clicks", "'2026-12-24' FROM clicks"
+    )
+    with pytest.raises(InputError, match="not all values of the keys are public"):
+        query(f"SELECT day, COUNT(*) AS n FROM {other} GROUP BY day", **more)
     both = both.replace("clicks", "views")
     among = (
         f"SELECT COUNT(*) AS n FROM people WHERE user_id IN (SELECT who FROM {both})"
@@ -339,6 +344,8 @@ def test_times_of_different_types_are_no_time_of_a_union() -> None:
     assert [*found.request.query.unions[0].table.columns] == ["user_id", "device_id"][
         :1
     ]
+    # Each part is read on the days, though the union has no time.
+    check(query(sql.format(""), declared=tables, periods="2026-10"))
     with pytest.raises(InputError, match="`read_at` is declared with another type"):
         query(sql.format(", read_at"), declared=tables)
 
