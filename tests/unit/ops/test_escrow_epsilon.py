@@ -244,7 +244,7 @@ def test_what_is_public_depends_on_no_row(tmp_path: Path, text: str) -> None:
             query(
                 "SELECT COUNT(*) AS n FROM visits JOIN people USING (patient)",
             ),
-            "joins tables",
+            "several tables or a subquery",
         ),
         (
             query(
