@@ -225,8 +225,10 @@ class DuckdbEngine(SqlEngine):
         def batches() -> Iterator[pa.RecordBatch]:
             with self._cursor() as cursor:
                 for part in range(parts):
-                    mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
-                    read = cursor.sql(f"FROM {rows} WHERE {mine}")
+                    read = cursor.sql(f"FROM {rows}")
+                    if parts > 1:
+                        mine = f"hash({_quoted(caps.ids[0])}) % {parts} = {part}"
+                        read = read.filter(mine)
                     some = self._going_on(read.to_arrow_reader(_BATCH))
                     yield from self._going_on(kept_rows(some, caps, sketch))
 
