@@ -171,7 +171,7 @@ def tools(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 @pytest.mark.spec("QRY-4")
 def test_kept_rows_are_those_of_the_order(tools: str) -> None:
     result = Counter[str]()
-    for number, case in enumerate(cases(counted(8000, plain=300), 0)):
+    for number, case in enumerate(cases(counted(1500, plain=300), 0)):
         want = bag(wanted(case, case.rows))
         draw = random.Random(number)
         shuffled = draw.sample(case.rows, len(case.rows))
@@ -188,7 +188,7 @@ def test_kept_rows_are_those_of_the_order(tools: str) -> None:
 def test_what_was_kept_before_is_no_longer_left(tools: str) -> None:
     schema = SCHEMA.append(pa.field("used", pa.int64()))
     fewer = 0
-    for number, case in enumerate(cases(counted(4000, plain=150), 3 * 10**6)):
+    for number, case in enumerate(cases(counted(1000, plain=150), 3 * 10**6)):
         case.caps = case.caps[:1]
         unit, most = case.caps[0].unit, case.caps[0].rows
         draw = random.Random(number)
@@ -222,7 +222,7 @@ def test_kept_rows_are_those_of_windows_for_the_same_order(
 
     monkeypatch.setattr(Caps, "_order", order)
     with duckdb.connect() as connection:
-        for number, case in enumerate(cases(counted(8000, plain=200), 10**6)):
+        for number, case in enumerate(cases(counted(1200, plain=200), 10**6)):
             table = pa.Table.from_pylist(case.rows, SCHEMA)
             connection.register("rows", table)
             placed = connection.sql(_placed(case)).to_arrow_table()
@@ -261,7 +261,7 @@ def _windows(case: Case) -> str:
 @pytest.mark.spec("QRY-5")
 def test_what_moves_is_within_what_is_priced() -> None:
     result = Counter[str]()
-    for number, case in enumerate(cases(counted(2000, plain=120), 2 * 10**6)):
+    for number, case in enumerate(cases(counted(1200, plain=120), 2 * 10**6)):
         if not case.rows:
             continue
         draw = random.Random(number)
