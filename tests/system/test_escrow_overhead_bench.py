@@ -19,9 +19,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_it_tells_what_each_side_takes(
-    bench: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bench: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """How quick it is on few rows, under tests, decides nothing."""
+    monkeypatch.setattr(bench, "SQL", {"by race": bench.SQL["by race"]})
     few = ["--rows", "50", "--runs", "1", "--profile", "--folder", str(tmp_path)]
     code = bench.main(few)
     output = capsys.readouterr().out
