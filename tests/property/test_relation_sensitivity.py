@@ -452,7 +452,7 @@ def test_no_drawn_query_moves_farther_than_is_priced(relation: str) -> None:
         (line,) = query.compiled.lines
         for unit, norms in line.norms.items():
             most = 0
-            for _ in range(examples(30, plain=20)):
+            for _ in range(min(examples(30, plain=20), 30)):
                 pair = neighbors(dice, unit, relation)
                 ((_, l1, l2_squared),) = apart(query, pair, dice.randbytes(16).hex())
                 assert l1 <= norms.l1, (one.sql, one.bounds, unit, pair)
@@ -535,7 +535,7 @@ def test_no_set_of_keys_moves_farther_than_is_priced(relation: str, noise: str) 
         query = query_of(one, relation, noise, **heading).compiled
         for unit in query.lines[0].norms:
             most = Counter[str]()
-            for _ in range(examples(20, plain=12)):
+            for _ in range(min(examples(20, plain=12), 20)):
                 pair = neighbors(dice, unit, relation)
                 key = dice.randbytes(16).hex()
                 before, after = (
