@@ -175,7 +175,7 @@ def test_a_mistake_changes_nothing(server: Server, text: str, begin: str) -> Non
     before = server.way.grants.table
     line = server.reload(text, begin)
     assert (line["event"], line["level"]) == ("grants-not-read", "error")
-    assert Code(line["code"])
+    assert line["code"] in {one.value for one in Code}
     assert server.way.grants.table is before
 
 
