@@ -32,7 +32,9 @@ def test_grants_are_read_again_by_every_process(tmp_path: Path, workers: int) ->
     ledger = tmp_path / "ledger.db"
     mo.open(ledger, policy=tmp_path / "policy.yaml", actor="olga").init()
     store = open_store(str(ledger))
-    terms = [TokenTerms(one, {Role.ANALYST: frozenset({"*"})}) for one in ("ann", "bob")]
+    terms = [
+        TokenTerms(one, {Role.ANALYST: frozenset({"*"})}) for one in ("ann", "bob")
+    ]
     texts = [open_registry(store).add_token(one, created_by="x").text for one in terms]
     store.close()
     file, stderr = tmp_path / "server.yaml", tmp_path / "stderr"
