@@ -202,6 +202,7 @@ SUITES: Final = {
             "system/test_kills.py",
             "system/test_overdraft.py",
             "system/test_rolled_back.py",
+            "system/test_grants_reload.py",
             "system/test_server_leaving.py",
             "system/test_server_load.py",
             "system/test_telemetry_workers.py",

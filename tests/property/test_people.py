@@ -33,6 +33,12 @@ ASKING = POLICY[: POLICY.index("per_release:")] + (
     'approvals: [{when: "true", need: 2, from: [officer]}]\n'
     "activation: {need: 1, from: [officer]}\n"
 )
+#: Who answers for whom, policy by policy.
+OWNERS: tuple[dict[str, list[str]], ...] = (
+    {"ann": ["olga"]},
+    {"ann": ["olga", "pavel"], "quin": ["pavel"]},
+    {},
+)
 FIRST, SECOND = (key(number).public.hex() for number in (1, 2))
 #: Whose keys a policy names, policy by policy.
 KEYS: tuple[dict[str, list[str]], ...] = (
@@ -50,6 +56,7 @@ RELEASES = tuple(
 @cache
 def policy(number: int) -> CompiledPolicy:
     keys = f"keys: {json.dumps(KEYS[number])}\n" if KEYS[number] else ""
+    keys += f"owners: {json.dumps(OWNERS[number])}\n" if OWNERS[number] else ""
     return compiled(ASKING.replace("name: small", f"name: p-{number}") + keys)
 
 
@@ -112,10 +119,12 @@ class World:
     def may_approve(
         self, by: str, signed: str, content: str, requesters: set[str], since: int
     ) -> bool:
+        owners = OWNERS[self.active].items()
+        own = {actor for actor, people in owners if by in people} | {by}
         return (
             by in OFFICERS
             and self.may_sign(by, signed)
-            and (by not in requesters or self.refuses(by, content, since))
+            and (own.isdisjoint(requesters) or self.refuses(by, content, since))
         )
 
 

@@ -246,6 +246,8 @@ class Policy(Declared, frozen=True):
         roles: The people with each role; None if the policy does not declare roles.
         keys: By person, the raw Ed25519 public keys, in hexadecimal, one of which must
             sign their approvals; other people need not sign.
+        owners: By actor, usually a program, the people who answer for it: what it
+            requests counts as requested by them, too.
         approvals: The approvals that releases need.
         activation: The approval needed for replacing this policy; None if there is
             none.
@@ -267,6 +269,7 @@ class Policy(Declared, frozen=True):
     guards: tuple[Guard, ...] = ()
     roles: Mapping[str, tuple[str, ...]] | None = None
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     approvals: tuple[Approval, ...] = ()
     activation: Approval | None = None
     rotation: RotationRule | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ from modicum.policy.declarations.roles import (
     Roles,
     read_activation,
     read_approvals,
+    read_keys,
+    read_owners,
     read_roles,
 )
 from modicum.policy.document.canonical_form import formatted
@@ -55,6 +57,7 @@ _SECTIONS = (
     "guards",
     "roles",
     "keys",
+    "owners",
     "approvals",
     "activation",
     "disclosed_invariants",
@@ -88,7 +91,8 @@ def parse_policy(node: Node, source: str) -> Policy:
     )
     guards = found.read("guards", lambda given: read_guards(given, vocabulary))
     roles = found.read("roles", read_roles)
-    keys = found.read("keys", lambda given: _keys(given, roles))
+    keys = found.read("keys", lambda given: read_keys(given, roles))
+    owners = found.read("owners", lambda given: read_owners(given, roles))
     rotation = found.read("rotation", lambda given: _rotation(given, roles))
     reservations = found.read("reservations", read_reservations)
     allows_unmatched = found.read("unmatched", read_unmatched)
@@ -116,6 +120,7 @@ def parse_policy(node: Node, source: str) -> Policy:
         guards=guards,
         roles=roles,
         keys=keys,
+        owners=owners,
         approvals=approvals,
         activation=activation,
         rotation=rotation,
@@ -177,14 +182,6 @@ def _base_policies(
 
 
 # Few policies have these sections; their readers are imported on demand.
-
-
-def _keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
-    if node is None:
-        return {}
-    from modicum.policy.declarations.roles import read_keys
-
-    return read_keys(node, roles)
 
 
 def _rotation(node: Node | None, roles: Roles) -> RotationRule | None:

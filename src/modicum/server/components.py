@@ -13,9 +13,9 @@ from starlette.requests import Request
 from modicum.console.router import Console
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
+from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.registry import Registry
 from modicum.server.auth.setup import Authentication
-from modicum.server.auth.token_scope import TokenScope
 from modicum.server.event_streams import Streams
 from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
@@ -61,7 +61,7 @@ class Service:
         decider: The ledger.
         registry: The store of tokens.
         watch: Its telemetry.
-        roof: The most that tokens may do.
+        grants: The grants in force.
         own: Its further resources.
     """
 
@@ -70,7 +70,7 @@ class Service:
         decider: Decider,
         registry: Registry,
         watch: TelemetryContext,
-        roof: TokenScope,
+        grants: CurrentGrants,
         own: Equipment,
     ) -> None:
         self.threads = WatchedThreads(decider, watch)
@@ -85,7 +85,7 @@ class Service:
         self.requests = Requests(decider, self.threads, self.sight)
         self.ledgers = Ledgers(self.threads)
         self.remarks = Remarks(decider, self.threads)
-        self.tokens = Tokens(registry, self.threads, roof)
+        self.tokens = Tokens(registry, self.threads, grants)
         self.jobs = Jobs()
         self.events = Events(self.threads)
         self.policy_work = PolicyAnalysis(
@@ -121,6 +121,7 @@ class Parts:
         streams: Counts those who watch.
         anonymous_rates: Limits unauthenticated requests by address.
         checks: Further checks whether requests can be decided; they raise a mistake.
+        reload: Reads grants again; None if no file has them.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -136,13 +137,18 @@ class Parts:
     streams: Streams = field(default_factory=Streams)
     anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
     checks: tuple[Callable[[], object], ...] = ()
+    reload: Callable[[], None] | None = None
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)
 
     def __post_init__(self) -> None:
-        roof = self.entrance.roof if self.entrance is not None else TokenScope()
-        self.service = Service(self.decider, self.registry, self.watch, roof, self.own)
+        grants = CurrentGrants(GrantTable())
+        if self.entrance is not None:
+            grants = self.entrance.grants
+        self.service = Service(
+            self.decider, self.registry, self.watch, grants, self.own
+        )
         threads, working = self.service.threads, Working()
 
         async def read_view() -> LedgerFacts:

@@ -15,6 +15,7 @@ from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.components import Parts
 from modicum.server.processes import Listening, bound, serve
 from modicum.server.rate_limits import Rates
+from modicum.server.reload import current_settings, reload_grants
 from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
@@ -83,6 +84,8 @@ def make_parts(
     clock: Clock | None = None,
 ) -> Parts:
     """Return the parts of a server."""
+    # Grants may have been taken away since the first process was started.
+    settings = current_settings(settings)
     own, clock = equipment(settings), clock or SystemClock()
     # Snapshots are not authenticated, and could permit a disclosure.
     decider = open_decider(
@@ -116,4 +119,7 @@ def make_parts(
         closing=(store.close,),
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
         checks=(partial(settings.refuse_behind, store),),
+        reload=None
+        if settings.file is None
+        else partial(reload_grants, settings, coming_in.grants, registry, watch.log),
     )

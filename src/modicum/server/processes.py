@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -27,6 +29,7 @@ from modicum.server.connections import (
     connections_max,
     patient,
 )
+from modicum.server.reload import on_hangup
 from modicum.server.shutdown import ending_well, leaving
 from modicum.server.telemetry.library_logs import taking_over
 from modicum.server.telemetry.log import Log
@@ -104,6 +107,12 @@ class Workers(Multiprocess):
             one.close()
         super().terminate_all()
 
+    def handle_hup(self) -> None:
+        """Have all processes read grants again; uvicorn would start them anew."""
+        for one in self.processes:
+            if one.pid is not None:
+                os.kill(one.pid, signal.SIGHUP)
+
 
 def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
     """Return how uvicorn serves an application."""
@@ -162,7 +171,7 @@ def application(
         watch.log.began(version=version("modicum"))
         with ending:
             try:
-                with leaving(parts, leave_seconds):
+                with leaving(parts, leave_seconds), on_hangup(parts.reload):
                     yield
             finally:
                 await parts.close()

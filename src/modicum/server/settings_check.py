@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from modicum.api.local.ledger_view import LedgerView
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
-from modicum.server.auth.token_scope import token_scope
-from modicum.server.lookalikes import refuse_lookalike
+from modicum.server.reload import checked_grants
 from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
@@ -61,9 +60,7 @@ def checked(settings: Settings, user: str) -> Checked:
     try:
         settings.refuse_behind(store)
         registry = open_registry(store)
-        named = token_scope(settings).names
-        for one in sorted(named):
-            refuse_lookalike(one, registry.lookalike_of(one, named))
+        checked_grants(settings, registry)
         coming_in = authentication(settings, registry, SystemClock(), door)
         asyncio.run(coming_in.aclose())
     finally:

@@ -157,6 +157,23 @@ def test_who_asks_for_a_correction_does_not_approve_it(
 
 
 @pytest.mark.spec("LED-25")
+@pytest.mark.spec("POL-11")
+def test_who_owns_a_program_does_not_approve_its_correction(tmp_path: Path) -> None:
+    owned = POLICY + "roles: {officer: [ada]}\nowners: {service:Job: [ada]}\n"
+    job = person(tmp_path, "service:job", owned)
+    job.backfill(views())
+    job.governance.redescribe(views(periods="2026-04-01"), **WHY)
+    with pytest.raises(ApprovalError) as raised:
+        person(tmp_path, "Ada").governance.approve("old", **WHY)
+    assert "the requester cannot approve it, nor can an owner" in raised.value.render()
+    bob = person(tmp_path, "bob")
+    bob.governance.approve("old", **WHY)
+    forged(bob, lambda body: body, "bob")  # As it was, it holds.
+    with pytest.raises(ChainBreakError, match="requested the correction, and approves"):
+        forged(bob, lambda body: body, "ADA")
+
+
+@pytest.mark.spec("LED-25")
 def test_those_whom_the_policy_asks_agree_to_a_correction(tmp_path: Path) -> None:
     public = views(audience="public")
     now = {**public, "periods": "2026-04-01"}

@@ -59,12 +59,24 @@ pins = st.dictionaries(
 )
 
 
+#: A program, and who answers for it; somebody may answer for a person, too.
+PROGRAM = "service:Job"
+requests = st.sets(st.sampled_from([*PEOPLE, PROGRAM]), max_size=2)
+owns = st.dictionaries(
+    st.sampled_from([PROGRAM, "service:other", "bob"]),
+    st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=2, unique=True).map(tuple),
+    max_size=2,
+)
+
+
 def policy_of(
-    known: dict[str, list[str]], pinned: dict[str, tuple[str, ...]]
+    known: dict[str, list[str]],
+    pinned: dict[str, tuple[str, ...]],
+    owned: dict[str, tuple[str, ...]] | None = None,
 ) -> Policy:
     """Return a policy with these people, and these keys of theirs."""
     people = {role: tuple(each) for role, each in known.items()}
-    return replace(SMALL, roles=people, keys=pinned)
+    return replace(SMALL, roles=people, keys=pinned, owners=owned or {})
 
 
 def counts(
@@ -92,25 +104,26 @@ def counts(
 
 @pytest.mark.spec("POL-11")
 @settings(max_examples=examples(400), deadline=None)
-@given(approvals, said, roles, st.sets(st.sampled_from(PEOPLE), max_size=2), pins)
+@given(approvals, said, roles, requests, pins, owns)
 def test_approvals_are_counted_as_the_rules_say(
     approval: Approval,
     votes: list[Agreement],
     known: dict[str, list[str]],
     requesters: set[str],
     pinned: dict[str, tuple[str, ...]],
+    owned: dict[str, tuple[str, ...]],
 ) -> None:
-    policy = policy_of(known, pinned)
+    policy = policy_of(known, pinned, owned)
     (states,) = approval_states([approval], votes, policy, requesters)
+    asking = {name.lower() for name in requesters}
+    for actor in requesters:
+        asking |= {one.lower() for one in owned.get(actor, ())}
     worth = {one: counts(one, approval, votes, known, pinned) for one in PEOPLE}
     may = {
         one
         for one in PEOPLE
         if any(one in known.get(role, []) for role in approval.roles)
-        and (
-            approval.requester_may_approve
-            or one.lower() not in {name.lower() for name in requesters}
-        )
+        and (approval.requester_may_approve or one.lower() not in asking)
     }
     could = {
         one

@@ -107,6 +107,52 @@ def test_a_change_of_keys_is_told() -> None:
         assert differences(old, new) == {(one, "key") for one in verdicts}
 
 
+def owned(written: str) -> str:
+    return f"{POLICY}{ROLES}owners: {{{written}}}\n"
+
+
+@pytest.mark.spec("POL-11")
+def test_owners_are_kept() -> None:
+    policy = compiled(owned("service:etl: [olga], 'bob@example.org': [olga]")).policy
+    assert policy.owners == {"service:etl": ("olga",), "bob@example.org": ("olga",)}
+    plain = compiled(POLICY + ROLES).policy
+    assert plain.owners == {}
+    assert plain.digest != policy.digest
+
+
+@pytest.mark.parametrize(
+    ("owners", "code"),
+    [
+        ("service:etl: [ogla]", Code.UNKNOWN_CHOICE),
+        ("service:etl: [Olga]", Code.UNKNOWN_CHOICE),
+        ("service:etl: [officer]", Code.UNKNOWN_CHOICE),
+        ("service:etl: []", Code.MISSING_KEY),
+        ("service:etl: olga", Code.WRONG_TYPE),
+        ("service:etl: [olga, olga]", Code.DUPLICATE_NAME),
+        ("service:etl: [olga], service:etl: [olga]", Code.DUPLICATE_KEY),
+        ("'a job': [olga]", Code.BAD_NAME),
+    ],
+)
+def test_a_mistake_in_owners_is_refused(owners: str, code: Code) -> None:
+    assert refused(owned(owners))[0] is code
+    assert refused(f"{POLICY}owners: {{service:etl: [olga]}}\n")[0] is (
+        Code.UNKNOWN_CHOICE
+    )
+
+
+def test_a_change_of_owners_is_told() -> None:
+    one, other = owned("service:etl: [olga]"), owned("service:etl: [sam@example.org]")
+    both = owned("service:etl: [olga, sam@example.org]")
+    for old, new, verdicts in (
+        (POLICY + ROLES, one, {Verdict.TIGHTER}),
+        (one, POLICY + ROLES, {Verdict.LOOSER}),
+        (one, both, {Verdict.TIGHTER}),
+        (one, other, {Verdict.TIGHTER, Verdict.LOOSER}),
+        (both, both, set()),
+    ):
+        assert differences(old, new) == {(one, "owner") for one in verdicts}
+
+
 @pytest.mark.parametrize("key", ["approvals", "activation"])
 @pytest.mark.parametrize(
     ("people", "code"),

@@ -55,6 +55,7 @@ BEYOND_A_SCHEMA = {
     "label-that-hides-a-check": "keys of releases are not part of the format",
     "map-key-in-quotes": "in JSON every key is in quotes",
     "need-more-people-than-there-are": "people are counted",
+    "owner-of-nobody": "a name that the file declares",
     "population-empty-range": "one number is compared with another",
     "rotation-of-nobody": "it depends on other sections",
     "rotation-opened-by-twice": "roles are told apart",

@@ -17,8 +17,8 @@ from modicum.api.permissions.tokens import Token, TokenTerms, token_digest
 from modicum.core.errors import AccessError
 from modicum.server.auth import authenticators
 from modicum.server.auth.authenticators import ApiTokens
+from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.registry import RecentlyRead, Registry, open_registry
-from modicum.server.auth.token_scope import TokenScope
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.system.clock import FixedClock, add_seconds
 
@@ -87,7 +87,7 @@ def test_no_thread_is_taken_for_it(
     def identified(registry: Registry) -> Identity | None:
         header = (b"authorization", f"Bearer {text}".encode())
         request = Request({"type": "http", "headers": [header]})
-        tokens = ApiTokens(registry, "cookie", TokenScope())
+        tokens = ApiTokens(registry, "cookie", CurrentGrants(GrantTable()))
         return asyncio.run(tokens.identify(request))
 
     for _ in range(3):

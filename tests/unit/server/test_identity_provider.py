@@ -21,7 +21,7 @@ from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Identity
 from modicum.core.errors import AccessError, Code, UnavailableError
 from modicum.server.auth.authenticators import ProgramTokens
-from modicum.server.auth.grants import GrantTable
+from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.jwt import seconds
 from modicum.server.auth.problems import provider_failed
 from modicum.server.auth.provider import ASK_EVERY_S, FRESH_S, STALE_S, Provider
@@ -29,7 +29,7 @@ from modicum.server.settings.model import Programs
 from modicum.system.clock import FixedClock
 
 NOW = seconds(NOON)
-ROSTER = GrantTable({}, {}, {"etl": {Role.ANALYST: frozenset({ALL})}})
+GRANTS = CurrentGrants(GrantTable({}, {}, {"etl": {Role.ANALYST: frozenset({ALL})}}))
 LEEWAY = 30
 
 CLAIMS: dict[str, object] = {
@@ -73,7 +73,7 @@ def ask(
     tokens = ProgramTokens(
         known,
         programs or Programs(AUDIENCE),
-        ROSTER,
+        GRANTS,
         FixedClock(NOON),
         LEEWAY,
         cookie="c",

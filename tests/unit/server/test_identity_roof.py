@@ -15,9 +15,9 @@ from modicum.api.local import Workspace
 from modicum.api.permissions.actions import PEOPLE_ONLY, Action, Role
 from modicum.api.permissions.identity import Grants, Identity
 from modicum.api.permissions.tokens import DAY_SECONDS, TokenTerms
+from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.registry import Registry, open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
-from modicum.server.auth.token_scope import TokenScope
 from modicum.storage.factory import open_store
 from modicum.system.clock import FixedClock
 
@@ -141,13 +141,13 @@ def test_what_a_person_must_do_a_token_does_only_where_nobody_can_sign_in(
     settings = settings_of(BEGIN + text, tmp_path)
     way = authentication(settings, registry, FixedClock(NOON), DOOR)
     token = registry.add_token(TokenTerms("olga", OFFICER), created_by="x").token
-    olga = way.roof.under(token.identity())
+    olga = way.grants.table.under(token.identity())
     assert {one for one in Action if olga.may(one)} >= {Action.READ_LEDGER}
     for action in PEOPLE_ONLY:
         assert olga.may(action) is counts
     program = TokenTerms("service:job", OFFICER, is_service=True)
     job = registry.add_token(program, created_by="x").token
-    roof = TokenScope(only_way=way.roof.only_way)
+    roof = GrantTable(only_way=way.grants.table.only_way)
     assert not any(roof.under(job.identity()).may(one) for one in PEOPLE_ONLY)
 
 
@@ -157,7 +157,9 @@ def test_in_local_mode_a_token_does_not_what_a_person_must_do(
     settings = settings_of("modicum: server/v1", tmp_path)
     way = authentication(settings, registry, FixedClock(NOON), DOOR)
     token = registry.add_token(TokenTerms("olga", OFFICER), created_by="x").token
-    assert not any(way.roof.under(token.identity()).may(one) for one in PEOPLE_ONLY)
+    assert not any(
+        way.grants.table.under(token.identity()).may(one) for one in PEOPLE_ONLY
+    )
 
 
 # --- how long -------------------------------------------------------------------------
@@ -174,11 +176,11 @@ def server(tmp_path: Path) -> Iterator[Served]:
     ("roof", "days"),
     [
         # Nobody is in a group.
-        (TokenScope(), 60),
-        (TokenScope(people={"ann": {Role.ANALYST: VISITS}}, all_people=True), 60),
+        (GrantTable(), 60),
+        (GrantTable(people={"ann": {Role.ANALYST: VISITS}}, all_people=True), 60),
         # By name they may it, whatever their groups give.
         (
-            TokenScope(
+            GrantTable(
                 people={"ann": {Role.ANALYST: ALL_SETS}},
                 groups={"g": {Role.ANALYST: ALL_SETS}},
                 all_people=True,
@@ -186,9 +188,9 @@ def server(tmp_path: Path) -> Iterator[Served]:
             60,
         ),
         # Part of it, or all of it, rests on groups.
-        (TokenScope(groups={"g": {Role.ANALYST: VISITS}}, all_people=True), 7),
+        (GrantTable(groups={"g": {Role.ANALYST: VISITS}}, all_people=True), 7),
         (
-            TokenScope(
+            GrantTable(
                 people={"ann": {Role.ANALYST: frozenset({"hr"})}},
                 groups={"g": {Role.ANALYST: VISITS}},
                 all_people=True,
@@ -198,10 +200,10 @@ def server(tmp_path: Path) -> Iterator[Served]:
     ],
 )
 def test_a_token_that_rests_on_groups_ends_within_a_week(
-    server: Served, monkeypatch: pytest.MonkeyPatch, roof: TokenScope, days: int
+    server: Served, monkeypatch: pytest.MonkeyPatch, roof: GrantTable, days: int
 ) -> None:
     tokens = server.parts.service.tokens
-    monkeypatch.setattr(tokens, "_roof", roof)
+    monkeypatch.setattr(tokens, "_grants", CurrentGrants(roof))
     for days_asked, given in ((60, days), (2, 2)):
         made = server.post("ann", "/tokens", {"expires_in_days": days_asked})
         assert made.status_code == 201
@@ -212,7 +214,7 @@ def test_a_token_that_rests_on_groups_ends_within_a_week(
 
 
 def test_whoever_is_under_a_roof_may_no_more_than_before() -> None:
-    roof = TokenScope(people={"ann": {Role.ANALYST: ALL_SETS}}, all_people=True)
+    roof = GrantTable(people={"ann": {Role.ANALYST: ALL_SETS}}, all_people=True)
     ann = Identity("ann", {Role.ANALYST: VISITS}, by_token=True, via="token x")
     under = roof.under(ann)
     assert (under.name, under.via, under.by_token) == ("ann", "token x", True)

@@ -28,7 +28,7 @@ from modicum.core.confusables import confusable
 from modicum.core.errors import Code, InputError, ModicumError
 from modicum.policy.declarations.roles import person_key
 from modicum.server.auth import routes
-from modicum.server.auth.grants import GrantTable
+from modicum.server.auth.grants import CurrentGrants, GrantTable, grant_table
 from modicum.server.auth.known_names import KnownNames
 from modicum.server.auth.registry import Registry, open_registry
 from modicum.server.auth.sessions import CookieJar, Sessions
@@ -217,12 +217,10 @@ class Provider:
 def page_of(registry: Registry, provider: Provider) -> TestClient:
     jar = CookieJar(PUBLIC)
     sessions = Sessions(registry, CLOCK, SessionTimes(), jar, "provider")
-    table = GrantTable({"labs": ANALYST}, {}, {})
+    grants = CurrentGrants(GrantTable({"labs": ANALYST}, {}, {}))
     app = FastAPI()
     sign_in: Any = provider
-    app.include_router(
-        routes.with_provider(sign_in, table, sessions, jar, registry.lookalike_of)
-    )
+    app.include_router(routes.with_provider(sign_in, grants, sessions, jar, registry))
 
     @app.exception_handler(ModicumError)
     async def mistake(_: Request, error: Exception) -> Response:
@@ -249,9 +247,7 @@ def test_a_new_lookalike_does_not_sign_in(store: Store) -> None:
 def test_people_of_the_settings_are_known_at_sign_in(
     tmp_path: Path, store: Store
 ) -> None:
-    from modicum.server.auth.token_scope import token_scope
-
-    scope = token_scope(settings_of(WITH_OIDC, tmp_path))
+    scope = grant_table(settings_of(WITH_OIDC, tmp_path))
     assert "ann@example.org" in scope.names
     assert "service:nightly-etl" in scope.names
     registry = open_registry(store, clock=CLOCK)

@@ -41,6 +41,7 @@ class Identity:
             tokens, and does nothing that requires a person.
         only_proof: Whether sign-in is not configured, so that a token is the only way
             to authenticate. It then counts as the person.
+        groups: The groups of a person at sign-in, as far as the settings name them.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Identity:
     via: str = ""
     by_token: bool = False
     only_proof: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         refuse_joined(self.name, self.grants)
@@ -190,6 +192,7 @@ def identity_text(identity: Identity) -> str:
             },
             "is_service": identity.is_service,
             "via": identity.via,
+            "groups": sorted(identity.groups),
         }
     )
 
@@ -202,8 +205,10 @@ def identity_of(text: str) -> Identity:
             "grants": dict(grants),
             "is_service": bool(is_service),
             "via": str(via),
+            **rest,
         }:
-            return Identity(name, _grants(grants), is_service, via)
+            groups = tuple(sorted(_names(rest.get("groups", []))))
+            return Identity(name, _grants(grants), is_service, via, groups=groups)
         case _:
             raise ValueError("it is not an identity")
 
@@ -212,13 +217,13 @@ def _grants(found: Any) -> dict[Role, frozenset[str]]:
     """Return grants from JSON."""
     if not isinstance(found, dict):
         raise ValueError("they are not grants")  # noqa: TRY004 - it is what was stored
-    return {Role(role): _data_sets(sets) for role, sets in found.items()}
+    return {Role(role): _names(sets) for role, sets in found.items()}
 
 
-def _data_sets(found: Any) -> frozenset[str]:
-    """Return data sets from JSON."""
+def _names(found: Any) -> frozenset[str]:
+    """Return names from JSON."""
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ValueError("they are not data sets")
+        raise ValueError("they are not names")
     return frozenset(found)
 
 

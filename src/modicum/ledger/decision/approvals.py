@@ -163,15 +163,26 @@ def approval_states(
         required: The approvals that are needed.
         votes: The votes, oldest first.
         policy: The policy: the people who have each role, and their keys.
-        requesters: The requesters. They may refuse; their approval counts only where
-            the policy allows it.
+        requesters: The requesters. They and their owners may refuse; their approval
+            counts only where the policy allows it.
     """
     roles = policy.roles or {}
     last = {one.by: one for one in votes if is_approved(one, policy)}
-    asking_people = {person_key(one) for one in requesters}
+    asking = asking_people(requesters, policy)
     people = {person for each in roles.values() for person in each}
-    own = frozenset(person for person in people if person_key(person) in asking_people)
+    own = frozenset(person for person in people if person_key(person) in asking)
     return tuple(_approval_state(approval, last, roles, own) for approval in required)
+
+
+def asking_people(requesters: Iterable[str], policy: Policy) -> frozenset[str]:
+    """Return the keys of all who request something: also the owners of a program."""
+    asking = {person_key(one) for one in requesters}
+    return frozenset(asking).union(
+        person_key(owner)
+        for actor, owners in policy.owners.items()
+        if person_key(actor) in asking
+        for owner in owners
+    )
 
 
 def is_approved(one: Agreement, policy: Policy) -> bool:

@@ -11,6 +11,7 @@ from modicum.ledger.decision.approvals import (
     ApprovalState,
     approvals_required,
     approved_by,
+    asking_people,
     is_approved,
     may_open_rounds,
     policy_approvals,
@@ -37,6 +38,7 @@ from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.ledger.state.rounds import Planning
 from modicum.ledger.state.state import State
 from modicum.policy import Policy
+from modicum.policy.declarations.roles import person_key
 from modicum.policy.model import RESERVATION_DAYS_MAX, RotationRule
 from modicum.release import EVERYTHING, Vocabulary
 from modicum.release.parts import part_to_plain
@@ -276,6 +278,9 @@ def _malformed(
             )
         ):
             return f"`{event.actor}` did not sign the correction with a named key"
+        asking = state.waiting.requesters.get(body.release.content, ())
+        if person_key(event.actor) in asking_people(asking, policy):
+            return f"`{event.actor}` requested the correction, and approves it"
         return _ill_approved(body, release_approvals(body.release, policy, state))
     if isinstance(body, ReleaseRequested):
         # A correction always needs a second person.

@@ -65,6 +65,7 @@ def checked_differences(old: Policy, new: Policy) -> Iterator[Declared]:
     yield from _guards(old, new)
     yield from _roles(old, new)
     yield from _keys(old, new)
+    yield from _owners(old, new)
     yield from _approvals(old, new)
     yield from _activation(old, new)
     yield from _invariants(old, new)
@@ -133,6 +134,20 @@ def _keys(old: Policy, new: Policy) -> Iterator[Declared]:
             if gone:
                 text = f"`{person}` may not sign with {listed(gone)}"
                 yield Declared(Verdict.TIGHTER, "key", text)
+
+
+def _owners(old: Policy, new: Policy) -> Iterator[Declared]:
+    """Yield who no longer may approve what a program requests, and who may again."""
+    for actor in dict.fromkeys((*new.owners, *old.owners)):
+        was, now = old.owners.get(actor, ()), new.owners.get(actor, ())
+        come = [one for one in now if one not in was]
+        gone = [one for one in was if one not in now]
+        if come:
+            text = f"`{actor}` is owned by {listed(come)}, who cannot approve for it"
+            yield Declared(Verdict.TIGHTER, "owner", text)
+        if gone:
+            text = f"`{actor}` is no longer owned by {listed(gone)}"
+            yield Declared(Verdict.LOOSER, "owner", text)
 
 
 def _activation(old: Policy, new: Policy) -> Iterator[Declared]:

@@ -61,32 +61,32 @@ def read_roles(node: Node | None) -> Roles:
     for key, value in Fields(node, "`roles`").rest():
         with found.guard():
             role = name(key, "a role")
-            roles[role] = _people(role, value)
+            roles[role] = _people(f"role `{role}`", value)
     found.raise_any()
     return roles
 
 
-def _people(role: str, node: Node) -> tuple[str, ...]:
+def _people(called: str, node: Node) -> tuple[str, ...]:
     if not isinstance(node, Items):
         written = flow_text(node)
         raise fail(
             Code.WRONG_TYPE,
-            f"role `{role}` must be a list of people",
+            f"{called} must be a list of people",
             node,
             help=f"write  [{written}]  instead of  {written}",
         )
     people: dict[str, None] = {}
     for item in node.items:
-        one = release_id(item, f"a person of role `{role}`")  # Addresses fit, too.
+        one = release_id(item, f"a person of {called}")  # Addresses fit, too.
         if one in people:
-            raise fail(Code.DUPLICATE_NAME, f"`{one}` is given twice in `{role}`", item)
+            raise fail(Code.DUPLICATE_NAME, f"`{one}` is given twice in {called}", item)
         people[one] = None
     if not people:
         raise fail(
             Code.MISSING_KEY,
-            f"role `{role}` needs at least one person",
+            f"{called} needs at least one person",
             node,
-            help="name one, or remove the role",
+            help="name one, or remove it",
         )
     return tuple(people)
 
@@ -230,17 +230,43 @@ def read_keys(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
     people = {person for each in (roles or {}).values() for person in each}
     for key, value in Fields(node, "`keys`").rest():
         with found.guard():
-            _refuse_unknown(key, people)
+            _refuse_unknown(key, people, "keys")
             keys[key.text] = _keys(key.text, value)
     found.raise_any()
     return keys
 
 
-def _refuse_unknown(key: Scalar, people: set[str]) -> None:
-    if key.text not in people:
+def read_owners(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]]:
+    """Return the people who answer for each program, or for another actor.
+
+    Args:
+        node: The `owners` block; None if there is none.
+        roles: The people with each role; None if the policy does not declare roles.
+
+    Raises:
+        InputError: With every mistake found. An owner without a role is one: a misspelt
+            name would let the owner approve what the program requests.
+    """
+    if node is None:
+        return {}
+    found = Problems()
+    owners: dict[str, tuple[str, ...]] = {}
+    people = {person for each in (roles or {}).values() for person in each}
+    for key, value in Fields(node, "`owners`").rest():
+        with found.guard():
+            actor = release_id(key, "an actor")
+            owners[actor] = _people(f"the owners of `{actor}`", value)
+            for item in items(value, "the owners"):
+                _refuse_unknown(item, people, "owners")
+    found.raise_any()
+    return owners
+
+
+def _refuse_unknown(key: Node, people: set[str], section: str) -> None:
+    if isinstance(key, Scalar) and key.text not in people:
         raise fail(
             Code.UNKNOWN_CHOICE,
-            f"`keys` names `{key.text[:200]}`, who has no role",
+            f"`{section}` names `{key.text[:200]}`, who has no role",
             key,
             label=nearest(key.text, people),
             help="use the spelling in `roles`",

@@ -244,7 +244,7 @@ def _refuse_unknown_keys(node: Node) -> None:
 
 
 #: How the parts of a section are joined: names, lists, or sections of names.
-_NAMES = ("units", "labels", "roles", "keys")
+_NAMES = ("units", "labels", "roles", "keys", "owners")
 _GROUPS = {
     "schema": ("categories", "attributes", "was"),
     "population": ("partition_by", "groups", "time_detail"),

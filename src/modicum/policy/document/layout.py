@@ -169,6 +169,7 @@ POLICY = Shape(
             ),
             "roles": _named(VALUE, opened=True),
             "keys": _named(VALUE, opened=True),
+            "owners": _named(VALUE, opened=True),
             "approvals": Shape(each=_APPROVAL, open=True),
             "activation": Shape(MappingProxyType(_PEOPLE)),
             "disclosed_invariants": VALUE,

@@ -109,12 +109,12 @@ def _sections() -> dict[str, Schema]:
         "extensions": listed(_extension(), "contexts that multiply the policies"),
         "per_release": listed(ref("release_policy"), "limits on each release alone"),
         "guards": listed(_guard(), "what descriptions of releases must contain"),
-        "roles": named(
-            {**listed(person(), "its people", at_least=1), "uniqueItems": True},
-            "the people of each role",
-        ),
+        "roles": named(_people_list(), "the people of each role"),
         "keys": named(
             _signing_keys(), "the people who must sign, and their keys", key=person()
+        ),
+        "owners": named(
+            _people_list(), "the people who answer for each program", key=person()
         ),
         "approvals": listed(_approval(), "approvals of releases"),
         "activation": closed(
@@ -147,6 +147,10 @@ def _dp() -> Schema:
         "the accounting of losses",
     )
     return {**schema, "not": {"required": ["filter", "accountant"]}}
+
+
+def _people_list() -> Schema:
+    return {**listed(person(), "its people", at_least=1), "uniqueItems": True}
 
 
 def _signing_keys() -> Schema:

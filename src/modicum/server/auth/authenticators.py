@@ -12,13 +12,12 @@ from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import token_digest
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
-from modicum.server.auth.grants import GrantTable
+from modicum.server.auth.grants import CurrentGrants
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
 from modicum.server.auth.ports import Clock, Tokens
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.provider import Provider
-from modicum.server.auth.token_scope import TokenScope
 from modicum.server.settings.model import Programs
 
 #: Accepted `typ` values of tokens. Other types have other purposes.
@@ -34,7 +33,7 @@ class ProgramTokens:
     Args:
         provider: The provider that issues the tokens.
         programs: How programs are identified.
-        roster: Their grants.
+        grants: The grants in force.
         clock: The time.
         leeway_s: By how many seconds clocks may differ.
         cookie: The name of the session's cookie, which must not be there as well.
@@ -44,7 +43,7 @@ class ProgramTokens:
         self,
         provider: Provider,
         programs: Programs,
-        roster: GrantTable,
+        grants: CurrentGrants,
         clock: Clock,
         leeway_s: int,
         *,
@@ -52,7 +51,7 @@ class ProgramTokens:
     ) -> None:
         self._provider = provider
         self._programs = programs
-        self._roster = roster
+        self._grants = grants
         self._clock = clock
         self._leeway_s = leeway_s
         self._cookie = cookie
@@ -74,7 +73,7 @@ class ProgramTokens:
         if token.type not in _TYPES or not self._is_of_a_program(claims):
             raise not_accepted()
         name = program_name(claims.get(self._programs.name))
-        return self._roster.program(name, via=f"token of {self._provider.issuer}")
+        return self._grants.table.program(name, via=f"token of {self._provider.issuer}")
 
     def _is_of_a_program(self, claims: Mapping[str, Any]) -> bool:
         if "cnf" in claims or "nonce" in claims:
@@ -92,13 +91,13 @@ class ApiTokens:
     Args:
         tokens: The store of tokens.
         cookie: The name of the session's cookie, which must not be there as well.
-        roof: The most that a token may do now.
+        grants: The grants in force.
     """
 
-    def __init__(self, tokens: Tokens, cookie: str, roof: TokenScope) -> None:
+    def __init__(self, tokens: Tokens, cookie: str, grants: CurrentGrants) -> None:
         self._tokens = tokens
         self._cookie = cookie
-        self._roof = roof
+        self._grants = grants
 
     async def identify(self, request: Request) -> Identity | None:
         """Return the owner of the request's token; None if it has none."""
@@ -113,7 +112,7 @@ class ApiTokens:
             token = await run_in_threadpool(self._tokens.token_by_digest, digest)
         if token is None:
             raise not_accepted()
-        return self._roof.under(token.identity())
+        return self._grants.table.under(token.identity())
 
 
 class Authenticators:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -11,8 +9,9 @@ from starlette.responses import RedirectResponse, Response
 
 from modicum.core.errors import AccessError
 from modicum.server.auth.credentials import one_cookie
-from modicum.server.auth.grants import GrantTable
+from modicum.server.auth.grants import CurrentGrants
 from modicum.server.auth.local_link import LINK_PATH, OneTimeLinks
+from modicum.server.auth.ports import Names
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.safe_redirect import FIRST_PAGE
 from modicum.server.auth.sessions import CookieJar, Sessions
@@ -38,10 +37,10 @@ def leaving(sessions: Sessions) -> APIRouter:
 
 def with_provider(
     sign_in: SignIn,
-    roster: GrantTable,
+    grants: CurrentGrants,
     sessions: Sessions,
     jar: CookieJar,
-    lookalike_of: Callable[[str], str | None],
+    names: Names,
 ) -> APIRouter:
     """Return the routes by which people sign in with a provider.
 
@@ -62,8 +61,9 @@ def with_provider(
         """Open a session after the redirect from the provider."""
         query = request.scope["query_string"].decode("latin-1")
         somebody, wanted = await sign_in.finish(query, one_cookie(request, jar.login))
-        identity = roster.person(somebody.name, somebody.groups, sessions.via)
-        other = await run_in_threadpool(lookalike_of, somebody.name)
+        table = grants.table
+        identity = table.person(somebody.name, somebody.groups, sessions.via)
+        other = await run_in_threadpool(names.lookalike_of, somebody.name, table.names)
         if other is not None:
             raise AccessError(lookalike_problem(somebody.name, other, KNOWN))
         response = RedirectResponse(wanted, 303)

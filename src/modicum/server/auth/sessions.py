@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -123,8 +124,9 @@ class Sessions:
         times: How long they last.
         jar: Their cookies, and the origin of the pages that may use them.
         via: The present sign-in method. Sessions of another method are invalid: another
-            provider may use the same name for another person, and grants removed from
-            the settings must end with the next start.
+            provider may use the same name for another person.
+        current: Returns who signed in with their grants of now; None for those of the
+            sign-in.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Sessions:
         times: SessionTimes,
         jar: CookieJar,
         via: str,
+        current: Callable[[Identity], Identity] | None = None,
     ) -> None:
         self._book = book
         self._clock = clock
@@ -141,6 +144,7 @@ class Sessions:
         self._absolute_s = times.absolute_hours * 3600
         self._jar = jar
         self.via = via
+        self._current = current
 
     # --- recognizing ---------------------------------------------------------
 
@@ -157,7 +161,8 @@ class Sessions:
             self._refuse_forged(request, session)
         if not getattr(request.state, LISTENING, False):
             await self._prolong(session)
-        return session.identity
+        own = session.identity
+        return own if self._current is None else self._current(own)
 
     def _refuse_forged(self, request: Request, session: Session) -> None:
         sent = request.headers.getlist(CSRF_HEADER)

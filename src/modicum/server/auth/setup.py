@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from modicum.core.errors import Code, Problem, UsageError
 from modicum.server.auth import routes
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.authenticators import ApiTokens, Authenticators, ProgramTokens
-from modicum.server.auth.grants import GrantTable
+from modicum.server.auth.grants import CurrentGrants, GrantTable, grant_table
 from modicum.server.auth.http_fetch import HttpFetch
 from modicum.server.auth.local_link import LOCAL_GRANTS, OneTimeLinks
 from modicum.server.auth.middleware import Gate
@@ -27,7 +26,6 @@ from modicum.server.auth.provider import Provider
 from modicum.server.auth.secret_files import read_secret
 from modicum.server.auth.sessions import CookieJar, Sessions
 from modicum.server.auth.sign_in import LOGIN_PATH, SignIn
-from modicum.server.auth.token_scope import TokenScope, token_scope
 from modicum.server.settings.model import GrantsByName, Oidc, Settings
 
 
@@ -67,7 +65,7 @@ class Authentication:
         routers: The routes for sign-in and sign-out.
         links: The one-time links of a server without sign-in, by person; empty if it
             has sign-in.
-        roof: The most that API tokens may do.
+        grants: The grants in force.
         csrf_cookie: The name of the cookie whose value pages send back; empty if
             nobody can sign in with a browser.
         login: The path that starts a sign-in; empty without a provider.
@@ -77,7 +75,7 @@ class Authentication:
     gate: Gate
     routers: tuple[APIRouter, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict, repr=False)
-    roof: TokenScope = field(default_factory=TokenScope)
+    grants: CurrentGrants = field(default_factory=lambda: CurrentGrants(GrantTable()))
     csrf_cookie: str = ""
     login: str = ""
     _fetch: HttpFetch | None = field(default=None, repr=False)
@@ -98,11 +96,12 @@ def authentication(
     """Return the entrance of a server."""
     if settings.oidc is not None:
         return _with_provider(settings, settings.oidc, registry, clock, door)
-    jar, roof = CookieJar(settings.public_url or door.origin), token_scope(settings)
-    tokens = ApiTokens(registry, jar.session, roof)
+    jar = CookieJar(settings.public_url or door.origin)
+    grants = CurrentGrants(grant_table(settings))
+    tokens = ApiTokens(registry, jar.session, grants)
     if not settings.is_local:
         return Authentication(
-            Authenticators([tokens], jar.session), _gate(settings, door), roof=roof
+            Authenticators([tokens], jar.session), _gate(settings, door), grants=grants
         )
     named = {owner_name(one): own for one, own in settings.local_people.items()}
     people = named or {door.user: LOCAL_GRANTS}
@@ -118,7 +117,7 @@ def authentication(
             name: links.make(Identity(name, grants, via=via), jar.origin)
             for name, grants in people.items()
         },
-        roof,
+        grants,
         jar.csrf,
     )
 
@@ -142,21 +141,19 @@ def _with_provider(
     secret = read_secret(oidc.client_secret_file)
     fetch = HttpFetch(oidc.issuer)
     provider = Provider(oidc.issuer, fetch)
-    roster = GrantTable(settings.grants, settings.people, settings.programs)
-    via = f"sign-in at {oidc.issuer} ({_version_of(settings, oidc)})"
-    sessions = Sessions(registry, clock, settings.sessions, jar, via)
+    grants = CurrentGrants(grant_table(settings))
+    via = f"sign-in at {oidc.issuer} ({_version_of(oidc)})"
+    sessions = Sessions(registry, clock, settings.sessions, jar, via, grants.of_session)
     sign_in = SignIn(oidc, secret, provider, fetch, clock, origin=jar.origin)
     known: list[Authenticator] = [sessions]
-    roof = token_scope(settings)
-    known_names = partial(registry.lookalike_of, named=roof.names)
     if settings.api_tokens:
-        known.append(ApiTokens(registry, jar.session, roof))
+        known.append(ApiTokens(registry, jar.session, grants))
     if oidc.programs is not None:
         known.append(
             ProgramTokens(
                 provider,
                 oidc.programs,
-                roster,
+                grants,
                 clock,
                 oidc.leeway_s,
                 cookie=jar.session,
@@ -166,10 +163,10 @@ def _with_provider(
         Authenticators(known, jar.session),
         _gate(settings, door),
         (
-            routes.with_provider(sign_in, roster, sessions, jar, known_names),
+            routes.with_provider(sign_in, grants, sessions, jar, registry),
             routes.leaving(sessions),
         ),
-        roof=roof,
+        grants=grants,
         csrf_cookie=jar.csrf,
         login=LOGIN_PATH,
         _fetch=fetch,
@@ -192,18 +189,14 @@ def _gate(settings: Settings, door: PublicAddress) -> Gate:
     )
 
 
-def _version_of(settings: Settings, oidc: Oidc) -> str:
-    """Return a short digest of all settings that determine grants.
+def _version_of(oidc: Oidc) -> str:
+    """Return a short digest of what makes names and groups of a sign-in.
 
-    Sessions opened under other settings are invalid: a person who lost a role in
-    between signs in again, with the present grants.
+    Sessions opened under other settings are invalid: the same name may be another
+    person's.
     """
     claims = oidc.claims
-    payload: dict[str, Plain] = {
-        "groups": _plain(settings.grants),
-        "people": _plain(settings.people),
-        "claims": [claims.name, claims.groups, claims.fold_case],
-    }
+    payload: list[Plain] = [claims.name, claims.groups, claims.fold_case]
     return digest(encode(payload))[:8]
 
 

@@ -16,9 +16,9 @@ from modicum.api.permissions.tokens import (
     token_id,
 )
 from modicum.core.errors import AccessError, Code, Problem
+from modicum.server.auth.grants import CurrentGrants
 from modicum.server.auth.names import PROGRAM_PREFIX, owner_name
 from modicum.server.auth.registry import IssuedToken, Registry
-from modicum.server.auth.token_scope import TokenScope
 from modicum.server.service.threads import Threads
 
 #: Roles that programs cannot have: they require a responsible person.
@@ -35,13 +35,15 @@ class Tokens:
     Args:
         registry: The store of tokens.
         threads: Where they run.
-        roof: The most that tokens may do.
+        grants: The grants in force.
     """
 
-    def __init__(self, registry: Registry, threads: Threads, roof: TokenScope) -> None:
+    def __init__(
+        self, registry: Registry, threads: Threads, grants: CurrentGrants
+    ) -> None:
         self._registry = registry
         self._threads = threads
-        self._roof = roof
+        self._grants = grants
 
     async def make(self, who: Identity, terms: TokenTerms) -> IssuedToken:
         """Create a token; it is shown once.
@@ -72,13 +74,13 @@ class Tokens:
             terms = self._kept_short(terms)
         return await self._threads.submit(
             lambda: self._registry.add_token(
-                terms, created_by=who.name, named=self._roof.names
+                terms, created_by=who.name, named=self._grants.table.names
             )
         )
 
     def _kept_short(self, terms: TokenTerms) -> TokenTerms:
         """Return a token that ends soon, if it rests on groups."""
-        if self._roof.is_for_good(terms.actor, terms.grants):
+        if self._grants.table.is_for_good(terms.actor, terms.grants):
             return terms
         return replace(terms, seconds=min(terms.seconds, BY_GROUP_SECONDS))
 

@@ -197,6 +197,8 @@ class Settings:
         tables: The tables that can be analyzed, by the name of their data set.
         escrow: The location of its escrow; None if it has none.
         telemetry: The telemetry settings.
+        file: The file that they are from, whose grants are read again on SIGHUP; None
+            if there is none.
     """
 
     ledger: str = "ledger.db"
@@ -221,6 +223,7 @@ class Settings:
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
+    file: Path | None = field(default=None, compare=False)
 
     def refuse_behind(self, store: EventStore) -> None:
         """Refuse a ledger without the entry that it must have."""

@@ -61,7 +61,7 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 def load_settings(path: str | Path) -> Settings:
     """Return the settings of a file."""
     node = read_document(read_bytes(path), str(path))
-    return read_settings(node, Path(path).parent)
+    return replace(read_settings(node, Path(path).parent), file=Path(path))
 
 
 def read_settings(node: Node, folder: Path) -> Settings:

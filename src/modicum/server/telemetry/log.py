@@ -97,6 +97,14 @@ class Log:
         """Log the end of a process."""
         self._write(Level.INFO, "server-ended")
 
+    def grants_read(self) -> None:
+        """Log that the grants of the settings file are in force."""
+        self._write(Level.INFO, "grants-read")
+
+    def grants_not_read(self, code: str) -> None:
+        """Log that the settings file has a mistake, and the grants stay as they are."""
+        self._write(Level.ERROR, "grants-not-read", code=code)
+
     def not_ready(self, code: str) -> None:
         """Log that `/readyz` fails, since nothing can be decided."""
         self._write(Level.ERROR, "not-ready", code=code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from modicum.api.local.balances import LedgerBalances
 from modicum.api.local.decision import approval_text
@@ -22,6 +22,9 @@ from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.consent import Agreement
 from modicum.policy import CompiledPolicy, Policy
 from modicum.policy.declarations.roles import person_key
+
+#: Why an agreement of somebody is refused.
+NOT_BY_REQUESTERS: Final = "the requester cannot approve it, nor can an owner of theirs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from modicum.api.local.balances import Entry
 from modicum.api.local.decision import Decision
 from modicum.api.local.evaluation import Evaluation, answer_to
 from modicum.api.local.governance.approval_cases import (
+    NOT_BY_REQUESTERS,
     ApprovalCase,
     active_policy,
     missing_approvals,
@@ -303,7 +304,7 @@ def _refuse_worthless(
     is_requester = any(person in one.requesters for one in states)
     raise refused(
         f"`{person}` cannot approve {topic.called}",
-        "the requester cannot approve it"
+        NOT_BY_REQUESTERS
         if is_requester
         else "they have already approved under a name that differs only in case",
     )

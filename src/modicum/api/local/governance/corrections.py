@@ -20,6 +20,7 @@ from modicum.api.local.evaluation import (
     place_of,
 )
 from modicum.api.local.governance.approval_cases import (
+    NOT_BY_REQUESTERS,
     ApprovalCase,
     about_release,
     active_policy,
@@ -36,7 +37,11 @@ from modicum.api.local.governance.approvals import (
 from modicum.api.local.governance.requests import Requested, outdated, requested_in
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import RecordedRelease, ReleaseStatus, event_of
-from modicum.ledger.decision.approvals import approved_by, release_approvals
+from modicum.ledger.decision.approvals import (
+    approved_by,
+    asking_people,
+    release_approvals,
+)
 from modicum.ledger.log.events import PastRedescribed, ReleaseRequested
 from modicum.ledger.log.recorded_release import difference
 from modicum.ledger.state.lifecycle import not_correctable, unknown_release
@@ -100,11 +105,11 @@ def vote_on_correction(
         if ballot.approves:
             raise outdated(called, known.by)
         return record_vote(entry, replace(topic, approval_states=None), ballot)
-    requesters = map(person_key, state.waiting.requesters[now.content])
-    if ballot.approves and person_key(entry.actor) in requesters:
+    asking = asking_people(state.waiting.requesters[now.content], compiled.policy)
+    if ballot.approves and person_key(entry.actor) in asking:
         raise refused(
             f"`{entry.actor}` cannot approve the {called}",
-            "the requester cannot approve it: another person must",
+            NOT_BY_REQUESTERS,
         )
     if topic.states_in(state):
         vote = record_vote(entry, topic, ballot)
