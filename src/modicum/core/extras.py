@@ -17,7 +17,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "dp_accounting": "pld",
     "duckdb": "query",
     "fastapi": "server",
-    "h11": "server",
+    "httptools": "server",
     "highspy": "plan",
     "httpx2": "remote",
     "jinja2": "server",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from secrets import token_hex
 from typing import Any, Final, cast
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+import httptools
+from uvicorn.protocols.http.httptools_impl import (
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from modicum.core.errors import Code, Problem
 from modicum.server.problems import problems_response
@@ -26,6 +30,9 @@ HEAD_BYTES: Final = 2**15
 _OTHER_FILES: Final = 128
 #: And this minimum number of connections, however few files it may open.
 _CONNECTIONS_LEAST: Final = 64
+
+#: A path that nothing has.
+_NOWHERE: Final = b"/-"
 
 _UNREADABLE: Final = Problem(
     Code.BAD_REQUEST,
@@ -98,12 +105,13 @@ class Connections:
             oldest.transport.abort()
 
 
-class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
-    """HTTP/1.1 with timeouts for slow clients.
+class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
+    """HTTP/1.1 with timeouts for slow clients, and with one reading of each request.
 
     Uvicorn waits without limit for the first request, for the end of a head, and for a
     response to be received. Slow trickling gains nothing here: each phase has a
-    deadline from its start.
+    deadline from its start. What its parser lets through, and a proxy may read in
+    another way, is refused.
 
     Args:
         own: All connections of the process.
@@ -115,6 +123,9 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         self._own = own
         self._phase: Phase | None = None
         self._timer: asyncio.TimerHandle | None = None
+        #: Received since the last head, part of a body, or end of a request.
+        self._unread = 0
+        self._is_in_head, self._is_whole = True, True
 
     # --- events of a connection ---
 
@@ -139,8 +150,19 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Process received data, and no more until the application requests it."""
-        super().data_received(data)
-        cycle: RequestResponseCycle | None = self.cycle  # None before a request.
+        if self.transport.is_closing():
+            return
+        self._unread += len(data)
+        try:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                self._stay(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        if self._unread > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("")
+        cycle = self._present
         if cycle is not None and len(cycle.body) >= READ_BYTES:
             self.flow.pause_reading()
         self._look(Phase.HEAD)
@@ -148,6 +170,7 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the rest of this one."""
         super().on_response_complete()
+        self._unset_keepalive_if_required()  # A phase has its own timeout.
         self._look(Phase.IDLE)
 
     def pause_writing(self) -> None:
@@ -162,30 +185,89 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse an unreadable request; after a response, just close."""
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+        cycle = self._present
+        if cycle is not None and not self._is_whole:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if cycle is not None and (
+            not cycle.response_complete if self._is_whole else cycle.response_started
+        ):
             self.transport.abort()
             return
         trace = token_hex(16)
         self.logger.warning("That was request %s.", trace)
         headers = {"X-Request-Id": trace, "Connection": "close"}
         answer = problems_response(400, (_UNREADABLE,), trace=trace, headers=headers)
-        response = h11.Response(status_code=400, headers=answer.raw_headers)
-        for event in (response, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        lines = [b"%s: %s\r\n" % one for one in answer.raw_headers]
+        head = b"".join([b"HTTP/1.1 400 Bad Request\r\n", *lines, b"\r\n"])
+        self.transport.write(head + bytes(answer.body))
         self.transport.close()
 
+    # --- events of the parser ---
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        super().on_message_begin()
+        self._is_in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; fields after a body mean nothing here."""
+        if self._is_in_head:
+            super().on_header(name, value.rstrip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        """Begin to serve a request that can be read in one way only."""
+        self._unread, self._is_in_head, self._is_whole = 0, False, False
+        _refuse_ambiguous(self.parser.get_http_version(), self.headers)
+        if self.parser.should_upgrade():
+            return
+        if not self.url.startswith(b"/") or self.url.startswith(b"//"):
+            self.url = _NOWHERE  # A URL, which the parser would take apart.
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that a request is whole."""
+        self._unread, self._is_whole = 0, True
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def _stay(self, rest: bytes) -> None:
+        """Read a request for another protocol again, without its wish.
+
+        The parser leaves what follows the head, such as a body, to the other protocol.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            raise httptools.HttpParserError
+        lines = [method, b" ", self.url, b" HTTP/1.1\r\n"]
+        for name, value in self.headers:
+            if name != b"upgrade":
+                lines += [name, b": ", value, b"\r\n"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.feed_data(b"".join([*lines, b"\r\n", rest]))
+
     # --- waiting ---
+
+    @property
+    def _present(self) -> RequestResponseCycle | None:
+        """The last request; None before the first one."""
+        return self.cycle
 
     def _look(self, before_a_request: Phase) -> None:
         """Determine the present phase; the deadline of an unchanged one stays."""
         if self.flow.write_paused:
             return
-        phase: Phase | None = None
+        phase, cycle = None, self._present
         if self.transport.is_closing():
             phase = Phase.REST
-        elif self.conn.their_state is h11.IDLE:
+        elif cycle is None or (cycle.response_complete and self._is_whole):
             phase = before_a_request
-        elif self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY:
+        elif cycle.response_complete:
             phase = Phase.REST
         if phase is not self._phase:
             self._enter(phase)
@@ -203,6 +285,22 @@ class PatientProtocol(H11Protocol, asyncio.BufferedProtocol):
         # Closed immediately: a client that receives nothing would keep unsent data
         # alive.
         self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+
+def _refuse_ambiguous(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse a head that does not say for which host, or how long its body is."""
+    hosts = [value for name, value in headers if name == b"host"]
+    lengths = [value for name, value in headers if name == b"content-length"]
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    is_chunked = [one.lower() for one in codings] == [b"chunked"]
+    if (
+        version not in {"1.0", "1.1"}
+        or len(hosts) > 1
+        or (version == "1.1" and not hosts)
+        or len(lengths) > 1
+        or (codings and (lengths or not is_chunked or version == "1.0"))
+    ):
+        raise httptools.HttpParserError
 
 
 def patient(own: Connections) -> Any:

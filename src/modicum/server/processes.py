@@ -23,7 +23,6 @@ from modicum.server.app import build
 from modicum.server.body_limits import BODY_BYTES
 from modicum.server.components import Parts
 from modicum.server.connections import (
-    HEAD_BYTES,
     Connections,
     Timeouts,
     connections_max,
@@ -127,9 +126,9 @@ def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
         access_log=False,
         server_header=False,
         http=patient(connections),
+        loop="asyncio",  # Another one reads into buffers of its own.
         ws="none",
         proxy_headers=False,  # Only from proxies that settings name.
-        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=ceil(listening.waits.idle),
         timeout_graceful_shutdown=listening.drain_seconds,
         timeout_worker_healthcheck=SILENT_SECONDS,

@@ -95,13 +95,23 @@ def test_what_says_that_it_is_empty_is_not_read_on(server: Served) -> None:
         b"2;" + b"x" * 2 * HEAD_BYTES + b"\r\n{}\r\n0\r\n\r\n",
         b"-2\r\n{}\r\n0\r\n\r\n",
         b"2 \r\n{}xx0\r\n\r\n",
-        b"0" * 30 + b"2\r\n{}\r\n0\r\n\r\n",
+        b"f" * 17 + b"\r\n{}\r\n0\r\n\r\n",
+        b"1" + b"0" * 30 + b"2\r\n{}\r\n0\r\n\r\n",
         b"0\r\n" + b"x: y\r\n" * HEAD_BYTES + b"\r\n",
     ],
 )
 def test_odd_chunks_are_refused(server: Served, chunks: bytes) -> None:
     answers = told(server, head("POST", CHECK, ANN, JSON, CHUNKED) + chunks + SMUGGLED)
     assert statuses(answers) == [400]
+
+
+def test_zeros_before_the_size_of_a_chunk_mean_nothing(server: Served) -> None:
+    lines = (ANN, JSON, CHUNKED, "Connection: close")
+    for size in (b"2", b"0" * 30 + b"2"):
+        answers = told(
+            server, head("POST", CHECK, *lines) + size + b"\r\n{}\r\n0\r\n\r\n"
+        )
+        assert statuses(answers) == [403]
 
 
 @pytest.mark.parametrize(
@@ -147,3 +157,10 @@ def test_an_upgrade_is_not_taken_up(server: Served) -> None:
         lines = ("Connection: Upgrade, close", f"Upgrade: {protocol}")
         answers = told(server, head("GET", "/healthz", *lines))
         assert statuses(answers) == [200], protocol
+        body = b"{"  # Which is read as that of any request.
+        more = ("Connection: Upgrade", f"Upgrade: {protocol}", "Content-Length: 1")
+        sent = head("POST", CHECK, ANN, JSON, *more) + body
+        sent += head("GET", "/healthz", "Connection: close")
+        assert statuses(told(server, sent)) == [400, 200], protocol
+    sent = head("CONNECT", "127.0.0.1:80", ANN) + head("GET", "/healthz")
+    assert statuses(told(server, sent)) == [400]
