@@ -1,15 +1,15 @@
 """From bytes to a marked tree: YAML 1.2 (core schema) and JSON, read strictly.
 
-ruamel.yaml scans and parses; this module builds the tree from its events, so that
-nesting, tags and aliases are under our own limits and every node has its place.
+libyaml scans and parses; this module builds the tree from its events, so that nesting,
+tags and aliases are under our own limits and every node has its place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Final, NoReturn, TypeAlias
 
 from modicum.core.document import (
     DEPTH_MAX,
@@ -20,18 +20,19 @@ from modicum.core.document import (
     Scalar,
     describe,
 )
-from modicum.core.errors import Code, InputError, Mark, Problem
+from modicum.core.errors import Code, InputError, Mark, Problem, UsageError
+from modicum.core.surrogates import Halves, joined, without_halves
 
-if TYPE_CHECKING:
-    from ruamel.yaml.error import MarkedYAMLError, StreamMark
-    from ruamel.yaml.events import Event, NodeEvent, ScalarEvent
-
-    from modicum.core.yaml_hints import Spot
+#: An event or a place of libyaml, whose binding has no types.
+Event: TypeAlias = Any
+Spot: TypeAlias = Any
 
 #: Larger texts are refused before they are parsed.
 TEXT_BYTES_MAX = 8 * 1024 * 1024
 #: Maximum number of nodes; an alias counts like its target.
 NODES_MAX = 400_000
+#: After so many nodes a reader that is shared with others may pause.
+TICK_NODES: Final = 256
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 # Control characters, line breaks that only some programs recognize, and bidirectional
@@ -50,21 +51,28 @@ _BOOLEANS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-def read_document(data: bytes, file: str, nodes: int = NODES_MAX) -> Node:
+def read_document(
+    data: bytes,
+    file: str,
+    nodes: int = NODES_MAX,
+    tick: Callable[[], None] | None = None,
+) -> Node:
     """Return the marked tree of a YAML or JSON text.
 
     Args:
         data: The bytes of the file, UTF-8, at most `TEXT_BYTES_MAX`.
         file: Its name, for messages.
-        nodes: How many values it may hold. They are counted as they are scanned, and
-            the first that is too much ends that.
+        nodes: How many values and keys it may hold. They are counted as they are
+            scanned, and the first that is too much ends that.
+        tick: Called after each `TICK_NODES` of them; it may pause.
 
     Raises:
         InputError: If the bytes are not text, the text is not one YAML document,
             or it uses what a reviewable file should not (tags, merge keys,
             duplicate keys, recursion, deep nesting).
+        UsageError: If PyYAML was built without libyaml.
     """
-    return _Builder(decode_text(data, file), file, nodes).build()
+    return _Builder(decode_text(data, file), file, nodes, tick).build()
 
 
 def decode_text(data: bytes, file: str) -> str:
@@ -116,101 +124,91 @@ def plain_kind(text: str) -> Kind:
 
 
 class _Builder:
-    """Builds the tree of one text from the parser's events."""
+    """Builds the tree of one text from the scanner's events."""
 
-    def __init__(self, text: str, file: str, nodes_max: int) -> None:
+    def __init__(
+        self, text: str, file: str, nodes_max: int, tick: Callable[[], None] | None
+    ) -> None:
         self._text = text
         self._file = file
         self._lines = _LINE_BREAK.split(text)
         self._nodes = 0
         self._nodes_max = nodes_max
-        self._end: Event | None = None  # The end of the collection built last.
+        self._tick = tick
+        self._ticked = 0
+        self._next: Callable[[], Event] = lambda: None
+        self._halves = Halves()
         self._anchors: dict[str, tuple[Node, int]] = {}
 
     def build(self) -> Node:
         # Imported here: `modicum --help` reads no YAML.
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError
+        from yaml import MarkedYAMLError, YAMLError
 
-        events = YAML(typ="safe", pure=True).parse(self._text)
+        replaced = without_halves(self._text)
+        if replaced is None:
+            raise InputError(self._not_yaml("too many different surrogates"))
+        text, self._halves = replaced
+        self._next = _scanner(text)
         try:
-            return self._document(events)
-        except InputError:
-            raise
+            return self._document()
         except MarkedYAMLError as error:
             raise InputError(self._syntax(error)) from error
-        except (
-            YAMLError,
-            ValueError,
-            OverflowError,
-            IndexError,
-            RecursionError,
-        ) as error:
-            problem = Problem(
-                Code.YAML_SYNTAX, "this is not YAML", Mark(self._file, 1, 1)
-            )
-            raise InputError(problem) from error
+        except YAMLError as error:
+            raise InputError(self._not_yaml("this is not YAML")) from error
 
-    def _document(self, events: Iterator[Event]) -> Node:
-        from ruamel.yaml.events import DocumentStartEvent
+    def _not_yaml(self, message: str) -> Problem:
+        return Problem(Code.YAML_SYNTAX, message, Mark(self._file, 1, 1))
 
-        next(events)  # The beginning of the stream.
-        if not isinstance(next(events), DocumentStartEvent):
+    def _document(self) -> Node:
+        from yaml import DocumentStartEvent
+
+        self._next()  # The beginning of the stream.
+        if type(self._next()) is not DocumentStartEvent:
             problem = Problem(
                 Code.EMPTY_DOCUMENT, "the file is empty", Mark(self._file, 1, 1)
             )
             raise InputError(problem)
-        root = self._node(next(events), events, 0)
-        next(events)  # The end of the document.
-        after = next(events)
-        if isinstance(after, DocumentStartEvent):
+        root = self._node(self._next(), 0)
+        self._next()  # The end of the document.
+        after = self._next()
+        if type(after) is DocumentStartEvent:
             message = "the file contains more than one document"
-            raise InputError(Problem(Code.YAML_FEATURE, message, self._mark(after)))
+            mark = self._mark(after.start_mark, after.end_mark)
+            raise InputError(Problem(Code.YAML_FEATURE, message, mark))
         if isinstance(root, Scalar) and root.kind is Kind.NULL and not root.text:
             raise InputError(
                 Problem(Code.EMPTY_DOCUMENT, "the file is empty", root.mark)
             )
         return root
 
-    def _node(self, event: Event, events: Iterator[Event], depth: int) -> Node:
-        from ruamel.yaml.events import (
-            AliasEvent,
-            MappingStartEvent,
-            NodeEvent,
-            ScalarEvent,
-        )
-
-        assert isinstance(event, NodeEvent)
-        mark = self._mark(event)
-        self._count(1, mark)
-        if depth > DEPTH_MAX:
-            problem = Problem(
-                Code.TOO_LARGE,
-                f"nesting is deeper than {DEPTH_MAX} levels",
-                mark,
-                help="close open brackets; no format here nests this deep",
-            )
-            raise InputError(problem)
-        if isinstance(event, AliasEvent):
-            return self._alias(event, mark)
-        self._refuse_tag(event, mark)
+    def _node(self, event: Event, depth: int) -> Node:
+        kind = type(event).__name__
+        start = event.start_mark
+        self._nodes += 1
+        if self._nodes > self._nodes_max or depth > DEPTH_MAX:
+            self._refuse_size(depth, self._mark(start, event.end_mark))
+        if self._tick is not None and self._nodes - self._ticked >= TICK_NODES:
+            self._ticked = self._nodes
+            self._tick()
+        if kind == "AliasEvent":
+            return self._alias(event)
+        if event.tag is not None:
+            self._refuse_tag(self._mark(start, event.end_mark))
         counted = self._nodes
         node: Node
-        if isinstance(event, ScalarEvent):
-            lines = self._lines_of(event)
-            node = self._scalar(event.value, event.style, mark, lines)
-        elif isinstance(event, MappingStartEvent):
-            entries = tuple(self._entries(events, depth))
-            node = Entries(entries, self._mark(event, self._end))
+        if kind == "ScalarEvent":
+            node = self._scalar(event, self._mark(start, event.end_mark))
+        elif kind == "MappingStartEvent":
+            entries, end = self._entries(depth)
+            node = Entries(entries, self._mark(start, end))
         else:
-            items = tuple(self._items(events, depth))
-            node = Items(items, self._mark(event, self._end))
+            items, end = self._items(depth)
+            node = Items(items, self._mark(start, end))
         if event.anchor is not None:
-            self._anchors[str(event.anchor)] = node, self._nodes - counted + 1
+            self._anchors[event.anchor] = node, self._nodes - counted + 1
         return node
 
-    def _count(self, nodes: int, mark: Mark) -> None:
-        self._nodes += nodes
+    def _refuse_size(self, depth: int, mark: Mark) -> NoReturn:
         if self._nodes > self._nodes_max:
             problem = Problem(
                 Code.TOO_LARGE,
@@ -220,9 +218,17 @@ class _Builder:
                 help="shorten it, or split it",
             )
             raise InputError(problem)
+        problem = Problem(
+            Code.TOO_LARGE,
+            f"nesting is deeper than {DEPTH_MAX} levels",
+            mark,
+            help="close open brackets; no format here nests this deep",
+        )
+        raise InputError(problem)
 
-    def _alias(self, event: NodeEvent, mark: Mark) -> Node:
-        found = self._anchors.get(str(event.anchor))
+    def _alias(self, event: Event) -> Node:
+        mark = self._mark(event.start_mark, event.end_mark)
+        found = self._anchors.get(event.anchor)
         if found is None:
             problem = Problem(
                 Code.YAML_SYNTAX,
@@ -231,24 +237,24 @@ class _Builder:
             )
             raise InputError(problem)
         node, nodes = found
-        self._count(nodes, mark)
+        self._nodes += nodes
+        if self._nodes > self._nodes_max:
+            self._refuse_size(0, mark)
         return node
 
-    def _items(self, events: Iterator[Event], depth: int) -> Iterator[Node]:
-        from ruamel.yaml.events import SequenceEndEvent
+    def _items(self, depth: int) -> tuple[tuple[Node, ...], Spot]:
+        """Return the items of a list, and where it ends."""
+        items: list[Node] = []
+        while type(event := self._next()).__name__ != "SequenceEndEvent":
+            items.append(self._node(event, depth + 1))
+        return tuple(items), event.end_mark
 
-        while not isinstance(event := next(events), SequenceEndEvent):
-            yield self._node(event, events, depth + 1)
-        self._end = event
-
-    def _entries(
-        self, events: Iterator[Event], depth: int
-    ) -> Iterator[tuple[Scalar, Node]]:
-        from ruamel.yaml.events import MappingEndEvent
-
+    def _entries(self, depth: int) -> tuple[tuple[tuple[Scalar, Node], ...], Spot]:
+        """Return the entries of a mapping, and where it ends."""
+        entries: list[tuple[Scalar, Node]] = []
         seen: dict[str, Mark | None] = {}
-        while not isinstance(event := next(events), MappingEndEvent):
-            key = self._node(event, events, depth + 1)
+        while type(event := self._next()).__name__ != "MappingEndEvent":
+            key = self._node(event, depth + 1)
             if not isinstance(key, Scalar):
                 problem = Problem(
                     Code.WRONG_TYPE,
@@ -269,44 +275,45 @@ class _Builder:
                 )
                 raise InputError(problem)
             seen[key.text] = key.mark
-            value = self._node(next(events), events, depth + 1)
+            value = self._node(self._next(), depth + 1)
             if isinstance(value, Scalar) and value.kind is Kind.NULL and not value.text:
                 value = replace(value, mark=key.mark)  # An absent value has none.
-            yield key, value
-        self._end = event
+            entries.append((key, value))
+        return tuple(entries), event.end_mark
 
-    def _refuse_tag(self, event: NodeEvent, mark: Mark) -> None:
-        if getattr(event, "tag", None) is None:
-            return
+    def _refuse_tag(self, mark: Mark) -> NoReturn:
         written = mark.source[mark.column - 1 :][: mark.length]
         remedy = "write the value out"
         if re.match(r"![\w.]*\(", written) and "'" not in written:
             remedy = f"write  '{written}'  instead of  {written}"
         raise self._feature("tags (`!…`) are not part of the format", mark, remedy)
 
-    def _scalar(
-        self, value: str, style: str | None, mark: Mark, lines: tuple[Mark, ...]
-    ) -> Scalar:
-        quoted = style not in (None, "")
+    def _scalar(self, event: Event, mark: Mark) -> Scalar:
+        value: str = self._halves.back(event.value, event.style)
         if any("\ud800" <= character <= "\udfff" for character in value):
-            value = _joined_surrogates(value, mark)
+            value = _joined(value, mark)
+        quoted = bool(event.style)
         kind = Kind.TEXT if quoted else plain_kind(value)
-        return Scalar(kind, value, quoted, mark, lines)
+        return Scalar(kind, value, quoted, mark, self._lines_of(event))
 
     # --- places ---
 
-    def _mark(self, event: Event, last: Event | None = None) -> Mark:
-        """Return the place of an event, up to the end of another if on its line."""
-        start, end = event.start_mark, (last or event).end_mark
-        one_line = end is not None and end.line == start.line
-        return self._place(
-            start.line, start.column, end.column - start.column if one_line else 1
-        )
+    def _mark(self, start: Spot, end: Spot) -> Mark:
+        """Return a place, up to another if that is on its line."""
+        line, column = start.line, start.column
+        if end.line == line:
+            length = end.column - column
+        elif end.line < len(self._lines):
+            length = 1
+        else:  # libyaml ends the last line, if the text does not.
+            ends_here = line == len(self._lines) - 1
+            length = len(self._lines[-1]) - column if ends_here else 1
+        return self._place(line, column, length)
 
-    def _lines_of(self, event: ScalarEvent) -> tuple[Mark, ...]:
+    def _lines_of(self, event: Event) -> tuple[Mark, ...]:
         """Return the positions of the lines of a text with several."""
         start, end = event.start_mark, event.end_mark
-        if end is None or end.line == start.line:
+        if min(end.line, len(self._lines) - 1) == start.line:
             return ()
         block = event.style in ("|", ">")  # It begins below its sign.
         lines = [] if block else [self._place(start.line, start.column, 1)]
@@ -324,14 +331,14 @@ class _Builder:
     ) -> InputError:
         return InputError(Problem(Code.YAML_FEATURE, message, mark, help=remedy))
 
-    def _syntax(self, error: MarkedYAMLError) -> Problem:
+    def _syntax(self, error: Any) -> Problem:
         """Return the problem of invalid YAML, with the likely intention."""
         from modicum.core.yaml_hints import Complaint, explained
 
-        spot = _spot(error.problem_mark) or _spot(error.context_mark) or (0, 0)
+        spot = self._spot(error.problem_mark) or self._spot(error.context_mark)
         what = " ".join(str(error.problem or error.context or "not YAML").split())
         complaint = Complaint(
-            str(error.context or ""), _spot(error.context_mark), what, spot
+            error.context or "", self._spot(error.context_mark), what, spot or (0, 0)
         )
         slip = explained(complaint, self._lines)
         opened = slip.opened
@@ -347,17 +354,39 @@ class _Builder:
             help=slip.help,
         )
 
+    def _spot(self, mark: Spot | None) -> tuple[int, int] | None:
+        if mark is None:
+            return None
+        if mark.line < len(self._lines):
+            return mark.line, mark.column
+        return len(self._lines) - 1, len(self._lines[-1])
 
-def _spot(mark: StreamMark | None) -> Spot | None:
-    return None if mark is None else (mark.line, mark.column)
 
+def _scanner(text: str) -> Callable[[], Event]:
+    """Return what gives the events of a text, one by one.
 
-def _joined_surrogates(value: str, mark: Mark) -> str:
-    """Join the two escapes that JSON writes one character as; refuse a half."""
+    There is no other parser beside it for want of libyaml: two could read one text
+    differently.
+    """
     try:
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-    except UnicodeDecodeError as error:
+        from yaml.cyaml import CParser
+    except ImportError as error:
+        problem = Problem(
+            Code.NOT_SUPPORTED,
+            "PyYAML is installed without libyaml",
+            help="install one of its wheels, or build it where libyaml's headers are",
+        )
+        raise UsageError(problem) from error
+    get_event: Callable[[], Event] = CParser(text).get_event
+    return get_event
+
+
+def _joined(value: str, mark: Mark) -> str:
+    """Join the two escapes that JSON writes one character as; refuse a half."""
+    whole = joined(value)
+    if whole is None:
         problem = Problem(
             Code.NOT_TEXT, "an unpaired surrogate is not a character", mark
         )
-        raise InputError(problem) from error
+        raise InputError(problem)
+    return whole
