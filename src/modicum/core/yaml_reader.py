@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, NoReturn, TypeAlias
+
+from msgspec.structs import replace
 
 from modicum.core.document import (
     DEPTH_MAX,
@@ -49,13 +50,15 @@ _NUMBER = re.compile(
 )
 _BOOLEANS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+#: What all others than texts begin with.
+_SPECIAL = frozenset("+-.0123456789~nNtTfF")
 
 
 def read_document(
     data: bytes,
     file: str,
     nodes: int = NODES_MAX,
-    tick: Callable[[], None] | None = None,
+    tick: Callable[[], None] = lambda: None,
 ) -> Node:
     """Return the marked tree of a YAML or JSON text.
 
@@ -116,6 +119,8 @@ def _not_text(file: str, before: str, why: str) -> Problem:
 
 def plain_kind(text: str) -> Kind:
     """Return the type of an unquoted scalar in the YAML 1.2 core schema."""
+    if text and text[0] not in _SPECIAL:
+        return Kind.TEXT
     if text in _NULLS:
         return Kind.NULL
     if text in _BOOLEANS:
@@ -127,15 +132,15 @@ class _Builder:
     """Builds the tree of one text from the scanner's events."""
 
     def __init__(
-        self, text: str, file: str, nodes_max: int, tick: Callable[[], None] | None
+        self, text: str, file: str, nodes_max: int, tick: Callable[[], None]
     ) -> None:
         self._text = text
         self._file = file
         self._lines = _LINE_BREAK.split(text)
         self._nodes = 0
         self._nodes_max = nodes_max
+        self._most = min(nodes_max, TICK_NODES)  # Up to there nothing is to be done.
         self._tick = tick
-        self._ticked = 0
         self._next: Callable[[], Event] = lambda: None
         self._halves = Halves()
         self._anchors: dict[str, tuple[Node, int]] = {}
@@ -148,12 +153,12 @@ class _Builder:
         if replaced is None:
             raise InputError(self._not_yaml("too many different surrogates"))
         text, self._halves = replaced
-        self._next = _scanner(text)
+        self._next = scanner(text).get_event
         try:
             return self._document()
         except MarkedYAMLError as error:
             raise InputError(self._syntax(error)) from error
-        except YAMLError as error:
+        except (YAMLError, UnicodeError) as error:  # Of bytes in a tag, for example.
             raise InputError(self._not_yaml("this is not YAML")) from error
 
     def _not_yaml(self, message: str) -> Problem:
@@ -161,6 +166,7 @@ class _Builder:
 
     def _document(self) -> Node:
         from yaml import DocumentStartEvent
+        from yaml.parser import ParserError
 
         self._next()  # The beginning of the stream.
         if type(self._next()) is not DocumentStartEvent:
@@ -168,45 +174,63 @@ class _Builder:
                 Code.EMPTY_DOCUMENT, "the file is empty", Mark(self._file, 1, 1)
             )
             raise InputError(problem)
-        root = self._node(self._next(), 0)
-        self._next()  # The end of the document.
-        after = self._next()
+        first = self._next()
+        if getattr(first, "style", None) in ("|", ">"):
+            raise self._feature(
+                "a document is not a block of text",
+                self._mark(first.start_mark, first.start_mark),
+                "write a mapping",
+            )
+        root = self._node(first, 0)
+        ended = self._next()
+        try:
+            after = self._next()
+        except ParserError as error:
+            if not ended.explicit:
+                raise
+            raise self._second(error.problem_mark, error.problem_mark) from error
         if type(after) is DocumentStartEvent:
-            message = "the file contains more than one document"
-            mark = self._mark(after.start_mark, after.end_mark)
-            raise InputError(Problem(Code.YAML_FEATURE, message, mark))
+            raise self._second(after.start_mark, after.end_mark)
         if isinstance(root, Scalar) and root.kind is Kind.NULL and not root.text:
             raise InputError(
                 Problem(Code.EMPTY_DOCUMENT, "the file is empty", root.mark)
             )
         return root
 
+    def _second(self, start: Spot, end: Spot) -> InputError:
+        message = "the file contains more than one document"
+        return InputError(Problem(Code.YAML_FEATURE, message, self._mark(start, end)))
+
     def _node(self, event: Event, depth: int) -> Node:
         kind = type(event).__name__
-        start = event.start_mark
         self._nodes += 1
-        if self._nodes > self._nodes_max or depth > DEPTH_MAX:
-            self._refuse_size(depth, self._mark(start, event.end_mark))
-        if self._tick is not None and self._nodes - self._ticked >= TICK_NODES:
-            self._ticked = self._nodes
-            self._tick()
+        if self._nodes > self._most or depth > DEPTH_MAX:
+            self._pause(depth, event)
         if kind == "AliasEvent":
             return self._alias(event)
         if event.tag is not None:
-            self._refuse_tag(self._mark(start, event.end_mark))
+            self._refuse_tag(self._mark(event.start_mark, event.end_mark))
         counted = self._nodes
         node: Node
         if kind == "ScalarEvent":
-            node = self._scalar(event, self._mark(start, event.end_mark))
+            node = self._scalar(event)
         elif kind == "MappingStartEvent":
             entries, end = self._entries(depth)
-            node = Entries(entries, self._mark(start, end))
+            node = Entries(entries, self._mark(event.start_mark, end))
         else:
             items, end = self._items(depth)
-            node = Items(items, self._mark(start, end))
+            node = Items(items, self._mark(event.start_mark, end))
         if event.anchor is not None:
             self._anchors[event.anchor] = node, self._nodes - counted + 1
         return node
+
+    def _pause(self, depth: int, event: Event) -> None:
+        """Refuse what is too much, and otherwise let others go on."""
+        if self._nodes > self._nodes_max or depth > DEPTH_MAX:
+            mark = self._mark(event.start_mark, event.end_mark)
+            self._refuse_size(depth, mark)
+        self._most = min(self._nodes + TICK_NODES, self._nodes_max)
+        self._tick()
 
     def _refuse_size(self, depth: int, mark: Mark) -> NoReturn:
         if self._nodes > self._nodes_max:
@@ -238,8 +262,8 @@ class _Builder:
             raise InputError(problem)
         node, nodes = found
         self._nodes += nodes
-        if self._nodes > self._nodes_max:
-            self._refuse_size(0, mark)
+        if self._nodes > self._most:
+            self._pause(0, event)
         return node
 
     def _items(self, depth: int) -> tuple[tuple[Node, ...], Spot]:
@@ -254,32 +278,34 @@ class _Builder:
         entries: list[tuple[Scalar, Node]] = []
         seen: dict[str, Mark | None] = {}
         while type(event := self._next()).__name__ != "MappingEndEvent":
-            key = self._node(event, depth + 1)
-            if not isinstance(key, Scalar):
-                problem = Problem(
-                    Code.WRONG_TYPE,
-                    f"a key must be text, got {describe(key)}",
-                    key.mark,
-                )
-                raise InputError(problem)
-            if key.text == "<<" and not key.quoted:
-                raise self._feature(
-                    "merge keys (`<<`) are not part of the format", key.mark
-                )
-            if key.text in seen:
-                problem = Problem(
-                    Code.DUPLICATE_KEY,
-                    f"the key `{key.text[:60]}` is given twice",
-                    key.mark,
-                    notes=(f"first at {seen[key.text]}",),
-                )
-                raise InputError(problem)
-            seen[key.text] = key.mark
+            key = self._key(self._node(event, depth + 1), seen)
             value = self._node(self._next(), depth + 1)
             if isinstance(value, Scalar) and value.kind is Kind.NULL and not value.text:
                 value = replace(value, mark=key.mark)  # An absent value has none.
             entries.append((key, value))
         return tuple(entries), event.end_mark
+
+    def _key(self, key: Node, seen: dict[str, Mark | None]) -> Scalar:
+        """Return a key that is not among those before it, and now is."""
+        if not isinstance(key, Scalar):
+            problem = Problem(
+                Code.WRONG_TYPE, f"a key must be text, got {describe(key)}", key.mark
+            )
+            raise InputError(problem)
+        if key.text == "<<" and not key.quoted:
+            raise self._feature(
+                "merge keys (`<<`) are not part of the format", key.mark
+            )
+        if key.text in seen:
+            problem = Problem(
+                Code.DUPLICATE_KEY,
+                f"the key `{key.text[:60]}` is given twice",
+                key.mark,
+                notes=(f"first at {seen[key.text]}",),
+            )
+            raise InputError(problem)
+        seen[key.text] = key.mark
+        return key
 
     def _refuse_tag(self, mark: Mark) -> NoReturn:
         written = mark.source[mark.column - 1 :][: mark.length]
@@ -288,42 +314,52 @@ class _Builder:
             remedy = f"write  '{written}'  instead of  {written}"
         raise self._feature("tags (`!…`) are not part of the format", mark, remedy)
 
-    def _scalar(self, event: Event, mark: Mark) -> Scalar:
-        value: str = self._halves.back(event.value, event.style)
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            value = _joined(value, mark)
+    def _scalar(self, event: Event) -> Scalar:
+        start, end = event.start_mark, event.end_mark
+        mark = self._mark(start, end)
+        value: str = event.value
+        if self._halves.spelled:
+            value = _joined(self._halves.back(value, event.style), mark)
         quoted = bool(event.style)
         kind = Kind.TEXT if quoted else plain_kind(value)
-        return Scalar(kind, value, quoted, mark, self._lines_of(event))
+        lines = self._lines_of(event) if end.line != start.line else ()
+        return Scalar(kind, value, quoted, mark, lines)
 
     # --- places ---
 
     def _mark(self, start: Spot, end: Spot) -> Mark:
         """Return a place, up to another if that is on its line."""
         line, column = start.line, start.column
-        if end.line == line:
-            length = end.column - column
-        elif end.line < len(self._lines):
-            length = 1
-        else:  # libyaml ends the last line, if the text does not.
-            ends_here = line == len(self._lines) - 1
-            length = len(self._lines[-1]) - column if ends_here else 1
-        return self._place(line, column, length)
+        if line == end.line < len(self._lines):
+            source = self._lines[line]
+            return Mark(
+                self._file, line + 1, column + 1, (end.column - column) or 1, source
+            )
+        line, column = self._spot(start)
+        last, after = self._spot(end)
+        return self._place(line, column, after - column if last == line else 1)
+
+    def _spot(self, mark: Spot) -> tuple[int, int]:
+        if mark.line < len(self._lines):
+            return mark.line, mark.column
+        # libyaml ends the last line where the text does not.
+        return len(self._lines) - 1, len(self._lines[-1])
 
     def _lines_of(self, event: Event) -> tuple[Mark, ...]:
         """Return the positions of the lines of a text with several."""
-        start, end = event.start_mark, event.end_mark
-        if min(end.line, len(self._lines) - 1) == start.line:
+        begin, column = self._spot(event.start_mark)
+        end, _ = self._spot(event.end_mark)
+        if begin == end:
             return ()
         block = event.style in ("|", ">")  # It begins below its sign.
-        lines = [] if block else [self._place(start.line, start.column, 1)]
-        for line in range(start.line + 1, min(end.line + 1, len(self._lines))):
+        lines = [] if block else [self._place(begin, column, 1)]
+        for line in range(begin + 1, end + 1):
             indent = len(self._lines[line]) - len(self._lines[line].lstrip())
             lines.append(self._place(line, indent, 1))
         return tuple(lines)
 
     def _place(self, line: int, column: int, length: int) -> Mark:
-        source = self._lines[line] if line < len(self._lines) else ""
+        source = self._lines[line]
         return Mark(self._file, line + 1, column + 1, max(1, length), source)
 
     def _feature(
@@ -335,11 +371,10 @@ class _Builder:
         """Return the problem of invalid YAML, with the likely intention."""
         from modicum.core.yaml_hints import Complaint, explained
 
-        spot = self._spot(error.problem_mark) or self._spot(error.context_mark)
-        what = " ".join(str(error.problem or error.context or "not YAML").split())
-        complaint = Complaint(
-            error.context or "", self._spot(error.context_mark), what, spot or (0, 0)
-        )
+        what = error.problem or error.context or "not YAML"
+        start = error.context_mark and self._spot(error.context_mark)
+        spot = self._spot(error.problem_mark) if error.problem_mark else start
+        complaint = Complaint(error.context or "", start, what, spot or (0, 0))
         slip = explained(complaint, self._lines)
         opened = slip.opened
         notes: tuple[str, ...] = ()
@@ -354,18 +389,11 @@ class _Builder:
             help=slip.help,
         )
 
-    def _spot(self, mark: Spot | None) -> tuple[int, int] | None:
-        if mark is None:
-            return None
-        if mark.line < len(self._lines):
-            return mark.line, mark.column
-        return len(self._lines) - 1, len(self._lines[-1])
 
+def scanner(text: str) -> Any:
+    """Return libyaml's scanner of a text: `get_event` or `get_token` gives the next.
 
-def _scanner(text: str) -> Callable[[], Event]:
-    """Return what gives the events of a text, one by one.
-
-    There is no other parser beside it for want of libyaml: two could read one text
+    Where PyYAML lacks libyaml, no other takes its place: two could read one text
     differently.
     """
     try:
@@ -377,8 +405,7 @@ def _scanner(text: str) -> Callable[[], Event]:
             help="install one of its wheels, or build it where libyaml's headers are",
         )
         raise UsageError(problem) from error
-    get_event: Callable[[], Event] = CParser(text).get_event
-    return get_event
+    return CParser(text)
 
 
 def _joined(value: str, mark: Mark) -> str:

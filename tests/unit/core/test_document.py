@@ -264,7 +264,7 @@ def test_json_escapes() -> None:
         ("a: 'x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: @x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: b: c\n", Code.YAML_SYNTAX, 1, 4),
-        ('a: "\\q"\n', Code.YAML_SYNTAX, 1, 6),
+        ('a: "\\q"\n', Code.YAML_SYNTAX, 1, 5),
         ('a: "\\ud800"\n', Code.NOT_TEXT, 1, 4),
         ('- 1\n- "x\\udc00\\ud800y"\n', Code.NOT_TEXT, 2, 3),
         ("&a [*a]\n", Code.YAML_SYNTAX, 1, 5),
