@@ -48,6 +48,8 @@ _NUMBER = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
     r"|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
+#: What may stand behind an anchor's name.
+_AFTER_ANCHOR = frozenset({"", *" \t\r\n,]}"})
 _BOOLEANS = frozenset({"true", "True", "TRUE", "false", "False", "FALSE"})
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 #: What all others than texts begin with.
@@ -221,6 +223,7 @@ class _Builder:
             items, end = self._items(depth)
             node = Items(items, self._mark(event.start_mark, end))
         if event.anchor is not None:
+            self._refuse_anchor(event)
             self._anchors[event.anchor] = node, self._nodes - counted + 1
         return node
 
@@ -251,6 +254,7 @@ class _Builder:
         raise InputError(problem)
 
     def _alias(self, event: Event) -> Node:
+        self._refuse_anchor(event)
         mark = self._mark(event.start_mark, event.end_mark)
         found = self._anchors.get(event.anchor)
         if found is None:
@@ -265,6 +269,15 @@ class _Builder:
         if self._nodes > self._most:
             self._pause(0, event)
         return node
+
+    def _refuse_anchor(self, event: Event) -> None:
+        """Refuse a name that does not end: `*a: 1` is no key to other parsers."""
+        start = event.start_mark
+        after = start.index + 1 + len(event.anchor)
+        if self._text[after : after + 1] not in _AFTER_ANCHOR:
+            message = f"no space follows the anchor `{event.anchor[:60]}`"
+            mark = self._mark(start, start)
+            raise self._feature(message, mark, "write a space after it")
 
     def _items(self, depth: int) -> tuple[tuple[Node, ...], Spot]:
         """Return the items of a list, and where it ends."""
@@ -296,6 +309,8 @@ class _Builder:
             raise self._feature(
                 "merge keys (`<<`) are not part of the format", key.mark
             )
+        if not key.text and not key.quoted:  # To some parsers it is no key at all.
+            raise self._feature("a key is missing", key.mark, "write it before `:`")
         if key.text in seen:
             problem = Problem(
                 Code.DUPLICATE_KEY,
