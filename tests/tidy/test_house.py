@@ -302,7 +302,9 @@ def test_help_and_check_start_without_heavy_libraries(tmp_path: Path) -> None:
     from samples.small import POLICY, counts
 
     help_modules = loaded_by("--help", folder=tmp_path)
-    assert not {"yaml", "ruamel", "sqlite3", "numpy", "pydantic"} & libraries(help_modules)
+    assert not {"yaml", "ruamel", "sqlite3", "numpy", "pydantic"} & libraries(
+        help_modules
+    )
     commands = {one for one in help_modules if one.startswith("modicum.cli.")}
     assert commands == {
         f"modicum.cli.{name}" for name in ("exit_codes", "group", "main")

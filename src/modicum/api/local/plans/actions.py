@@ -10,6 +10,7 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.commit import (
     Committed,
+    Trees,
     accepted_releases,
     commit,
     committed_before,
@@ -146,7 +147,11 @@ class Rounds:
             return make_plan(situation, requests, solver, Means(engine_of, on_step))
 
     def commit(
-        self, plan: Plan, *, reserve_seconds: int = RESERVATION_SECONDS
+        self,
+        plan: Plan,
+        *,
+        reserve_seconds: int = RESERVATION_SECONDS,
+        trees: Trees | None = None,
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 
@@ -157,6 +162,7 @@ class Rounds:
             plan: The plan; each release is read, priced and decided again.
             reserve_seconds: The lifetime of reservations that are not started; 1 second
                 to 90 days.
+            trees: The texts of its releases, if they are parsed; see `trees_of`.
 
         Raises:
             ConflictError: If one release cannot be reserved.
@@ -168,7 +174,7 @@ class Rounds:
         if done is not None:
             return done
         refuse_stale(book, plan, (book.state.seq, book.state.head))
-        accepted = accepted_releases(plan, active_policy(book), reserve_seconds)
+        accepted = accepted_releases(plan, active_policy(book), reserve_seconds, trees)
         if not accepted:
             return nothing_reserved(book, plan)
         return self._ledger.turn(
