@@ -1,8 +1,8 @@
 """How fast documents are parsed, beside a parser in Python, in one run.
 
-Run it with `python bench/documents.py`. The other parser is ruamel.yaml under the reader
-of `tests/oracle/yaml_texts.py`, which builds the same trees and places. Times are
-processor seconds; the best of several runs, taken in turn, counts.
+Run it with `python bench/documents.py`. The other parser is ruamel.yaml under the
+reader of `tests/oracle/yaml_texts.py`, which builds the same trees and places. Times
+are processor seconds; the best of several runs, taken in turn, counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ RUNS = 5
 def blocks(number: int) -> str:
     """Return the rules of a policy, as people write them."""
     rule = (
-        "  - name: rule-{0}\n    when: \"attributes.exists(a, a.name == 'x{0}')\"  # why\n"
+        "  - name: rule-{0}\n"
+        "    when: \"attributes.exists(a, a.name == 'x{0}')\"  # why\n"
         "    unit: user-day\n    budget: {{low: 1.0, high: 2.0}}\n"
     )
     return "policies:\n" + "".join(map(rule.format, range(number)))
