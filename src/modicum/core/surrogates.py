@@ -27,13 +27,11 @@ class Halves(Struct, frozen=True):
         spelled: By an escape that stands for another, that one as written.
     """
 
-    characters: Mapping[int, str] = {}
-    spelled: Mapping[str, str] = {}
+    characters: Mapping[int, str]
+    spelled: Mapping[str, str]
 
     def back(self, value: str, style: str | None) -> str:
         """Return the value of a scalar as its author wrote it."""
-        if not self.spelled:
-            return value
         if style == '"':
             return value.translate(self.characters)
         return re.sub(
@@ -48,8 +46,6 @@ def without_halves(text: str) -> tuple[str, Halves] | None:
 
     None if it contains more different ones than there are characters to stand for them.
     """
-    if "\\ud" not in text and "\\uD" not in text:
-        return text, Halves()
     written = dict.fromkeys(_HALF.findall(text))
     taken = {int(code, 16) for code in _PRIVATE.findall(text)}
     taken.update(map(ord, set(text)))

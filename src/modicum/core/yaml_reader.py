@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,7 +22,9 @@ from modicum.core.document import (
     describe,
 )
 from modicum.core.errors import Code, InputError, Mark, Problem, UsageError
-from modicum.core.surrogates import Halves, joined, without_halves
+
+if TYPE_CHECKING:
+    from modicum.core.surrogates import Halves
 
 #: An event or a place of libyaml, whose binding has no types.
 Event: TypeAlias = Any
@@ -144,24 +146,32 @@ class _Builder:
         self._most = min(nodes_max, TICK_NODES)  # Up to there nothing is to be done.
         self._tick = tick
         self._next: Callable[[], Event] = lambda: None
-        self._halves = Halves()
+        self._halves: Halves | None = None
         self._anchors: dict[str, tuple[Node, int]] = {}
 
     def build(self) -> Node:
         # Imported here: `modicum --help` reads no YAML.
         from yaml import MarkedYAMLError, YAMLError
 
-        replaced = without_halves(self._text)
-        if replaced is None:
-            raise InputError(self._not_yaml("too many different surrogates"))
-        text, self._halves = replaced
-        self._next = scanner(text).get_event
+        self._next = scanner(self._scanned()).get_event
         try:
             return self._document()
         except MarkedYAMLError as error:
             raise InputError(self._syntax(error)) from error
         except (YAMLError, UnicodeError) as error:  # Of bytes in a tag, for example.
             raise InputError(self._not_yaml("this is not YAML")) from error
+
+    def _scanned(self) -> str:
+        """Return the text as libyaml reads it, with the same places."""
+        if "\\ud" not in self._text and "\\uD" not in self._text:
+            return self._text
+        from modicum.core.surrogates import without_halves
+
+        replaced = without_halves(self._text)
+        if replaced is None:
+            raise InputError(self._not_yaml("too many different surrogates"))
+        text, self._halves = replaced
+        return text
 
     def _not_yaml(self, message: str) -> Problem:
         return Problem(Code.YAML_SYNTAX, message, Mark(self._file, 1, 1))
@@ -333,7 +343,7 @@ class _Builder:
         start, end = event.start_mark, event.end_mark
         mark = self._mark(start, end)
         value: str = event.value
-        if self._halves.spelled:
+        if self._halves is not None:
             value = _joined(self._halves.back(value, event.style), mark)
         quoted = bool(event.style)
         kind = Kind.TEXT if quoted else plain_kind(value)
@@ -410,6 +420,9 @@ def scanner(text: str) -> Any:
 
     Where PyYAML lacks libyaml, no other takes its place: two could read one text
     differently.
+
+    Raises:
+        UsageError: If PyYAML lacks it.
     """
     try:
         from yaml.cyaml import CParser
@@ -425,6 +438,8 @@ def scanner(text: str) -> Any:
 
 def _joined(value: str, mark: Mark) -> str:
     """Join the two escapes that JSON writes one character as; refuse a half."""
+    from modicum.core.surrogates import joined
+
     whole = joined(value)
     if whole is None:
         problem = Problem(

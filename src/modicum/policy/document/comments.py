@@ -14,7 +14,6 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from modicum.core.document import Entries, Items, Node
-from modicum.core.surrogates import without_halves
 from modicum.core.yaml_reader import scanner
 
 #: Line and column, from 1.
@@ -149,6 +148,8 @@ def _found(text: str) -> Iterator[_Comment]:
 def _without_texts(text: str) -> str:
     """Return the text with an x for every character in which a # is no comment."""
     from yaml import AliasToken, AnchorToken, ScalarToken
+
+    from modicum.core.surrogates import without_halves
 
     parts: list[str] = []
     done = 0
