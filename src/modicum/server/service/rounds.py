@@ -129,8 +129,8 @@ class RoundVerbs:
             refuse_repeated(self._decider, who, once)
             if tag != plan.head:
                 raise _other_head(plan)
-            rounds = self._decider.rounds(who.name, once=once)
-            return rounds.commit(plan, reserve_seconds=reserve_seconds, trees=trees)
+            rounds = self._decider.rounds(who.name, once=once, trees=trees)
+            return rounds.commit(plan, reserve_seconds=reserve_seconds)
 
         return await self._threads.submit(work)
 

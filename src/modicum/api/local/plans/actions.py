@@ -59,9 +59,13 @@ class Rounds:
         ledger: The ledger.
         clock: Determines when reservations expire.
         actor: The planner.
+        trees: The releases of the plan that is committed, if they are parsed.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, actor: str) -> None:
+    def __init__(
+        self, ledger: Ledger, clock: Clock, actor: str, trees: Trees | None = None
+    ) -> None:
+        self._trees = trees
         self._ledger = ledger
         self._clock = clock
         self._actor = actor
@@ -147,11 +151,7 @@ class Rounds:
             return make_plan(situation, requests, solver, Means(engine_of, on_step))
 
     def commit(
-        self,
-        plan: Plan,
-        *,
-        reserve_seconds: int = RESERVATION_SECONDS,
-        trees: Trees | None = None,
+        self, plan: Plan, *, reserve_seconds: int = RESERVATION_SECONDS
     ) -> Committed:
         """Reserve everything that a plan accepts, or nothing.
 
@@ -162,7 +162,6 @@ class Rounds:
             plan: The plan; each release is read, priced and decided again.
             reserve_seconds: The lifetime of reservations that are not started; 1 second
                 to 90 days.
-            trees: The texts of its releases, if they are parsed; see `trees_of`.
 
         Raises:
             ConflictError: If one release cannot be reserved.
@@ -174,7 +173,9 @@ class Rounds:
         if done is not None:
             return done
         refuse_stale(book, plan, (book.state.seq, book.state.head))
-        accepted = accepted_releases(plan, active_policy(book), reserve_seconds, trees)
+        accepted = accepted_releases(
+            plan, active_policy(book), reserve_seconds, self._trees
+        )
         if not accepted:
             return nothing_reserved(book, plan)
         return self._ledger.turn(
