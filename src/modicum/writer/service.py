@@ -499,7 +499,7 @@ class Decider:
         actor: str = "",
         *,
         once: IdempotencyKey | None = None,
-        trees: Trees | None = None,
+        trees: Trees = None,
     ) -> Rounds:
         """Return the planning operations of an actor; for one thread.
 

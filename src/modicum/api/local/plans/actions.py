@@ -63,7 +63,7 @@ class Rounds:
     """
 
     def __init__(
-        self, ledger: Ledger, clock: Clock, actor: str, trees: Trees | None = None
+        self, ledger: Ledger, clock: Clock, actor: str, trees: Trees = None
     ) -> None:
         self._trees = trees
         self._ledger = ledger

@@ -38,8 +38,8 @@ from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
 
-#: By its text, a release as a tree, or why it is none.
-Trees: TypeAlias = Mapping[str, Node | InputError]
+#: By its text, a release as a tree, or why it is none; None if none is parsed.
+Trees: TypeAlias = Mapping[str, Node | InputError] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def accepted_releases(
     plan: Plan,
     compiled: CompiledPolicy,
     reserve_seconds: int = RESERVATION_SECONDS,
-    trees: Trees | None = None,
+    trees: Trees = None,
 ) -> tuple[Submission, ...]:
     """Return the releases that a plan accepts, read and priced from its own texts.
 
@@ -82,7 +82,9 @@ def accepted_releases(
     )
 
 
-def trees_of(plan: Plan, tick: Callable[[], None] = lambda: None) -> Trees:
+def trees_of(
+    plan: Plan, tick: Callable[[], None] = lambda: None
+) -> dict[str, Node | InputError]:
     """Return the texts of the releases that a plan accepts, parsed.
 
     Args:
