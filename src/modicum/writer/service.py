@@ -495,21 +495,17 @@ class Decider:
         return Governance(ledger, ledger.actor)
 
     def rounds(
-        self,
-        actor: str = "",
-        *,
-        once: IdempotencyKey | None = None,
-        trees: Trees = None,
+        self, actor: str = "", *, once: IdempotencyKey | None = None, read: Trees = None
     ) -> Rounds:
         """Return the planning operations of an actor; for one thread.
 
         Args:
             actor: The actor; by default the decider's own.
             once: As for `submit`, for the one method that is used.
-            trees: The releases of the plan that is committed, if they are parsed.
+            read: The releases of the plan that is committed, if they are parsed.
         """
         ledger = self._governed(actor, once)
-        return Rounds(ledger, self._clock, ledger.actor, trees)
+        return Rounds(ledger, self._clock, ledger.actor, read)
 
     def escrow(
         self,

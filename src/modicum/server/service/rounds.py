@@ -129,7 +129,7 @@ class RoundVerbs:
             refuse_repeated(self._decider, who, once)
             if tag != plan.head:
                 raise _other_head(plan)
-            rounds = self._decider.rounds(who.name, once=once, trees=trees)
+            rounds = self._decider.rounds(who.name, once=once, read=trees)
             return rounds.commit(plan, reserve_seconds=reserve_seconds)
 
         return await self._threads.submit(work)
