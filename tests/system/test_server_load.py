@@ -1,6 +1,7 @@
 """A thousand clients for a minute, and restarts under load: nothing is lost.
 
-A plain run has a tenth of the clients, for a tenth of the time.
+A plain run has a tenth of the clients, for a tenth of the time. And a flood of texts
+that cannot be parsed delays nobody else.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import random
 import resource
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,7 +73,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LedgerPlac
 
 @pytest.fixture
 def tokens(place: LedgerPlace, tmp_path: Path) -> list[str]:
-    """Begin a ledger, and return tokens for it."""
+    """Begin a ledger, and return tokens for it; the last one's may check nothing."""
     (tmp_path / "policy.yaml").write_text(POLICY)
     mo.open(place.address, policy=tmp_path / "policy.yaml", actor="olga").init()
     store = open_store(place.address)
@@ -80,6 +83,8 @@ def tokens(place: LedgerPlace, tmp_path: Path) -> list[str]:
         registry.add_token(TokenTerms(f"a{number}", grants), created_by="olga").text
         for number in range(TOKENS)
     ]
+    none = TokenTerms("powerless", {Role.ADMIN: frozenset({ALL})})
+    issued.append(registry.add_token(none, created_by="olga").text)
     store.close()
     return issued
 
@@ -190,7 +195,9 @@ def test_a_crowd_is_served_or_told_to_wait(
 ) -> None:
     with servers(place.address, tmp_path, 1) as (one,):
         noted = asyncio.run(
-            crowd([one.port], tokens, examples(CLIENTS), examples(SECONDS), release)
+            crowd(
+                [one.port], tokens[:-1], examples(CLIENTS), examples(SECONDS), release
+            )
         )
     assert noted.lost == 0
     judge(noted, place.address)
@@ -213,7 +220,9 @@ def test_two_servers_are_restarted_and_nothing_is_lost(
         restarting.start()
         ports = [one.port for one in both]
         noted = asyncio.run(
-            crowd(ports, tokens, examples(CLIENTS) // 2, examples(SECONDS), release)
+            crowd(
+                ports, tokens[:-1], examples(CLIENTS) // 2, examples(SECONDS), release
+            )
         )
         restarting.join()
     assert endings == [0, 0]
@@ -265,3 +274,91 @@ def completed(
             answers: list[Any] = found.json()["answers"]
             return answers
         assert found.status_code == 503, found.text
+
+
+#: Of a flood: so many texts, each of so many bytes.
+FLOOD = ((30, 12_000), (10, 250_000))
+#: Checks of which the slowest count; enough for a percentile.
+CHECKS = 100
+
+
+def spoiled(size: int, kind: str) -> bytes:
+    """Return a text of many values, whose mistake is at its end."""
+    if kind == "yaml":
+        line = "  - {name: counts, reads: [age, steps], sigma: 5.0}\n"
+        return ("mechanisms:\n" + line * (size // len(line)) + "  - [").encode()
+    value = '{"name": "counts", "reads": ["age", "steps"], "sigma": 5.0}, '
+    return ('{"mechanisms": [' + value * (size // len(value)) + "[").encode()
+
+
+def timed_check(client: httpx2.Client, token: str) -> float:
+    """Return how long the check of a release takes, in seconds."""
+    began = time.perf_counter()
+    answered = client.post(
+        "/api/v1/releases:check",
+        json={"release": "x", **release(0)},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answered.status_code == 200, answered.text
+    return time.perf_counter() - began
+
+
+def flooded(url: str, token: str) -> Counter[int]:
+    """Send the flood, four texts at a time; return the statuses of the answers."""
+    texts = [
+        (spoiled(size, kind), kind)
+        for count, size in FLOOD
+        for kind in ("yaml", "json")
+        for _ in range(count)
+    ]
+    with (
+        httpx2.Client(base_url=url, timeout=60) as client,
+        ThreadPoolExecutor(4) as sending,
+    ):
+
+        def send(one: tuple[bytes, str]) -> int:
+            content, kind = one
+            headers = {
+                "Authorization": f"Bearer {token}",
+                "Content-Type": f"application/{kind}",
+            }
+            while True:
+                answered = client.post(
+                    "/api/v1/releases:check", content=content, headers=headers
+                )
+                if answered.status_code not in BACK_PRESSURE:
+                    return int(answered.status_code)
+                time.sleep(0.1)
+
+        return Counter(sending.map(send, texts))
+
+
+def test_a_flood_of_mistakes_delays_nobody_else(
+    place: LedgerPlace, tokens: list[str], tmp_path: Path
+) -> None:
+    """Percentiles are printed; a busy machine leaves only medians to compare."""
+    with servers(place.address, tmp_path, 1) as (one,):
+        url = f"http://127.0.0.1:{one.port}"
+        with httpx2.Client(base_url=url, timeout=60) as client:
+            quiet = sorted(timed_check(client, tokens[0]) for _ in range(CHECKS))
+            for token, expected in ((tokens[-1], {403}), (tokens[1], {400, 413})):
+                checks, ready = list[float](), list[float]()
+                with ThreadPoolExecutor(1) as other:
+                    flood = other.submit(flooded, url, token)
+                    while not flood.done():
+                        checks.append(timed_check(client, tokens[0]))
+                        began = time.perf_counter()
+                        assert client.get("/readyz").status_code == 200
+                        ready.append(time.perf_counter() - began)
+                        time.sleep(0.005)
+                assert set(flood.result()) == expected
+                assert flood.result().total() == 2 * sum(count for count, _ in FLOOD)
+                usual = quiet[len(quiet) * 99 // 100]
+                print(
+                    f"\np99 {usual:.4f} s, in the flood median"
+                    f" {statistics.median(checks):.4f} s, p99"
+                    f" {sorted(checks)[len(checks) * 99 // 100]:.4f} s of {len(checks)}"
+                    f" checks; ready within {max(ready):.4f} s"
+                )
+                assert statistics.median(checks) <= max(3 * usual, 0.25)
+                assert statistics.median(ready) <= 0.5

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -35,8 +34,7 @@ class Kind(Enum):
     NULL = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True, eq=False, gc=False):
     """One value without parts.
 
     Attributes:
@@ -45,14 +43,23 @@ class Scalar:
         quoted: Whether it was quoted (and so is text, whatever its content).
         mark: Its position.
         lines: The lines that it is written on, if they are several: each with the
-            column in which its text begins.
+            column in which its text begins. Equal values may differ in them.
     """
 
     kind: Kind
     text: str
     quoted: bool
     mark: Mark | None
-    lines: tuple[Mark, ...] = field(default=(), compare=False, repr=False)
+    lines: tuple[Mark, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scalar) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[Kind, str, bool, Mark | None]:
+        return self.kind, self.text, self.quoted, self.mark
 
 
 class Items(Struct, frozen=True):

@@ -146,7 +146,7 @@ class Code(Enum):
     INTERNAL = "MOD900"
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, gc=False):
     """A place in a text: 1-based line and column, and the line itself.
 
     Attributes:

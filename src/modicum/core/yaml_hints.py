@@ -14,6 +14,8 @@ Spot: TypeAlias = tuple[int, int]
 _KEY = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[\w.+-]+)(?P<rest>.*)")
 _PAIR = re.compile(r"(?P<before>\s*(?:- +)*)(?P<key>[^\s:]+):\s+(?P<value>.*)")
 _OPEN_QUOTE = re.compile(r"""(?:^|[:,\[{-])\s*(?P<quote>["'])""")
+# An item, or a key.
+_BEGINS = re.compile(r"""[-?](\s|$)|("[^"]*"\s*|'[^']*'\s*|[^"'\s:][^:]*):(\s|$)""")
 # Not preceded by a blank: otherwise each of many blanks is a possible start.
 _REMARK = re.compile(r"(?<!\s)\s+#.*$")
 
@@ -51,7 +53,7 @@ def explained(complaint: Complaint, lines: Sequence[str]) -> Slip:
     if conflict is not None:
         remedy = "keep one of the two versions, and remove the markers"
         return Slip("an unresolved merge conflict", (conflict, 0), help=remedy)
-    if "scanning a tag" in complaint.context:
+    if complaint.context.endswith(" a tag"):
         return _exclamation_mark(complaint, lines)
     for pattern, explain in _EXPLAINED:
         if pattern in complaint.problem:
@@ -73,7 +75,7 @@ def _bad_start(complaint: Complaint, lines: Sequence[str]) -> Slip:
     line, column = complaint.spot
     rest = _REMARK.sub("", lines[line][column:])
     if rest[:1] == "\t":
-        return Slip("a tab in the indentation", complaint.spot, help=_SPACES)
+        return _tab(complaint, lines)
     if _still_open(lines[line][:column]):  # One of several values of a line.
         rest = re.split(r"[,}\]]", rest, maxsplit=1)[0]
     quoted = f'"{rest}"' if '"' not in rest else f"'{rest}'"
@@ -84,7 +86,8 @@ def _bad_start(complaint: Complaint, lines: Sequence[str]) -> Slip:
     )
 
 
-_SPACES = "indent with spaces"
+def _tab(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    return Slip("a tab in the indentation", complaint.spot, help="indent with spaces")
 
 
 def _exclamation_mark(complaint: Complaint, lines: Sequence[str]) -> Slip:
@@ -97,14 +100,15 @@ def _exclamation_mark(complaint: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _escape(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    line, column = complaint.spot
+    written = lines[line][column:][:2]
     remedy = r"write \\ for a backslash, or the text in single quotes"
-    return Slip(complaint.problem, complaint.spot, help=remedy)
+    return Slip(f"no escape is `{written}`", complaint.spot, help=remedy)
 
 
 def _block_text(complaint: Complaint, lines: Sequence[str]) -> Slip:
-    return Slip(
-        complaint.problem, complaint.spot, help="start the text on the next line"
-    )
+    message = "text follows the sign of a block of text"
+    return Slip(message, complaint.spot, help="start the text on the next line")
 
 
 # --- quotes -----------------------------------------------------------------------
@@ -134,11 +138,11 @@ def _value_goes_on(complaint: Complaint, lines: Sequence[str]) -> Slip:
         if opening and lines[above].count(opening["quote"]) % 2:
             return _open_quote((above, opening.start("quote")), lines)
     pair = _PAIR.match(lines[line].rstrip())
+    message = "text follows the end of a value"
     if pair is None:
-        return Slip(complaint.problem, complaint.spot, help=_QUOTES)
+        return Slip(message, complaint.spot, help=_QUOTES)
     value = _REMARK.sub("", pair["value"])
     spot = (line, pair.start("value"))
-    message = "text follows the end of a value"
     return Slip(message, spot, help=_in_single_quotes(value))
 
 
@@ -235,13 +239,31 @@ def _second_colon(complaint: Complaint, lines: Sequence[str]) -> Slip:
 
 
 def _block_end(complaint: Complaint, lines: Sequence[str]) -> Slip:
-    """Explain "expected <block end>", by what was found instead."""
-    if "<scalar>" in complaint.problem or "<stream end>" in complaint.problem:
+    """Explain what is neither a key nor an item, by what is found instead."""
+    line, column = complaint.spot
+    rest = lines[line][column:]
+    if rest[:1] in ("}", "]"):
+        return _nothing_to_close(complaint, lines)
+    if lines[line][:column].strip() or not _BEGINS.match(rest):
         return _value_goes_on(complaint, lines)
-    found = lines[complaint.spot[0]][complaint.spot[1] :][:1]
-    if found in ("}", "]"):
-        return Slip("there is nothing to close", complaint.spot, help="leave it out")
     return _indentation(complaint, lines)
+
+
+def _no_content(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    """Explain "did not find expected node content"."""
+    line, column = complaint.spot
+    if lines[line][column:][:1] in ("}", "]"):
+        return _nothing_to_close(complaint, lines)
+    return Slip("a value is missing", complaint.spot, help="write it, or leave it out")
+
+
+def _tight_colon(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    remedy = "write a space after the colon, and a value"
+    return Slip("nothing follows a colon", complaint.spot, help=remedy)
+
+
+def _nothing_to_close(complaint: Complaint, lines: Sequence[str]) -> Slip:
+    return Slip("there is nothing to close", complaint.spot, help="leave it out")
 
 
 def _indentation(complaint: Complaint, lines: Sequence[str]) -> Slip:
@@ -273,11 +295,15 @@ def _above(line: int, lines: Sequence[str]) -> int:
 
 _EXPLAINED = (
     ("cannot start any token", _bad_start),
+    ("a tab character", _tab),
     ("unknown escape", _escape),
-    ("a comment or a line break", _block_text),
+    ("comment or line break", _block_text),
     ("unexpected end of stream", _end_of_file),
     ("could not find expected ':'", _no_colon),
     ("expected ',' or", _in_brackets),
     ("mapping values are not allowed", _second_colon),
-    ("expected <block end>", _block_end),
+    ("expected key", _block_end),
+    ("expected '-' indicator", _block_end),
+    ("node content", _no_content),
+    ("unexpected ':'", _tight_colon),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -210,6 +210,15 @@ def compile_text(data: bytes, file: str) -> CompiledPolicy:
     node = read_document(data, file)
     refuse_include(node)
     return compile_policy(parse_policy(node, data.decode("utf-8-sig")))
+
+
+@lru_cache(maxsize=4)
+def compile_stored(text: str, file: str) -> CompiledPolicy:
+    """Return the compiled policy of a text of a ledger; the last ones are kept.
+
+    Several readers of a ledger compile its active policy, and one of them decides.
+    """
+    return compile_text(text.encode("utf-8"), file)
 
 
 def compile_policy(policy: Policy) -> CompiledPolicy:

@@ -26,6 +26,7 @@ from modicum.api.local.governance.actions import Governance
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.live_ledger import LiveLedger, refuse_jump
 from modicum.api.local.plans.actions import Rounds
+from modicum.api.local.plans.commit import Trees
 from modicum.api.local.submit import RESERVATION_SECONDS, giving_up, prepared, step
 from modicum.api.ports.storage import HeadWitness, Store, Timed, Witness
 from modicum.core.errors import InputError, ModicumError
@@ -493,15 +494,18 @@ class Decider:
         ledger = self._governed(actor, once)
         return Governance(ledger, ledger.actor)
 
-    def rounds(self, actor: str = "", *, once: IdempotencyKey | None = None) -> Rounds:
+    def rounds(
+        self, actor: str = "", *, once: IdempotencyKey | None = None, read: Trees = None
+    ) -> Rounds:
         """Return the planning operations of an actor; for one thread.
 
         Args:
             actor: The actor; by default the decider's own.
             once: As for `submit`, for the one method that is used.
+            read: The releases of the plan that is committed, if they are parsed.
         """
         ledger = self._governed(actor, once)
-        return Rounds(ledger, self._clock, ledger.actor)
+        return Rounds(ledger, self._clock, ledger.actor, read)
 
     def escrow(
         self,

@@ -141,7 +141,7 @@ def test_spelling_and_layout_do_not_show_but_order_and_kind_do() -> None:
     ("text", "value"),
     [
         ("a: # why\n  bcd\n\nb: x\n", {"map": [["a", "bcd"], ["b", "x"]]}),
-        ("# why\n| # text\n  x\n", "x\n"),
+        ("# why\n- | # text\n  x\n", {"list": ["x\n"]}),
         ("[ # a\n# b\nx, # c\ny\n# d\n] # e\n", {"list": ["x", "y"]}),
         ("- {# a\n b: x # c\n# d\n} # e\n", {"list": [{"map": [["b", "x"]]}]}),
         ("# a\n---  # b\nx  # c\n# d\n", "x"),
@@ -264,7 +264,7 @@ def test_json_escapes() -> None:
         ("a: 'x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: @x\n", Code.YAML_SYNTAX, 1, 4),
         ("a: b: c\n", Code.YAML_SYNTAX, 1, 4),
-        ('a: "\\q"\n', Code.YAML_SYNTAX, 1, 6),
+        ('a: "\\q"\n', Code.YAML_SYNTAX, 1, 5),
         ('a: "\\ud800"\n', Code.NOT_TEXT, 1, 4),
         ('- 1\n- "x\\udc00\\ud800y"\n', Code.NOT_TEXT, 2, 3),
         ("&a [*a]\n", Code.YAML_SYNTAX, 1, 5),

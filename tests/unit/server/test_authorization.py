@@ -31,7 +31,10 @@ from samples.rights import (
 from samples.served import HEADER, Served
 from starlette.requests import Request
 
+from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import Identity
+from modicum.core import yaml_reader
+from modicum.server.inputs import body
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +162,10 @@ def sends_anything(
     )
 
 
-def test_nobody_without_rights_has_a_body_read(server: Served) -> None:
+def test_nobody_without_rights_has_a_body_read(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = note_parses(monkeypatch)
     asked = 0
     for method, path, has_body, query in paths_of(server):
         if has_body:
@@ -169,6 +175,42 @@ def test_nobody_without_rights_has_a_body_read(server: Served) -> None:
             found = answered.status_code, answered.json()["code"]
             assert found == (403, "MOD832"), (path, answered.text)
     assert asked > 20
+    assert parsed == []
+
+
+def note_parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which each parse of a document or of JSON adds one."""
+    parsed = list[str]()
+
+    def noted(name: str, really: Any) -> Any:
+        def run(*given: Any) -> Any:
+            parsed.append(name)
+            return really(*given)
+
+        return run
+
+    whole = noted("document", yaml_reader.decode_text)
+    monkeypatch.setattr(yaml_reader, "decode_text", whole)
+    monkeypatch.setattr(body, "plain_of", noted("json", body.plain_of))
+    return parsed
+
+
+def test_no_role_has_a_body_read_for_what_it_may_not(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = note_parses(monkeypatch)
+    refused = read = 0
+    for method, path, has_body, query in paths_of(server):
+        for role in Role if has_body else ():
+            name = f"{role.value}-all"
+            answered = sends_anything(server, name, method, path, query)
+            if answered.json().get("code") == "MOD832":
+                refused += 1
+                assert parsed == [], (path, name)
+            read += len(parsed)
+            parsed.clear()
+    assert refused > 50
+    assert read > 20
 
 
 def test_a_body_is_read_only_where_one_is_taken(

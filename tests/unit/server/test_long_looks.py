@@ -16,6 +16,7 @@ import pytest
 from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
+from modicum.core.document import Node
 from modicum.policy.lint import warnings
 from modicum.server.inputs.body import Body
 from modicum.server.service import policies, proposals
@@ -164,7 +165,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
     started, end = threading.Event(), threading.Event()
     now, guard = Counter[str](), threading.Lock()
 
-    def slowly(body: Body) -> Any:
+    def slowly(body: Body, node: Node) -> Any:
         whose = "pavel" if b"budget: 1.8}" in body.text else "olga"
         with guard:
             now[whose] += 1
@@ -173,7 +174,7 @@ def test_one_identity_has_one_policy_compiled_at_a_time(
             if whose == "olga":
                 started.set()
                 assert end.wait(PATIENCE)
-            return really(body)
+            return really(body, node)
         finally:
             with guard:
                 now[whose] -= 1
@@ -229,7 +230,7 @@ def test_few_policies_of_one_identity_stand_in_line(
             ]
             assert started.acquire(timeout=PATIENCE)
             until = time.monotonic() + PATIENCE
-            while threads._compiling["olga"].length < COMPILING_EACH:
+            while threads._compiling._lines["olga"].length < COMPILING_EACH:
                 assert time.monotonic() < until
                 time.sleep(0.01)
             refused = send_policy(server, "/policies:lint")
@@ -239,7 +240,7 @@ def test_few_policies_of_one_identity_stand_in_line(
         finally:
             end.set()
         assert {one.result().status_code for one in waiting} == {200}
-    assert threads._compiling == {}
+    assert threads._compiling._lines == {}
     assert send_policy(server, "/policies:lint").status_code == 200
 
 

@@ -251,7 +251,7 @@ def test_a_replay_holds_up_nobody(
         served(tmp_path / "ledger.db", policy=tmp_path / "policy.yaml") as server,
         ThreadPoolExecutor(2 * RECALLING_EACH) as others,
     ):
-        line = server.parts.service.threads._recalled
+        line = server.parts.service.threads._recalled._lines
         try:
             waiting = [
                 others.submit(server.get, who, "/rules", params=past)

@@ -54,7 +54,7 @@ from modicum.ledger.log.events import (
 from modicum.ledger.replay.fold import Followed, fold, followed_from, loss_changes
 from modicum.ledger.replay.snapshot import Snapshot
 from modicum.policy import CompiledPolicy
-from modicum.policy.compiler import compile_text
+from modicum.policy.compiler import compile_stored
 
 #: Number of latest releases cached.
 LATEST_MAX = 1000
@@ -226,9 +226,8 @@ class LedgerBalances:
         if policy is None:
             return None
         if self._active is None or self._active.policy.digest != policy.digest:
-            text = policy.text.encode("utf-8")
             try:
-                self._active = compile_text(text, f"{policy.name} (active)")
+                self._active = compile_stored(policy.text, f"{policy.name} (active)")
             except InputError as error:
                 raise ChainBreakError(
                     policy.seq, f"its policy does not compile ({error})"

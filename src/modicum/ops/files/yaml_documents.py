@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -81,7 +81,7 @@ def _moved(node: Node, lines: int, known: dict[int, Node]) -> Node:
     match node:
         case Scalar(mark=mark, lines=several):
             own = tuple(_below(each, lines) for each in several)
-            moved = replace(node, mark=mark and _below(mark, lines), lines=own)
+            moved = structs.replace(node, mark=mark and _below(mark, lines), lines=own)
         case Items(items=items, mark=mark):
             inner = tuple(_moved(each, lines, known) for each in items)
             moved = Items(inner, mark and _below(mark, lines))
@@ -96,7 +96,7 @@ def _moved(node: Node, lines: int, known: dict[int, Node]) -> Node:
 
 
 def _key(key: Scalar, lines: int) -> Scalar:
-    return replace(key, mark=key.mark and _below(key.mark, lines))
+    return structs.replace(key, mark=key.mark and _below(key.mark, lines))
 
 
 def _below(mark: Mark, lines: int) -> Mark:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from modicum.core.document import Entries, Items, Node
+from modicum.core.yaml_reader import scanner
 
 #: Line and column, from 1.
 Place: TypeAlias = tuple[int, int]
@@ -146,12 +147,15 @@ def _found(text: str) -> Iterator[_Comment]:
 
 def _without_texts(text: str) -> str:
     """Return the text with an x for every character in which a # is no comment."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.tokens import AliasToken, AnchorToken, ScalarToken
+    from yaml import AliasToken, AnchorToken, ScalarToken
+
+    from modicum.core.surrogates import without_halves
 
     parts: list[str] = []
     done = 0
-    for token in YAML(typ="safe", pure=True).scan(text):
+    same_places, _ = without_halves(text) or (text, None)
+    next_token = scanner(same_places).get_token
+    while (token := next_token()) is not None:
         if not isinstance(token, ScalarToken | AnchorToken | AliasToken):
             continue
         start, end = token.start_mark.index, token.end_mark.index

@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 from msgspec import UnsetType
 
 from modicum.api.local.escrow.actions import EscrowActions
+from modicum.api.local.escrow.declared_tables import query_tree
 from modicum.api.local.escrow.execution import Tools
 from modicum.api.local.escrow.proposal import Purpose
 from modicum.api.local.escrow.review import columns_of
@@ -26,7 +27,6 @@ from modicum.api.schema.escrow_input import (
     SignalProposal,
     TaskProposal,
 )
-from modicum.core.yaml_reader import read_document
 from modicum.escrow.blocks import ByBlocks
 from modicum.escrow.programs import Program
 from modicum.escrow.task_files import TaskFile
@@ -36,6 +36,7 @@ from modicum.ledger.state.flow import Flow
 from modicum.sandbox.catalog import installed
 from modicum.server.service.escrow_datasets import needed
 from modicum.server.service.escrow_visibility import owned_by, visible_contract
+from modicum.server.service.parses import Tick
 from modicum.server.service.threads import Threads
 from modicum.server.service.votes import refuse_repeated
 from modicum.writer.idempotency import IdempotencyKey
@@ -77,8 +78,10 @@ class EscrowProposals:
         who.must_some(Action.ASK_CONTRACT)
         tools = needed(self._tools)
 
+        await self._threads.submit(refuse_repeated, self._decider, who, once)
+        await self._must_submit(who, sent)
+
         def work() -> Flow:
-            refuse_repeated(self._decider, who, once)
             proposal = self._proposal(who, sent)
             among = self._among(who)
             office = self._decider.escrow(tools, who.name, once=once, among=among)
@@ -98,15 +101,12 @@ class EscrowProposals:
         purpose = _purpose(sent)
         match sent:
             case QueryProposal(queries=queries, exact=exact):
-                _must_submit(who, queries)
                 return lambda office: office.submit_query(purpose, queries, exact=exact)
             case TaskProposal(query=query, tier=tier):
                 self._must_follow(who, query)
                 program = self._program(sent)
                 limits = Limits(float(sent.seconds), sent.memory_mib * 2**20)
                 blocks = _blocks(sent.blocks)
-                if blocks is not None:  # It charges a release, as those queries did.
-                    self._must_submit_again(who, query)
                 return lambda office: office.submit_task(
                     purpose,
                     query,
@@ -142,15 +142,36 @@ class EscrowProposals:
 
         self._decider.glance(read_view)
 
-    def _must_submit_again(self, who: Identity, name: str) -> None:
-        """Refuse a score of queries that they may not put to its data any more."""
+    async def _must_submit(self, who: Identity, sent: ContractProposal) -> None:
+        """Refuse queries with releases of data sets without permission."""
+        match sent:
+            case QueryProposal(queries=queries):
+                pass
+            case TaskProposal(query=query, blocks=BlocksInput()):
+                # It charges a release, as those queries did.
+                queries = await self._threads.submit(self._queries_of, who, query)
+            case _:
+                return
+
+        def check(tick: Tick) -> None:
+            for text in queries:
+                must(
+                    who, Action.SUBMIT_RELEASE, data_sets_of(query_tree(text)) - {None}
+                )
+                tick()
+
+        await self._threads.read(who.name, check)
+
+    def _queries_of(self, who: Identity, name: str) -> tuple[str, ...]:
+        """Return the queries of a contract that a proposal builds on."""
+        self._must_follow(who, name)
 
         def read_view(view: LedgerView) -> tuple[str, ...]:
             terms = visible_contract(view.state().escrow, who, name).contract.terms
             charges = terms.charges if isinstance(terms, QueryTerms) else ()
             return tuple(one.text for one in charges)
 
-        _must_submit(who, self._decider.glance(read_view))
+        return self._decider.glance(read_view)
 
     def _program(self, sent: TaskProposal) -> Program:
         found = cast("Program | TaskFile", sent.program)
@@ -175,10 +196,3 @@ def _blocks(sent: BlocksInput | UnsetType) -> ByBlocks | None:
     if not isinstance(sent, BlocksInput):
         return None
     return ByBlocks(sent.number, sent.loss, sent.unit or "", sent.noise)
-
-
-def _must_submit(who: Identity, queries: tuple[str, ...]) -> None:
-    """Refuse queries with releases of data sets without permission."""
-    for text in queries:
-        named = data_sets_of(read_document(text.encode("utf-8"), "the query"))
-        must(who, Action.SUBMIT_RELEASE, named - {None})

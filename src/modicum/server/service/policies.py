@@ -15,13 +15,13 @@ from modicum.api.local.views.compiled_rules import CompiledRule, compiled_rules
 from modicum.api.local.views.policy_changes import simulation_view
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
-from modicum.core.document import from_python
+from modicum.core.document import Node
 from modicum.ledger import Record
 from modicum.policy import CompiledPolicy
 from modicum.policy.changes.differences import Differences, differences
-from modicum.policy.compiler import compile_policy, compile_text
+from modicum.policy.compiler import compile_policy, compile_stored
 from modicum.policy.parser import parse_policy
-from modicum.server.inputs.body import TREE_BYTES, Body
+from modicum.server.inputs.body import Body
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
 from modicum.writer.service import Decider
@@ -45,15 +45,19 @@ class Policies:
     async def compile(self, who: Identity, body: Body) -> CompiledPolicy:
         """Return the compiled policy; mistakes have positions."""
         who.must(Action.COMPILE_POLICY)
-        return await self._threads.compile(who.name, lambda: compiled_body(body))
+        node = await self._threads.policy(who.name, body)
+        return await self._threads.compile(who.name, lambda: compiled_body(body, node))
 
     # --- rules ---
 
 
-def compiled_body(body: Body) -> CompiledPolicy:
-    """Return the compiled policy of a request; within `Threads.compile`."""
-    small = len(body.text) <= TREE_BYTES
-    node = body.tree() if small else from_python(body.description())
+def compiled_body(body: Body, node: Node) -> CompiledPolicy:
+    """Return the compiled policy of a request; within `Threads.compile`.
+
+    Args:
+        body: The request.
+        node: The policy in it, as `Threads.policy` returns it.
+    """
     compiled = compile_policy(parse_policy(node, body.text.decode("utf-8-sig")))
     _ = compiled.warnings  # They take as long, and are kept.
     return compiled
@@ -119,9 +123,10 @@ class PolicyAnalysis:
     ) -> CompiledPage:
         """Return rules that a policy compiles to."""
         who.must(Action.COMPILE_POLICY)
+        node = await self._threads.policy(who.name, body)
 
         def work() -> CompiledPage:
-            compiled = compiled_body(body)
+            compiled = compiled_body(body, node)
             total = len(compiled.rules) + len(compiled.release_rules)
             stop = after + limit
             rules = tuple(compiled_rules(compiled, after, stop))
@@ -137,13 +142,14 @@ class PolicyAnalysis:
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_POLICY)
+        node = await self._threads.policy(who.name, body)
         known, active = await self._threads.read_view(
             lambda view: (policy_of(view, against), policy_of(view, POLICIES_ACTIVE))
         )
 
         def work() -> Compared:
-            new = compiled_body(body)
-            old = compile_text(known.text.encode(), known.name)
+            new = compiled_body(body, node)
+            old = compile_stored(known.text, known.name)
             preview = None
             if known.digest == active.digest and who.may(Action.READ_RELEASES):
                 preview = self._decider.studied(

@@ -15,6 +15,7 @@ from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.policy import CompiledPolicy
+from modicum.policy.compiler import compile_stored
 from modicum.server.inputs.body import Body
 from modicum.server.service.policies import compiled_body
 from modicum.server.service.threads import Threads
@@ -113,9 +114,10 @@ class Proposals:
         """
         who.must(Action.COMPILE_POLICY)
         who.must(Action.READ_RELEASES)
+        node = await self._threads.policy(who.name, body)
 
         def work() -> ActivationPreview:
-            successor = compiled_body(body)
+            successor = compiled_body(body, node)
 
             # The actor who activates it is a requester, and does not count as an
             # approver.
@@ -145,6 +147,12 @@ class Proposals:
                 lambda: self._decider.governed(lambda office: office.proposed(policy))
             )
 
+        # The writer needs it after the turn, and shall not compile it then.
+        policy_name, text = successor.policy.name, successor.policy.text
+        await self._threads.compile(
+            who.name, lambda: compile_stored(text, f"{policy_name} (active)")
+        )
+
         def work() -> Activation:
             return self._decider.governance(who.name, once=once).activate(
                 successor,
@@ -156,7 +164,8 @@ class Proposals:
         return await self._threads.compute(work)
 
     async def _compiled(self, who: Identity, body: Body) -> CompiledPolicy:
-        return await self._threads.compile(who.name, lambda: compiled_body(body))
+        node = await self._threads.policy(who.name, body)
+        return await self._threads.compile(who.name, lambda: compiled_body(body, node))
 
 
 def _proposed(office: Governance, digest: str) -> PendingPolicy:

@@ -59,7 +59,8 @@ class Queries:
     async def _read(self, who: Identity, text: str, name: str) -> Node:
         """Return a file that was sent as a text."""
         return await self._threads.read(
-            who.name, lambda: read_document(text.encode(), name, TREE_NODES)
+            who.name,
+            lambda tick: read_document(text.encode(), name, TREE_NODES, tick),
         )
 
 

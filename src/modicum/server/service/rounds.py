@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.handlers.rounds import round_
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.plans.commit import Committed
+from modicum.api.local.plans.commit import Committed, trees_of
 from modicum.api.local.plans.plan import Plan, read_plan
 from modicum.api.local.plans.rounds import Round, open_round
 from modicum.api.permissions.actions import Action
@@ -120,6 +121,7 @@ class RoundVerbs:
         """Reserve everything that a plan accepts, or nothing."""
         who.must(Action.COMMIT_PLAN)
         plan = read_plan(written)
+        trees = await self._threads.read(who.name, partial(trees_of, plan))
 
         def work() -> Committed:
             # A repeated request gets the stored response, though the head differs by
@@ -127,7 +129,7 @@ class RoundVerbs:
             refuse_repeated(self._decider, who, once)
             if tag != plan.head:
                 raise _other_head(plan)
-            rounds = self._decider.rounds(who.name, once=once)
+            rounds = self._decider.rounds(who.name, once=once, read=trees)
             return rounds.commit(plan, reserve_seconds=reserve_seconds)
 
         return await self._threads.submit(work)

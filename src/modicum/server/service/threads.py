@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
@@ -15,8 +13,9 @@ from anyio import CapacityLimiter
 
 from modicum.api.local.ledger_view import LedgerView
 from modicum.core.document import Node, from_python
-from modicum.core.errors import Code, InputError, Problem, UnavailableError
-from modicum.server.inputs.body import Body
+from modicum.core.errors import InputError
+from modicum.server.inputs.body import TREE_BYTES, Body
+from modicum.server.service.parses import Lines, Parses, Tick
 from modicum.writer.service import Decider
 
 P = ParamSpec("P")
@@ -30,57 +29,10 @@ GLANCING: Final = 2
 LOOKING: Final = 8
 #: Maximum number of waiting slow reads or compilations; one runs at a time.
 STUDYING: Final = 4
-#: Maximum number of documents parsed with positions at once: the parser is Python, and
-#: competes with decisions.
-READING: Final = 1
 #: Maximum number of waiting reads of the past per identity, the running one included.
 RECALLING_EACH: Final = 4
 #: Maximum number of compilations per identity, waiting or running.
 COMPILING_EACH: Final = 8
-
-
-@dataclass(slots=True)
-class _Line:
-    """The waiting requests of one identity.
-
-    Attributes:
-        turn: The lock of the running one.
-        length: How many there are.
-    """
-
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    length: int = 0
-
-
-@asynccontextmanager
-async def _turn(
-    lines: dict[str, _Line], name: str, most: int = sys.maxsize, what: str = ""
-) -> AsyncIterator[None]:
-    """Wait for one's turn among those of the same identity, if they are not too many.
-
-    Args:
-        lines: The requests, by identity.
-        name: The identity.
-        most: The maximum number of them.
-        what: What they are, for a refusal.
-    """
-    line = lines.setdefault(name, _Line())
-    if line.length >= most:
-        raise UnavailableError(
-            Problem(
-                Code.TOO_MANY_REQUESTS,
-                f"{line.length} of your {what}",
-                help="wait for a response, then retry",
-            )
-        )
-    line.length += 1
-    try:
-        async with line.turn:
-            yield
-    finally:
-        line.length -= 1
-        if not line.length:
-            del lines[name]
 
 
 class Threads:
@@ -96,11 +48,12 @@ class Threads:
         self._looking = CapacityLimiter(LOOKING)
         self._glancing = CapacityLimiter(GLANCING)
         self._studying = CapacityLimiter(STUDYING)
-        self._reading = CapacityLimiter(READING)
-        self._compiling: dict[str, _Line] = {}
-        self._sent: dict[str, _Line] = {}
+        self._parses = Parses()
+        compiled = "policies are already being compiled"
+        self._compiling = Lines(compiled, COMPILING_EACH, sys.maxsize)
         self._recalling = CapacityLimiter(1)
-        self._recalled: dict[str, _Line] = {}
+        recalled = "reads of the past are already under way"
+        self._recalled = Lines(recalled, RECALLING_EACH, sys.maxsize)
 
     async def submit(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Return the result of some work that uses the decider."""
@@ -130,18 +83,12 @@ class Threads:
         The policies of one identity are compiled one after the other: large ones take
         seconds and much memory, and all who study share a few threads.
         """
-        what = "policies are already being compiled"
-        async with _turn(self._compiling, name, COMPILING_EACH, what):
+        async with self._compiling.turn(name):
             return await self.ponder(work)
 
-    async def read(self, name: str, work: Callable[[], T]) -> T:
-        """Return the result of parsing a document in a request.
-
-        Those of one identity are parsed one after the other, so that one client with
-        many does not delay others.
-        """
-        async with _turn(self._sent, name):
-            return await anyio.to_thread.run_sync(work, limiter=self._reading)
+    async def read(self, name: str, work: Callable[[Tick], T]) -> T:
+        """Return the result of parsing a document in a request; see `Parses`."""
+        return await self._parses.run(name, work)
 
     async def form(self, name: str, body: Body) -> Node:
         """Return the body of a request as a tree; JSON has no positions."""
@@ -151,6 +98,12 @@ class Threads:
             except InputError:
                 pass  # The tree reports the mistake, or that it is too large for one.
         return await self.read(name, body.tree)
+
+    async def policy(self, name: str, body: Body) -> Node:
+        """Return a policy that was sent as a tree; without positions if it is large."""
+        if len(body.text) <= TREE_BYTES:
+            return await self.read(name, body.tree)
+        return await self.compute(lambda: from_python(body.description()))
 
     async def study(self, work: Callable[[LedgerView], T]) -> T:
         """Return the result of a slow read of the ledger; see `Decider.study`."""
@@ -164,8 +117,7 @@ class Threads:
         A replay may take minutes: it has a thread to itself, which each identity waits
         for once. So slow reads of the present do not wait for it.
         """
-        what = "reads of the past are already under way"
-        async with _turn(self._recalled, name, RECALLING_EACH, what):
+        async with self._recalled.turn(name):
             return await anyio.to_thread.run_sync(
                 partial(self._decider.recall, point, work), limiter=self._recalling
             )

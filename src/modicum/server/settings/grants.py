@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
@@ -65,7 +64,7 @@ def _refuse_lookalike(key: Scalar, name: str, others: Iterable[str]) -> None:
 
 
 def _name(key: Scalar, one: str) -> str:
-    key = replace(key, kind=Kind.TEXT)  # Providers number groups, too.
+    key = structs.replace(key, kind=Kind.TEXT)  # Providers number groups, too.
     if one == "a group":
         return line(key, one)
     return person_key(release_id(key, one))

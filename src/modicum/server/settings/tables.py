@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import structs
 
 from modicum.api.schema.risk import column
 from modicum.core.document import Entries, Kind, Node, Scalar
@@ -38,7 +40,7 @@ def read_tables(node: Node | None, folder: Path) -> Mapping[str, TablesOf]:
     for key, value in Fields(node, "`tables`", help=_EXAMPLE).rest():
         with found.guard():
             # As in `grants`: a data set may have a number as its name.
-            called = name(replace(key, kind=Kind.TEXT), "a data set")
+            called = name(structs.replace(key, kind=Kind.TEXT), "a data set")
             tables[called] = _tables(value, called, folder)
     found.raise_any()
     return tables

@@ -23,6 +23,9 @@ from modicum.query.table_format import FORMAT, read_tables, tables_with
 from modicum.query.tables import Table, Tables
 from modicum.release.vocabulary import Vocabulary
 
+#: Maximum number of values in a query, including those repeated by aliases.
+QUERY_NODES = 2**15
+
 
 def declared_table(text: str, name: str, compiled: CompiledPolicy) -> Table:
     """Return the declaration of a data set's table in a tables file."""
@@ -100,9 +103,15 @@ def newest_of(
 
 def read_query(text: str, tables: Tables, compiled: CompiledPolicy) -> QueryFile:
     """Return a query as mechanisms under a policy. Reads no table."""
-    node = read_document(text.encode("utf-8"), "the query")
-    policy = compiled.policy
+    node, policy = query_tree(text), compiled.policy
     return read_query_file(node, tables, policy.vocabulary, policy.digest)
+
+
+# It is parsed when it is sent, so that the turn of the ledger finds it.
+@lru_cache(maxsize=16)
+def query_tree(text: str) -> Node:
+    """Return the text of a query, parsed."""
+    return read_document(text.encode("utf-8"), "the query", QUERY_NODES)
 
 
 def charge_of(text: str, query: QueryFile, compiled: CompiledPolicy) -> Charge:

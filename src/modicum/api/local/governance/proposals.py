@@ -17,7 +17,7 @@ from modicum.ledger.decision.approvals import ApprovalState, policy_approvals
 from modicum.ledger.log.events import PolicyProposed
 from modicum.ledger.state.pending import Proposal
 from modicum.policy import CompiledPolicy
-from modicum.policy.compiler import compile_text
+from modicum.policy.compiler import compile_stored
 
 #: Minimum length of a digest prefix.
 _DIGEST_SHOWN = 12
@@ -91,7 +91,7 @@ def proposed_policy(digest: str, state: State, read: Reader) -> CompiledPolicy:
     """Return a policy that is proposed, compiled."""
     found = proposal_named(digest, state.waiting.proposals.values())
     body = _proposed_in(found, read)
-    return compile_text(body.text.encode(), f"{body.name} (proposed)")
+    return compile_stored(body.text, f"{body.name} (proposed)")
 
 
 def proposal_named(digest: str, proposals: Iterable[Proposal]) -> Proposal:

@@ -10,6 +10,7 @@ from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.governance.approval_cases import active_policy
 from modicum.api.local.plans.commit import (
     Committed,
+    Trees,
     accepted_releases,
     commit,
     committed_before,
@@ -58,9 +59,13 @@ class Rounds:
         ledger: The ledger.
         clock: Determines when reservations expire.
         actor: The planner.
+        trees: The releases of the plan that is committed, if they are parsed.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, actor: str) -> None:
+    def __init__(
+        self, ledger: Ledger, clock: Clock, actor: str, trees: Trees = None
+    ) -> None:
+        self._trees = trees
         self._ledger = ledger
         self._clock = clock
         self._actor = actor
@@ -168,7 +173,9 @@ class Rounds:
         if done is not None:
             return done
         refuse_stale(book, plan, (book.state.seq, book.state.head))
-        accepted = accepted_releases(plan, active_policy(book), reserve_seconds)
+        accepted = accepted_releases(
+            plan, active_policy(book), reserve_seconds, self._trees
+        )
         if not accepted:
             return nothing_reserved(book, plan)
         return self._ledger.turn(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from modicum.api.local.balances import Entry, LedgerBalances
 from modicum.api.local.governance.approval_cases import active_policy
@@ -18,6 +19,7 @@ from modicum.api.local.submit import (
     split_refusal,
 )
 from modicum.api.ports.storage import Clock
+from modicum.core.document import Node
 from modicum.core.errors import (
     Code,
     ConflictError,
@@ -35,6 +37,9 @@ from modicum.ledger.decision.approvals import (
 from modicum.ledger.log.events import PlanCommitted, ReleaseReserved
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
+
+#: By its text, a release as a tree, or why it is none; None if none is parsed.
+Trees: TypeAlias = Mapping[str, Node | InputError] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ def accepted_releases(
     plan: Plan,
     compiled: CompiledPolicy,
     reserve_seconds: int = RESERVATION_SECONDS,
+    trees: Trees = None,
 ) -> tuple[Submission, ...]:
     """Return the releases that a plan accepts, read and priced from its own texts.
 
@@ -69,17 +75,43 @@ def accepted_releases(
     """
     refuse_odd_length(reserve_seconds)
     name = plan.id  # It is computed on each access.
+    trees = trees_of(plan) if trees is None else trees
     return tuple(
-        _read_again(one, name, compiled, reserve_seconds) for one in plan.to_reserve
+        _read_again(one, name, compiled, reserve_seconds, trees[one.text])
+        for one in plan.to_reserve
     )
 
 
+def trees_of(
+    plan: Plan, tick: Callable[[], None] = lambda: None
+) -> dict[str, Node | InputError]:
+    """Return the texts of the releases that a plan accepts, parsed.
+
+    Args:
+        plan: The plan.
+        tick: Called by the parser now and then; see `read_document`.
+    """
+    name, found = plan.id, dict[str, Node | InputError]()
+    for one in plan.to_reserve:
+        try:
+            file = f"{name}: {one.release}"
+            found[one.text] = read_document(one.text.encode(), file, tick=tick)
+        except InputError as error:
+            found[one.text] = error
+    return found
+
+
 def _read_again(
-    one: RequestOutcome, plan: str, compiled: CompiledPolicy, reserve_seconds: int
+    one: RequestOutcome,
+    plan: str,
+    compiled: CompiledPolicy,
+    reserve_seconds: int,
+    tree: Node | InputError,
 ) -> Submission:
     try:
-        node = read_document(one.text.encode(), f"{plan}: {one.release}")
-        found = prepared(node, compiled, reserve_seconds=reserve_seconds)
+        if isinstance(tree, InputError):
+            raise tree
+        found = prepared(tree, compiled, reserve_seconds=reserve_seconds)
     except InputError as error:
         raise _refused(plan, one.release, f"it cannot be read: {error}") from error
     if (found.release.id, found.release.content) != (one.release, one.content):
