@@ -11,6 +11,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from modicum.console.router import Console
+from modicum.server.access_trail.record import AccessRecord
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import Registry
@@ -121,6 +122,7 @@ class Parts:
         streams: Counts those who watch.
         anonymous_rates: Limits unauthenticated requests by address.
         checks: Further checks whether requests can be decided; they raise a mistake.
+        access: The access trail; None in tests without it.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -136,6 +138,7 @@ class Parts:
     streams: Streams = field(default_factory=Streams)
     anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
     checks: tuple[Callable[[], object], ...] = ()
+    access: AccessRecord | None = None
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)

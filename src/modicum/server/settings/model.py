@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from modicum.api.permissions.identity import Grants
 from modicum.api.ports.storage import EventStore
 from modicum.policy.model import ReservationBound
+from modicum.server.settings.audit_targets import AuditTarget
 from modicum.server.settings.tables import TablesOf
 from modicum.storage.witness.heads import KnownHead
 
@@ -197,6 +198,7 @@ class Settings:
         tables: The tables that can be analyzed, by the name of their data set.
         escrow: The location of its escrow; None if it has none.
         telemetry: The telemetry settings.
+        audit_to: Where the access trail is shipped to.
     """
 
     ledger: str = "ledger.db"
@@ -221,6 +223,7 @@ class Settings:
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
+    audit_to: tuple[AuditTarget, ...] = ()
 
     def refuse_behind(self, store: EventStore) -> None:
         """Refuse a ledger without the entry that it must have."""
