@@ -86,10 +86,10 @@ def rows(store: Any) -> dict[str, int]:
 def make_older(place: Place, store: Store) -> None:
     """Make a ledger one of the version before there was anything beside the log."""
     store.close()
-    for table in TABLES:
+    for table in (*TABLES, "trail", "trail_marks"):
         place.damage(f"DROP TABLE {{s}}{table}")
     if place.url.startswith("postgresql"):
-        place.damage("DELETE FROM {s}migrations WHERE version = 2")
+        place.damage("DELETE FROM {s}migrations WHERE version >= 2")
     else:
         place.damage("PRAGMA user_version = 2")
 
