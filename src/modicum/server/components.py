@@ -93,7 +93,7 @@ class Service:
             decider, self.threads, self.policies, self.jobs
         )
         self.rounds = RoundVerbs(decider, self.threads, self.jobs)
-        self.audits = Audits(decider, self.threads, self.jobs, own)
+        self.audits = Audits(decider, self.threads, self.jobs, own, registry.trail)
         self.signed = Receipts(decider, own)
         self.diagnoses = Diagnoses(decider, self.threads)
         self.risk = RiskAnalyses(own, self.jobs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, LiteralString, TypeAlias
 
-from modicum.core.errors import Code, Problem, UsageError
+from modicum.core.errors import Code, Problem, UsageError, VerificationError
 from modicum.ledger.log.chain import Record
 from modicum.ledger.proof.access_trail import AccessEvent, sealed
 from modicum.storage.service_tables import Query, ServiceTables, Statement
@@ -101,6 +101,25 @@ class AccessTable:
 
         self._store.change_read(change)
 
+    def must_have(self, seq: int, digits: str) -> None:
+        """Refuse a trail without an event that is known.
+
+        Args:
+            seq: Its number.
+            digits: Its hash, or the first digits of it.
+        """
+        found = self.page(seq - 1, 1)
+        if not found or found[0].seq != seq or not found[0].hash.startswith(digits):
+            raise VerificationError(
+                Problem(
+                    Code.TRAIL_BROKEN,
+                    f"the access trail has no event {seq} with the hash {digits[:12]}",
+                    notes=("its end was cut off, or it is another trail",),
+                    help="find who changed the database; compare the events that were"
+                    " shipped",
+                )
+            )
+
     def has(self, record: Record) -> bool:
         """Return whether a record is in the trail."""
         return self.page(record.seq - 1, 1) == [record]
@@ -164,6 +183,11 @@ class AccessTable:
             ]
         )
         return bool(done)
+
+
+def access_table(store: object) -> AccessTable | None:
+    """Return the access trail of a store; None if it cannot have one."""
+    return AccessTable(store) if isinstance(store, ServiceTables) else None
 
 
 def _last_in(query: Query) -> Record | None:

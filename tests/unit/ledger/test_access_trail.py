@@ -62,7 +62,7 @@ def broken(records: list[Record]) -> int:
     return int(caught.value.problems[0].message.split("event ")[1].split(":")[0])
 
 
-@pytest.mark.spec("OPS-36")
+@pytest.mark.spec("REG-10")
 @given(histories, st.data())
 def test_what_is_changed_left_out_or_moved_is_found(
     found: list[AccessEvent], data: st.DataObject
@@ -88,7 +88,7 @@ def test_what_is_changed_left_out_or_moved_is_found(
     assert broken([*records, own]) == len(records) + 1
 
 
-@pytest.mark.spec("OPS-36")
+@pytest.mark.spec("REG-10")
 @given(histories)
 def test_only_a_noted_head_shows_a_trail_that_was_cut(
     found: list[AccessEvent],

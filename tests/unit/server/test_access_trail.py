@@ -179,7 +179,7 @@ class Failing:
         return done
 
 
-@pytest.mark.spec("OPS-37")
+@pytest.mark.spec("REG-12")
 def test_an_unknown_outcome_and_a_failure_lose_and_repeat_nothing(store: Any) -> None:
     failing, now = Failing(store), [0.0]
     assert isinstance(failing, ServiceTables)
@@ -208,7 +208,7 @@ def test_an_unknown_outcome_and_a_failure_lose_and_repeat_nothing(store: Any) ->
 # --- bounds ---
 
 
-@pytest.mark.spec("OPS-38")
+@pytest.mark.spec("REG-11")
 @given(
     st.lists(
         st.tuples(
@@ -301,7 +301,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
         one()
 
 
-@pytest.mark.spec("OPS-36")
+@pytest.mark.spec("REG-9")
 @settings(
     max_examples=5,
     deadline=None,

@@ -158,7 +158,8 @@ class Registry:
             raise _keeps_nothing(store.name)
         self._store = store
         self._beside: ServiceTables = store
-        self._trail = AccessTable(store)
+        #: The access trail, which has an event of each change of a token.
+        self.trail = AccessTable(store)
         self._used: set[str] = set()
         #: Called with each token that this process has not seen in use before.
         self.on_use: Callable[[Token], object] = lambda _: None
@@ -289,7 +290,7 @@ class Registry:
             owner=bounded(token.actor),
         )
         proof = registry_rows.token_as(token)
-        return self._changed(lambda: self._trail.change(change, proof, event))
+        return self._changed(lambda: self.trail.change(change, proof, event))
 
     def _read_token(self, digest: str) -> Token | None:
         found = self._rows(registry_rows.token_with(digest))
