@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,19 @@ from hypothesis import strategies as st
 from samples.small import NOON, POLICY, compiled
 from samples.stores import Place, postgres_place, sqlite_place
 from starlette.testclient import TestClient
+from typer.testing import CliRunner, Result
 
 from modicum.api.local import Workspace
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import TokenTerms
-from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.cli.main import app
+from modicum.core.canonical import decode
+from modicum.core.errors import Code, Problem, UnavailableError, VerificationError
 from modicum.ledger.proof.access_trail import AccessEvent, AccessKind, verified
+from modicum.ledger.proof.bundle import Manifest
+from modicum.ledger.proof.bundle_reader import BundleReader
+from modicum.ledger.proof.zip_format import unpacked
 from modicum.server.access_trail.events import (
     KIND_MAX,
     SOURCE_MAX,
@@ -38,6 +47,8 @@ from modicum.server.factory import make_parts
 from modicum.server.settings.model import Listen, Oidc, Settings
 from modicum.server.telemetry.log import Served
 from modicum.storage.access_table import AccessTable
+from modicum.storage.proofs.bundles import open_bundle, verify_bundle
+from modicum.storage.proofs.verification import Trust
 from modicum.storage.service_tables import ServiceTables
 from modicum.system.clock import FixedClock
 
@@ -315,12 +326,7 @@ def test_each_access_has_exactly_one_event(parts: Parts, drawn: list[str]) -> No
     before = trail.table.last()
     trail._bounds = RefusalBounds()
     expected: list[tuple[str, str]] = []
-    client = TestClient(
-        build(parts),
-        base_url="http://127.0.0.1:8642",
-        client=("127.0.0.1", 5),
-        follow_redirects=False,
-    )
+    client = browser(parts)
     secrets = [MARK]
     for action in drawn:
         issued = registry.add_token(TokenTerms("olga", ANALYST), created_by="ada")
@@ -371,12 +377,7 @@ def test_a_sign_in_by_a_link_is_noted(parts: Parts) -> None:
     assert parts.entrance is not None
     assert parts.access is not None
     (link,) = parts.entrance.links.values()
-    client = TestClient(
-        build(parts),
-        base_url="http://127.0.0.1:8642",
-        client=("127.0.0.1", 5),
-        follow_redirects=False,
-    )
+    client = browser(parts)
     assert client.get(link).status_code == 303
     parts.access.trail.store_now()
     (found,) = (
@@ -414,3 +415,198 @@ def test_an_identity_is_named_and_not_its_grants() -> None:
     assert found is not None
     assert len(found.via) <= 200
     assert "visits" not in repr(found)
+
+
+# --- reading it ---
+
+
+def browser(parts: Parts) -> TestClient:
+    return TestClient(
+        build(parts),
+        base_url="http://127.0.0.1:8642",
+        client=("127.0.0.1", 5),
+        follow_redirects=False,
+    )
+
+
+def bearer(parts: Parts, role: Role, name: str = "audra") -> dict[str, str]:
+    terms = TokenTerms(name, {role: frozenset({"*"})})
+    issued = parts.registry.add_token(terms, created_by="ada")
+    return {"Authorization": f"Bearer {issued.text}"}
+
+
+def test_officers_and_auditors_read_it_page_by_page(parts: Parts) -> None:
+    client = browser(parts)
+    owns = {role: bearer(parts, role, f"x-{role.value}") for role in Role}
+    for role, own in owns.items():
+        status = client.get("/api/v1/audit/trail", headers=own).status_code
+        may = role in (Role.AUDITOR, Role.PRIVACY_OFFICER)
+        assert status == (200 if may else 403)
+    assert parts.access is not None
+    parts.access.trail.store_now()
+    own = owns[Role.AUDITOR]
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        query = {"limit": 3, "cursor": cursor}
+        answer = client.get("/api/v1/audit/trail", headers=own, params=query).json()
+        found += answer["events"]
+        cursor = answer["next"]
+        if not cursor:
+            break
+    records = [*parts.access.trail.table.read()]
+    assert [(x["seq"], x["hash"]) for x in found] == [(x.seq, x.hash) for x in records]
+    assert answer["head"] == {"seq": records[-1].seq, "head": records[-1].hash}
+    refused = [x["who"] for x in found if x["kind"] == "right"]
+    assert len(refused) == len(Role) - 2
+    later = client.get("/api/v1/audit/trail?after=4", headers=own).json()["events"]
+    assert later[0] == found[4]
+
+
+def test_a_right_that_is_refused_within_a_batch_is_noted_once(parts: Parts) -> None:
+    terms = TokenTerms("ann", ANALYST)
+    issued = parts.registry.add_token(terms, created_by="ada")
+    own = {"Authorization": f"Bearer {issued.text}", "Idempotency-Key": "k"}
+    named = {"dataset": MARK, "mechanisms": []}
+    releases = [{"release": f"r-{number}", **named} for number in range(3)]
+    answer = browser(parts).post(
+        "/api/v1/releases:batch", headers=own, json={"releases": releases}
+    )
+    problems = [one["problem"]["code"] for one in answer.json()["answers"]]
+    assert (answer.status_code, problems) == (200, ["MOD832"] * 3)
+    assert parts.access is not None
+    parts.access.trail.store_now()
+    events = [one for _, one in verified(parts.access.trail.table.read())]
+    (found,) = (one for one in events if one.kind is AccessKind.RIGHT)
+    assert (found.who, found.action) == ("ann", "POST /api/v1/releases:batch")
+    assert MARK not in repr(events)
+
+
+# --- bundles, and the command line ---
+
+
+@pytest.mark.spec("REG-10")
+def test_a_bundle_has_the_trail_and_is_refused_if_it_was_changed(
+    parts: Parts, tmp_path: Path
+) -> None:
+    client, own = browser(parts), bearer(parts, Role.AUDITOR)
+    path = tmp_path / "audit.bundle"
+    path.write_bytes(client.get("/api/v1/audit/bundles", headers=own).content)
+    with open_bundle(path) as bundle:
+        assert bundle.manifest.trail is not None
+        assert verify_bundle(bundle, Trust(), path=path).report.entries
+        manifest = bundle.manifest
+    whole = list(unpacked(io.BytesIO(path.read_bytes()).read))
+    (page,) = (data for name, data in whole if name.startswith("trail/"))
+    lines = page.splitlines(keepends=True)
+    assert len(lines) == manifest.trail.events
+
+    def refused(data: bytes, own: Manifest = manifest) -> None:
+        members = [
+            (
+                name,
+                {"manifest.json": own.to_bytes(), "trail/00000001.jsonl": data}[name],
+            )
+            if name in ("manifest.json", "trail/00000001.jsonl")
+            else (name, found)
+            for name, found in whole
+        ]
+        with pytest.raises(VerificationError):
+            list(BundleReader(members).records())
+
+    last = decode(lines[-1][:-1])
+    assert isinstance(last, dict)
+    refused(page.replace(b'"ada"', b'"eve"'))
+    refused(b"".join([*lines[:-1]]))
+    refused(b"".join([*lines[1:]]))
+    refused(b"".join([lines[1], lines[0], *lines[2:]]))
+    refused(page, replace(manifest, trail=replace(manifest.trail, pages=2)))
+    refused(page, replace(manifest, trail=None))
+    assert len(list(BundleReader(whole).records())) == manifest.entries
+
+
+def test_the_command_line_verifies_and_prints_the_trail(
+    place: Place, store: Any, tmp_path: Path
+) -> None:
+    def run(*arguments: str, code: int = 0) -> Result:
+        found = CliRunner().invoke(app, [*arguments, "--ledger", place.url])
+        assert found.exit_code == code, found.output
+        return found
+
+    assert "0 events" in run("audit", "trail").output
+    create = ("token", "create", "--actor", "olga", "--role", "analyst", "--json")
+    issued = json.loads(run(*create).stdout)
+    run("token", "revoke", issued["id"])
+    found = run("audit", "trail")
+    assert [line.split()[2] for line in found.stdout.splitlines()] == [
+        "token-created",
+        "token-revoked",
+    ]
+    assert issued["token"] not in found.output
+    lines = [json.loads(x) for x in run("audit", "trail", "--json").stdout.splitlines()]
+    assert [one["event"]["owner"] for one in lines] == ["olga", "olga"]
+    head = f"2:{lines[1]['hash'][:12]}"
+    assert len(run("audit", "trail", "--after", "1").stdout.splitlines()) == 1
+    run("audit", "trail", "--known-head", head)
+    assert (
+        "MOD713"
+        in run("audit", "trail", "--known-head", "3:" + "0" * 12, code=6).output
+    )
+    bundle = tmp_path / "bundle"
+    assert "2 access events" in run("audit", "export", "-o", str(bundle)).stdout
+    verify = CliRunner().invoke(app, ["audit", "verify", str(bundle)])
+    assert f"access trail: 2 events, head {lines[1]['hash']}" in verify.stdout
+    run("audit", "export", "-o", str(tmp_path / "other"), "--without-trail")
+    with open_bundle(tmp_path / "other") as without:
+        assert without.manifest.trail is None
+    if place.url.startswith("postgresql"):
+        return
+    # Cut at its end: only a known head shows it.
+    place.damage("DELETE FROM trail WHERE seq = 2")
+    run("audit", "trail")
+    assert "MOD713" in run("audit", "trail", "--known-head", head, code=6).output
+    place.damage("UPDATE trail SET hash = 'x'")
+    assert "MOD713" in run("audit", "trail", code=6).output
+    assert "MOD713" in run("audit", "export", "-o", str(bundle), code=6).output
+
+
+# --- kills ---
+
+_NOTING = """
+from modicum.ledger.proof.access_trail import AccessEvent, AccessKind
+from modicum.server.access_trail.trail import Trail
+from modicum.system.clock import SystemClock
+
+trail, where = Trail(store, SystemClock()), "WHERE"
+original = store.change_read
+
+def killed(change):
+    def partly(query):
+        yield from change(query)
+        die()  # All statements were executed, and nothing is committed.
+
+    if where == "before":
+        die()
+    original(partly if where == "within" else change)
+    die()
+
+for number in range(3):
+    trail.note(AccessEvent("2026-01-01", AccessKind.EXPORT, count=number + 1))
+    trail.store_now()
+    say(str(number))
+store.change_read = killed
+for number in range(3):
+    trail.note(AccessEvent("2026-01-01", AccessKind.EXPORT, count=number + 4))
+trail.store_now()
+"""
+
+
+@pytest.mark.spec("REG-10")
+@pytest.mark.parametrize("where", ["before", "within", "after"])
+def test_a_kill_leaves_whole_batches(place: Place, store: Any, where: str) -> None:
+    for round_ in range(2):
+        ended, said = place.run(_NOTING.replace("WHERE", where))
+        assert (ended, said.split()) == (-9, ["0", "1", "2"])
+        found = [one.count for _, one in verified(AccessTable(store).read())]
+        per_run = [1, 2, 3] if where != "after" else [1, 2, 3, 4, 5, 6]
+        assert found == per_run * (round_ + 1)
