@@ -448,7 +448,7 @@ def test_officers_and_auditors_read_it_page_by_page(parts: Parts) -> None:
     found: list[dict[str, Any]] = []
     cursor = ""
     while True:
-        query = {"limit": 3, "cursor": cursor}
+        query: dict[str, Any] = {"limit": 3, "cursor": cursor}
         answer = client.get("/api/v1/audit/trail", headers=own, params=query).json()
         found += answer["events"]
         cursor = answer["next"]
@@ -493,13 +493,13 @@ def test_a_bundle_has_the_trail_and_is_refused_if_it_was_changed(
     path = tmp_path / "audit.bundle"
     path.write_bytes(client.get("/api/v1/audit/bundles", headers=own).content)
     with open_bundle(path) as bundle:
-        assert bundle.manifest.trail is not None
         assert verify_bundle(bundle, Trust(), path=path).report.entries
-        manifest = bundle.manifest
+        manifest, trail = bundle.manifest, bundle.manifest.trail
+    assert trail is not None
     whole = list(unpacked(io.BytesIO(path.read_bytes()).read))
     (page,) = (data for name, data in whole if name.startswith("trail/"))
     lines = page.splitlines(keepends=True)
-    assert len(lines) == manifest.trail.events
+    assert len(lines) == trail.events
 
     def refused(data: bytes, own: Manifest = manifest) -> None:
         members = [
@@ -520,7 +520,7 @@ def test_a_bundle_has_the_trail_and_is_refused_if_it_was_changed(
     refused(b"".join([*lines[:-1]]))
     refused(b"".join([*lines[1:]]))
     refused(b"".join([lines[1], lines[0], *lines[2:]]))
-    refused(page, replace(manifest, trail=replace(manifest.trail, pages=2)))
+    refused(page, replace(manifest, trail=replace(trail, pages=2)))
     refused(page, replace(manifest, trail=None))
     assert len(list(BundleReader(whole).records())) == manifest.entries
 

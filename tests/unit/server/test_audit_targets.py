@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from samples.small import NOON, compiled
@@ -208,38 +208,33 @@ def test_syslog_by_datagrams(table: AccessTable, tmp_path: Path, kind: str) -> N
         shipment._end()
 
 
+def read_framed(stream: BinaryIO) -> int:
+    length = b""
+    while (byte := stream.read(1)) != b" ":
+        length += byte
+    return read_message(stream.read(int(length)))
+
+
 @pytest.mark.spec("REG-13")
 def test_syslog_over_tcp_counts_octets_and_comes_back(table: AccessTable) -> None:
-    shipment = None
-    for first in (1, 4):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-            if shipment is None:
-                target = given(f"syslog+tcp://127.0.0.1:{port}")
-                shipment = Shipment(table, target, SystemClock())
-            else:
-                shipment._target._given = AuditTarget(target.kind, "127.0.0.1", port)  # type: ignore[attr-defined]
-            note(table, 3)
-            if first == 4:
-                with pytest.raises(OSError, match=r"closed|reset|pipe"):
-                    shipment.ship()  # The old connection.
-            assert shipment.ship() == 3
-            connection, _ = server.accept()
-            shipment._target.close()
-            with connection, connection.makefile("rb") as stream:
-                for number in range(first, first + 3):
-                    length = b""
-                    while (byte := stream.read(1)) != b" ":
-                        length += byte
-                    assert read_message(stream.read(int(length))) == number
-        if first == 1:
-            # A connection that the other side closes later on.
-            with socket.create_server(("127.0.0.1", 0)) as other:
-                shipment._target._given = AuditTarget(  # type: ignore[attr-defined]
-                    target.kind, "127.0.0.1", other.getsockname()[1]
-                )
-                shipment._target._connected()  # type: ignore[attr-defined]
-                other.accept()[0].close()
+    note(table, 3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        target = given(f"syslog+tcp://127.0.0.1:{port}")
+        shipment = Shipment(table, target, SystemClock())
+        assert shipment.ship() == 3
+        connection, _ = server.accept()
+        with connection.makefile("rb") as stream:
+            assert [read_framed(stream) for _ in range(3)] == [1, 2, 3]
+        connection.close()  # The receiver is started again.
+        note(table, 2)
+        with pytest.raises(OSError, match=r"closed|reset|pipe"):
+            shipment.ship()
+        assert shipment.ship() == 2
+        connection, _ = server.accept()
+        shipment._end()
+        with connection, connection.makefile("rb") as stream:
+            assert [read_framed(stream) for _ in range(2)] == [4, 5]
 
 
 # --- OTLP ---

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from modicum.api.ports.storage import Clock, Store
 from modicum.server.access_trail.settings_digest import settings_digests
 from modicum.server.access_trail.shipment import Shipment
 from modicum.server.access_trail.trail import Trail
 from modicum.server.settings.model import Settings
+from modicum.server.telemetry.trail_state import TrailState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class AccessRecord:
         self.trail.start(self.digests)
         for one in self.shipments:
             one.start()
+
+    def state(self) -> TrailState:
+        """Return the state, for metrics."""
+        targets = tuple(one.state() for one in self.shipments)
+        return replace(self.trail.state(), targets=targets)
 
     def close(self) -> None:
         """Note the end, store it, and ship it."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import secrets
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from modicum.api.ports.storage import Clock
 from modicum.core.errors import ModicumError
 from modicum.server.access_trail.targets import Target, target_of
 from modicum.server.settings.audit_targets import AuditTarget
+from modicum.server.telemetry.trail_state import TargetState
 from modicum.storage.access_table import AccessTable
 
 #: Maximum number of events sent at once.
@@ -29,21 +29,6 @@ LOOK_SECONDS: Final = 5.0
 PAUSE_MAX: Final = 30.0
 #: How long the end of a server waits for a target.
 END_SECONDS: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class ShipmentState:
-    """The state of a target, for metrics.
-
-    Attributes:
-        target: Its kind and its place in the settings.
-        is_reached: Whether the last attempt to send succeeded.
-        behind: How many events it has not received, as far as this process knows.
-    """
-
-    target: str
-    is_reached: bool
-    behind: int
 
 
 class Shipment:
@@ -87,9 +72,9 @@ class Shipment:
         self._bell.set()
         self._thread.join(END_SECONDS)
 
-    def state(self) -> ShipmentState:
+    def state(self) -> TargetState:
         """Return the state, for metrics."""
-        return ShipmentState(self._label, self._is_reached, self._behind)
+        return TargetState(self._label, self._is_reached, self._behind)
 
     def _run(self) -> None:
         pause = 1.0

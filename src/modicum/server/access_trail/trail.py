@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -25,6 +24,7 @@ from modicum.ledger.log.chain import Record
 from modicum.ledger.proof.access_trail import AccessEvent, AccessKind, bounded
 from modicum.server.access_trail.events import RefusalBounds, event_of
 from modicum.server.telemetry.log import Served
+from modicum.server.telemetry.trail_state import TrailState
 from modicum.storage.access_table import AccessTable
 
 #: Maximum number of events that wait in memory.
@@ -41,21 +41,6 @@ FAILING_SECONDS: Final = 10.0
 END_SECONDS: Final = 5.0
 
 _SETTINGS: Final = "settings"
-
-
-@dataclass(frozen=True, slots=True)
-class TrailState:
-    """The state of a trail, for metrics.
-
-    Attributes:
-        waiting: How many events are not stored yet.
-        left_out: How many events this process counted only.
-        is_written: Whether the last attempt to store events succeeded.
-    """
-
-    waiting: int = 0
-    left_out: int = 0
-    is_written: bool = True
 
 
 class Trail:

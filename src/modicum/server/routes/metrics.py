@@ -27,5 +27,6 @@ async def metrics(request: Request, who: Who) -> Response:
         found = replace(found, is_sound=False)  # Seen since the last look.
     counted, line = parts.watch.counts.collect(), parts.decider.waiting
     ready = parts.decider.readiness.outcome()
-    page = Page(counted, found, age, line, ready, parts.access)
+    trail = None if parts.access is None else parts.access.state()
+    page = Page(counted, found, age, line, ready, trail)
     return Response(page.text(), media_type=MEDIA_TYPE)

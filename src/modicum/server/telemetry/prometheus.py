@@ -14,8 +14,8 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
-from modicum.server.access_trail.record import AccessRecord
 from modicum.server.telemetry.ledger_metrics import LedgerFacts, SampledMetrics
+from modicum.server.telemetry.trail_state import TrailState
 from modicum.writer.readiness import UNKNOWN, Outcome
 
 #: The content type of the page.
@@ -42,7 +42,7 @@ class Page:
     age: float
     line: int
     ready: Outcome = UNKNOWN
-    trail: AccessRecord | None = None
+    trail: TrailState | None = None
 
     def text(self) -> bytes:
         """Return the page, in the text format 0.0.4."""
@@ -115,8 +115,7 @@ def _of_readiness(ready: Outcome) -> Iterator[Metric]:
     )
 
 
-def _of_trail(trail: AccessRecord) -> Iterator[Metric]:
-    state = trail.trail.state()
+def _of_trail(state: TrailState) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "modicum_access_trail_writable",
         "Whether the process could store the last events of the access trail.",
@@ -142,11 +141,10 @@ def _of_trail(trail: AccessRecord) -> Iterator[Metric]:
         "Events that a target of the access trail has not received.",
         labels=["target"],
     )
-    for one in trail.shipments:
-        found = one.state()
-        reached.add_metric([found.target], int(found.is_reached))
-        behind.add_metric([found.target], found.behind)
-    if trail.shipments:
+    for one in state.targets:
+        reached.add_metric([one.target], int(one.is_reached))
+        behind.add_metric([one.target], one.behind)
+    if state.targets:
         yield reached
         yield behind
 

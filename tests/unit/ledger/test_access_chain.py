@@ -106,7 +106,7 @@ def test_what_is_no_event_is_refused() -> None:
 
     good = {"at": AT, "kind": "sign-in"}
     assert list(verified([record({"seq": 1, "prev": GENESIS, "event": good})]))
-    for plain in (
+    bad: tuple[object, ...] = (
         [],
         {"seq": 1, "prev": GENESIS},
         {"seq": True, "prev": GENESIS, "event": good},
@@ -114,7 +114,8 @@ def test_what_is_no_event_is_refused() -> None:
         {"seq": 1, "prev": "1" * 64, "event": good},
         {"seq": 1, "prev": GENESIS, "event": {"at": AT, "kind": "release-posted"}},
         {"seq": 1, "prev": GENESIS, "event": {**good, "rows": 3}},
-    ):
+    )
+    for plain in bad:
         assert broken([record(plain)]) == 1
     payload = json.dumps({"seq": 1, "prev": GENESIS, "event": good}).encode()
     assert broken([Record(1, payload, digest(payload))]) == 1
