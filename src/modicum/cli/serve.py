@@ -39,6 +39,16 @@ KnownHead = Annotated[
         metavar="SEQ:HASH",
     ),
 ]
+AuditTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--audit-to",
+        help="Ship the access trail there: a file, syslog://HOST:PORT,"
+        " syslog+tcp://HOST:PORT, syslog:///dev/log, or"
+        " otlp+https://HOST:PORT/v1/logs; repeatable.",
+        metavar="TARGET",
+    ),
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Check the settings, and do not serve.")
 ]
@@ -77,16 +87,7 @@ def serve(
         Literal["debug", "info", "warning", "error"] | None,
         typer.Option("--log-level", help="The minimum log level."),
     ] = None,
-    audit_to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--audit-to",
-            help="Ship the access trail there: a file, syslog://HOST:PORT,"
-            " syslog+tcp://HOST:PORT, syslog:///dev/log, or"
-            " otlp+https://HOST:PORT/v1/logs; repeatable.",
-            metavar="TARGET",
-        ),
-    ] = None,
+    audit_to: AuditTo = None,
     check: Check = False,
     in_browser: Annotated[
         bool,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +16,11 @@ from hypothesis import strategies as st
 from samples.small import NOON, POLICY, compiled
 from samples.stores import Place, postgres_place, sqlite_place
 from starlette.testclient import TestClient
-from typer.testing import CliRunner, Result
 
 from modicum.api.local import Workspace
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import TokenTerms
-from modicum.cli.main import app
 from modicum.core.canonical import decode
 from modicum.core.errors import Code, Problem, UnavailableError, VerificationError
 from modicum.ledger.proof.access_trail import AccessEvent, AccessKind, verified
@@ -287,7 +284,7 @@ def test_done_accesses_are_never_left_out() -> None:
 def test_the_event_of_a_request(
     route: str, status: int, more: dict[str, Any], expected: tuple[str, str] | None
 ) -> None:
-    one = Served("t", route, "GET", status, 0.1, client="192.0.2.1", **more)
+    one = Served("t", route, "GET", status, 0.1, network="192.0.2.1", **more)
     found = event_of(one, NOON)
     assert (found and (found.kind.value, found.outcome)) == expected
     if found is not None:
@@ -482,7 +479,7 @@ def test_a_right_that_is_refused_within_a_batch_is_noted_once(parts: Parts) -> N
     assert MARK not in repr(events)
 
 
-# --- bundles, and the command line ---
+# --- bundles ---
 
 
 @pytest.mark.spec("REG-10")
@@ -523,51 +520,6 @@ def test_a_bundle_has_the_trail_and_is_refused_if_it_was_changed(
     refused(page, replace(manifest, trail=replace(trail, pages=2)))
     refused(page, replace(manifest, trail=None))
     assert len(list(BundleReader(whole).records())) == manifest.entries
-
-
-def test_the_command_line_verifies_and_prints_the_trail(
-    place: Place, store: Any, tmp_path: Path
-) -> None:
-    def run(*arguments: str, code: int = 0) -> Result:
-        found = CliRunner().invoke(app, [*arguments, "--ledger", place.url])
-        assert found.exit_code == code, found.output
-        return found
-
-    assert "0 events" in run("audit", "trail").output
-    create = ("token", "create", "--actor", "olga", "--role", "analyst", "--json")
-    issued = json.loads(run(*create).stdout)
-    run("token", "revoke", issued["id"])
-    found = run("audit", "trail")
-    assert [line.split()[2] for line in found.stdout.splitlines()] == [
-        "token-created",
-        "token-revoked",
-    ]
-    assert issued["token"] not in found.output
-    lines = [json.loads(x) for x in run("audit", "trail", "--json").stdout.splitlines()]
-    assert [one["event"]["owner"] for one in lines] == ["olga", "olga"]
-    head = f"2:{lines[1]['hash'][:12]}"
-    assert len(run("audit", "trail", "--after", "1").stdout.splitlines()) == 1
-    run("audit", "trail", "--known-head", head)
-    assert (
-        "MOD713"
-        in run("audit", "trail", "--known-head", "3:" + "0" * 12, code=6).output
-    )
-    bundle = tmp_path / "bundle"
-    assert "2 access events" in run("audit", "export", "-o", str(bundle)).stdout
-    verify = CliRunner().invoke(app, ["audit", "verify", str(bundle)])
-    assert f"access trail: 2 events, head {lines[1]['hash']}" in verify.stdout
-    run("audit", "export", "-o", str(tmp_path / "other"), "--without-trail")
-    with open_bundle(tmp_path / "other") as without:
-        assert without.manifest.trail is None
-    if place.url.startswith("postgresql"):
-        return
-    # Cut at its end: only a known head shows it.
-    place.damage("DELETE FROM trail WHERE seq = 2")
-    run("audit", "trail")
-    assert "MOD713" in run("audit", "trail", "--known-head", head, code=6).output
-    place.damage("UPDATE trail SET hash = 'x'")
-    assert "MOD713" in run("audit", "trail", code=6).output
-    assert "MOD713" in run("audit", "export", "-o", str(bundle), code=6).output
 
 
 # --- kills ---

@@ -45,7 +45,7 @@ def event_of(one: Served, at: str) -> AccessEvent | None:
         who=bounded(one.who),
         via=bounded(via),
         action="" if kind is AccessKind.SIGN_IN else f"{one.method} {one.route}",
-        client="" if one.who and kind is not AccessKind.SIGN_IN else one.client,
+        client="" if one.who and kind is not AccessKind.SIGN_IN else one.network,
         code=one.code if refused else "",
     )
 

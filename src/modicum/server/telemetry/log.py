@@ -51,7 +51,7 @@ class Served:
         sent: How many bytes the body of the answer had.
         code: The code of the mistake; empty if it was none.
         via: How the caller was recognized.
-        client: The network address of the client, for the access trail only.
+        network: The network address of the client, for the access trail only.
         is_lines: Whether the answer is one of lines.
     """
 
@@ -65,7 +65,7 @@ class Served:
     sent: int = 0
     code: str = ""
     via: str = ""
-    client: str = ""
+    network: str = ""
     is_lines: bool = False
 
 

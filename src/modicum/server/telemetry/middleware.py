@@ -152,7 +152,7 @@ class _Exchange:
             sent=self._sent,
             code=state.get("code", ""),
             via=state.get("via", ""),
-            client=client_network(scope.get("client")),
+            network=client_network(scope.get("client")),
             is_lines=self._is_lines,
         )
 
