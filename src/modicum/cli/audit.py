@@ -98,9 +98,9 @@ def export(
             )
             return
         print(
-            f"{output}: {manifest.entries} entries, {manifest.checkpoints} checkpoints,"
-            f" {events} access events"
-            f"\n  head {manifest.head}"
+            f"{output}: {manifest.entries} entries, {manifest.checkpoints} checkpoints"
+            + (f", access trail of {_events(events)}" if events else "")
+            + f"\n  head {manifest.head}"
         )
 
 
@@ -127,7 +127,7 @@ def verify(
         print_verified(str(bundle), verified, as_json=as_json)
         trail = found.manifest.trail
         if trail is not None and not as_json:
-            print(f"  access trail: {trail.events} events, head {trail.head}")
+            print(f"  access trail: {_events(trail.events)}, head {trail.head}")
 
 
 @app.command("trail")
@@ -172,7 +172,8 @@ def access_trail(
             else:
                 print(printable(_event_text(last.seq, event)))
         head = "" if last is None else f", head {last.seq}:{last.hash}"
-        note(f"access trail ok: {0 if last is None else last.seq} events{head}")
+        count = 0 if last is None else last.seq
+        note(f"access trail ok: {_events(count)}{head}")
 
 
 @app.command()
@@ -253,6 +254,10 @@ def registry(
             print_json({"records": records})
             return
         print(f"{output}: {len(records)} records; fill in what is UNKNOWN")
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
 
 
 def _event_text(seq: int, event: AccessEvent) -> str:
