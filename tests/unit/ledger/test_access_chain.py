@@ -129,6 +129,7 @@ def test_texts_of_others_are_short_and_printable(text: str) -> None:
     record = sealed(AccessEvent(AT, AccessKind.SIGN_IN, who=found), None)
     line = line_of(record)
     assert b"\n" not in line
+    assert b'"outcome":"done"' in line
     plain = decode(line)
     assert isinstance(plain, dict)
     assert plain["hash"] == digest(encode({k: plain[k] for k in plain if k != "hash"}))

@@ -86,8 +86,8 @@ def bounded(text: str) -> str:
 def sealed(event: AccessEvent, after: Record | None) -> Record:
     """Return the record that chains an event to the one before it."""
     seq, previous = (0, GENESIS) if after is None else (after.seq, after.hash)
-    plain = {"seq": seq + 1, "prev": previous, "event": msgspec.to_builtins(event)}
-    payload = encode(plain)
+    fields = {"outcome": event.outcome, **msgspec.to_builtins(event)}
+    payload = encode({"seq": seq + 1, "prev": previous, "event": fields})
     return Record(seq + 1, payload, digest(payload))
 
 
