@@ -66,6 +66,7 @@ class Trail:
         self._seconds = seconds
         self._bounds = RefusalBounds(seconds)
         self._guard = threading.Lock()
+        self._storing = threading.Lock()  # A batch is stored by one thread.
         self._events: deque[AccessEvent] = deque()
         self._bell = threading.Event()
         self._over = threading.Event()
@@ -177,10 +178,11 @@ class Trail:
     def store_now(self) -> bool:
         """Store all that waits; return whether that succeeded."""
         try:
-            while self._events:
-                if not self._is_current():
-                    return False
-                self._store_batch()
+            with self._storing:
+                while self._events:
+                    if not self._is_current():
+                        return False
+                    self._store_batch()
         except ModicumError:
             self._note_failure()
             return False
