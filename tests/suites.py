@@ -72,6 +72,8 @@ SUITES: Final = {
     "server": Suite(
         "who may do what over HTTP, lost answers, long requests",
         (
+            "unit/server/test_access_trail.py",
+            "unit/server/test_audit_targets.py",
             "unit/server/test_authorization.py",
             "unit/server/test_connections.py",
             "unit/server/test_event_routes.py",

@@ -685,6 +685,9 @@ ROWS: dict[tuple[str, str], Row] = {
     ("get", "/audit/statement"): Row(
         takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/statement")
     ),
+    ("get", "/audit/trail"): Row(
+        takes(Action.EXPORT_AUDIT), lambda case: case.get("/audit/trail")
+    ),
     ("get", "/doctor"): Row(_may_diagnose, lambda case: case.get("/doctor")),
     ("get", "/ledger/proof"): Row(
         takes(Action.READ_LEDGER), lambda case: case.get("/ledger/proof")

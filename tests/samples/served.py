@@ -19,6 +19,7 @@ from uvicorn import Server
 import modicum as mo
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import ALL, Grants, Identity
+from modicum.server.access_trail.record import AccessRecord
 from modicum.server.app import build
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
@@ -27,9 +28,14 @@ from modicum.server.connections import Timeouts
 from modicum.server.processes import Listening, config_of
 from modicum.server.rate_limits import Rates
 from modicum.server.resources import Equipment
+from modicum.server.settings.audit_targets import AuditTarget, TargetKind
+from modicum.server.settings.model import Settings
 from modicum.server.telemetry.context import TelemetryContext
 from modicum.storage.factory import open_store
+from modicum.system.clock import SystemClock
 
+#: Nothing is sent there: the trail is not started.
+TARGETS = (AuditTarget(TargetKind.FILE, "/nowhere"),)
 #: Says who asks; only servers of tests believe it.
 HEADER = "X-Who"
 
@@ -142,6 +148,7 @@ def served(
         # Not imported above: most suites that serve a ledger do not use its pages.
         console=import_module("modicum.console.router").Console() if console else None,
         anonymous_rates=strangers or rates or Rates(),
+        access=AccessRecord.of(Settings(audit_to=TARGETS), store, SystemClock()),
     )
     try:
         with (

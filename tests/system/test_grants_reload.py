@@ -25,7 +25,7 @@ ANN = "people: {ann: {analyst: all}}\n"
 BOB = "people: {bob: {analyst: all}}\n"
 
 
-@pytest.mark.spec("REG-9")
+@pytest.mark.spec("REG-14")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_grants_are_read_again_by_every_process(tmp_path: Path, workers: int) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)

@@ -289,6 +289,7 @@ CHECKPOINT: Final = _get("/ledger/checkpoint", signature.SignedCheckpoint, 409)
 PROOF: Final = _get("/ledger/proof", ledger.Proof)
 VERIFY_LEDGER: Final = _job("/ledger:verify", None)
 BUNDLE: Final[Operation[None]] = _get("/audit/bundles", None)
+ACCESS_TRAIL: Final = _get("/audit/trail", ledger.AccessPage)
 AUDIT_STATEMENT: Final[Operation[None]] = _get("/audit/statement", None)
 DOCTOR: Final = _get("/doctor", health.Diagnosis)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from modicum.cli.ledger_access import current_log, opened_source
+from modicum.cli.ledger_access import current_log, open_log, opened_source
 from modicum.cli.ledger_signatures import PassphraseFile, file_named, open_key
 from modicum.cli.options import DEFAULT_LEDGER, Json, Ledger
-from modicum.cli.output import print_json, reporting
+from modicum.cli.output import note, print_json, reporting
 from modicum.cli.progress import counting
 from modicum.cli.verification import (
     Claims,
@@ -21,6 +21,7 @@ from modicum.cli.verification import (
 from modicum.core.errors import printable
 
 if TYPE_CHECKING:
+    from modicum.ledger.proof.access_trail import AccessEvent
     from modicum.reports.sources import Source
     from modicum.reports.statement import Statement
 
@@ -57,9 +58,13 @@ def export(
         ),
     ] = None,
     passphrase_file: PassphraseFile = None,
+    without_trail: Annotated[
+        bool, typer.Option("--without-trail", help="Leave the access trail out.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the ledger, its checkpoints and its policies to one file."""
+    """Write the ledger, its checkpoints, policies and access trail to one file."""
+    from modicum.storage.access_table import access_table
     from modicum.storage.proofs.bundles import export_bundle
     from modicum.storage.proofs.ledger_log import stored_checkpoints
     from modicum.storage.proofs.signing_keys import Signing
@@ -71,8 +76,13 @@ def export(
             signing = Signing(open_key(key, passphrase_file), SystemClock().now())
         store = current_log(ledger)
         manifest = export_bundle(
-            store, output, stored=stored_checkpoints(store), signing=signing
+            store,
+            output,
+            stored=stored_checkpoints(store),
+            signing=signing,
+            trail=None if without_trail else access_table(store),
         )
+        events = 0 if manifest.trail is None else manifest.trail.events
         if as_json:
             print_json(
                 {
@@ -83,12 +93,14 @@ def export(
                     "checkpoints": manifest.checkpoints,
                     "keys": list(manifest.keys),
                     "policies": manifest.policies,
+                    "access_events": events,
                 }
             )
             return
         print(
             f"{output}: {manifest.entries} entries, {manifest.checkpoints} checkpoints"
-            f"\n  head {manifest.head}"
+            + (f", access trail of {_events(events)}" if events else "")
+            + f"\n  head {manifest.head}"
         )
 
 
@@ -113,6 +125,55 @@ def verify(
         if require_checkpoint:
             require_pinned(verified)
         print_verified(str(bundle), verified, as_json=as_json)
+        trail = found.manifest.trail
+        if trail is not None and not as_json:
+            print(f"  access trail: {_events(trail.events)}, head {trail.head}")
+
+
+@app.command("trail")
+def access_trail(
+    ledger: Ledger = DEFAULT_LEDGER,
+    after: Annotated[
+        int, typer.Option("--after", min=0, help="Print events after this one.")
+    ] = 0,
+    known_head: Annotated[
+        str | None,
+        typer.Option(
+            "--known-head",
+            help="An event that the trail must contain: its number and its hash, or at"
+            " least its first 12 digits.",
+            metavar="SEQ:HASH",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the access trail, and print its events: as JSON, one on each line.
+
+    Exits with 6 if an event was changed, moved or left out. That the trail was cut at
+    its end is found only with --known-head, such as of the last event that was shipped.
+    """
+    from modicum.core.document import from_python
+    from modicum.ledger.proof.access_trail import line_of, verified
+    from modicum.server.settings.binding import known_head as head_of
+    from modicum.storage.access_table import AccessTable
+
+    with reporting(as_json=as_json):
+        table = AccessTable(open_log(ledger))
+        known = None
+        if known_head is not None:
+            known = head_of(from_python(known_head), "`--known-head`")
+            table.must_have(known.seq, known.digits)
+        last = None
+        for last, event in verified(table.read()):
+            if last.seq <= after:
+                continue
+            if as_json:
+                print(line_of(last).decode())
+            else:
+                print(printable(_event_text(last.seq, event)))
+        head = "" if last is None else f", head {last.seq}:{last.hash}"
+        count = 0 if last is None else last.seq
+        note(f"access trail ok: {_events(count)}{head}")
 
 
 @app.command()
@@ -193,6 +254,20 @@ def registry(
             print_json({"records": records})
             return
         print(f"{output}: {len(records)} records; fill in what is UNKNOWN")
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count} events"
+
+
+def _event_text(seq: int, event: AccessEvent) -> str:
+    """Return an event as a line for people."""
+    more = ", ".join(event.parts) or event.action or event.token or event.of
+    count = str(event.count) if event.count else ""
+    who = event.who or event.client
+    found = (event.outcome, who, more, count, event.code)
+    words = " ".join(one for one in found if one)
+    return f"{seq:>6}  {event.at[:19]}Z  {event.kind.value:<17} {words}"
 
 
 def _stated(

@@ -39,6 +39,16 @@ KnownHead = Annotated[
         metavar="SEQ:HASH",
     ),
 ]
+AuditTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--audit-to",
+        help="Ship the access trail there: a file, syslog://HOST:PORT,"
+        " syslog+tcp://HOST:PORT, syslog:///dev/log, or"
+        " otlp+https://HOST:PORT/v1/logs; repeatable.",
+        metavar="TARGET",
+    ),
+]
 Check = Annotated[
     bool, typer.Option("--check", help="Check the settings, and do not serve.")
 ]
@@ -77,6 +87,7 @@ def serve(
         Literal["debug", "info", "warning", "error"] | None,
         typer.Option("--log-level", help="The minimum log level."),
     ] = None,
+    audit_to: AuditTo = None,
     check: Check = False,
     in_browser: Annotated[
         bool,
@@ -101,6 +112,7 @@ def serve(
             known=known_head,
             public_url=public_url,
             log_level=log_level,
+            audit_to=audit_to or (),
             host=host,
             port=port,
             workers=workers,
@@ -174,6 +186,7 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("signs with", found.key or "nothing: no `signing_key_file`"),
         ("analyzes", ", ".join(sorted(settings.tables)) or "nothing: no `tables`"),
         ("escrow", _escrow(found.data_sets, settings)),
+        ("ships to", ", ".join(_shipped(settings)) or "nothing: no `audit_to`"),
     ):
         print(printable(f"{what:<12}{text}"))
     note("the settings are valid; nothing was served, and no provider was contacted")
@@ -186,6 +199,12 @@ def _escrow(data_sets: int | None, settings: Settings) -> str:
         return "none: no `escrow`"
     sets = "1 data set" if data_sets == 1 else f"{data_sets} data sets"
     return f"{sets}; vault {place.vault}, keys {place.keys}"
+
+
+def _shipped(settings: Settings) -> Iterator[str]:
+    """Yield where the access trail is shipped to."""
+    for one in settings.audit_to:
+        yield one.name
 
 
 def _let_in(settings: Settings, user: str) -> Iterator[str]:

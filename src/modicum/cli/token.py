@@ -107,10 +107,12 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a token. A running server applies it within seconds."""
+    from modicum.ops.wiring import current_actor
     from modicum.system.clock import SystemClock
 
     with reporting(as_json=as_json):
-        token = _registry(ledger).revoke_token(identifier)
+        registry = _registry(ledger)
+        token = registry.revoke_token(identifier, revoked_by=current_actor())
         if as_json:
             print_json(token.view(SystemClock().now()))
             return

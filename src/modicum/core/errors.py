@@ -94,6 +94,8 @@ class Code(Enum):
     CLOCK_JUMPED = "MOD710"
     LEDGER_BEHIND = "MOD711"
     NOT_WITNESSED = "MOD712"
+    TRAIL_BROKEN = "MOD713"
+    TRAIL_UNWRITTEN = "MOD714"
     # Rounds and plans
     ROUND_MISSING = "MOD801"
     PLAN_STALE = "MOD802"

@@ -11,6 +11,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from modicum.console.router import Console
+from modicum.server.access_trail.record import AccessRecord
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.grants import CurrentGrants, GrantTable
@@ -92,7 +93,7 @@ class Service:
             decider, self.threads, self.policies, self.jobs
         )
         self.rounds = RoundVerbs(decider, self.threads, self.jobs)
-        self.audits = Audits(decider, self.threads, self.jobs, own)
+        self.audits = Audits(decider, self.threads, self.jobs, own, registry.trail)
         self.signed = Receipts(decider, own)
         self.diagnoses = Diagnoses(decider, self.threads)
         self.risk = RiskAnalyses(own, self.jobs)
@@ -122,6 +123,7 @@ class Parts:
         anonymous_rates: Limits unauthenticated requests by address.
         checks: Further checks whether requests can be decided; they raise a mistake.
         reload: Reads grants again; None if no file has them.
+        access: The access trail; None in tests without it.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -138,6 +140,7 @@ class Parts:
     anonymous_rates: Rates = field(default_factory=lambda: Rates(STRANGERS_PER_MINUTE))
     checks: tuple[Callable[[], object], ...] = ()
     reload: Callable[[], None] | None = None
+    access: AccessRecord | None = None
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)

@@ -9,6 +9,7 @@ from functools import partial
 
 from modicum.api.local import Clock
 from modicum.core.errors import Code, Problem, UsageError
+from modicum.server.access_trail.record import AccessRecord
 from modicum.server.auth.authentication import Recognizing
 from modicum.server.auth.registry import open_registry
 from modicum.server.auth.setup import PublicAddress, authentication
@@ -100,6 +101,9 @@ def make_parts(
     try:
         settings.refuse_behind(store)
         registry = open_registry(store, clock=clock)
+        access = AccessRecord.of(settings, store, clock)
+        registry.on_use = access.trail.note_use
+        watch.note_access = access.trail.note_served
         coming_in = authentication(settings, registry, clock, door)
     except BaseException:
         decider.close()
@@ -107,6 +111,7 @@ def make_parts(
         raise
     if on_open is not None:
         on_open(Opened(door.origin, coming_in.links))
+    access.start()
     return Parts(
         decider,
         registry,
@@ -116,10 +121,11 @@ def make_parts(
         own=own,
         entrance=coming_in,
         console=coming_in.console() if settings.console else None,
-        closing=(store.close,),
+        closing=(access.close, store.close),
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
-        checks=(partial(settings.refuse_behind, store),),
         reload=None
         if settings.file is None
         else partial(reload_grants, settings, coming_in.grants, registry, watch.log),
+        checks=(partial(settings.refuse_behind, store), access.trail.must_be_written),
+        access=access,
     )

@@ -40,7 +40,7 @@ from modicum.storage.postgres_tables import (
     TransactionStart,
 )
 from modicum.storage.postgres_url import Address, parse_address
-from modicum.storage.service_tables import Statement
+from modicum.storage.service_tables import Query, Statement
 from modicum.system.clock import SystemClock
 
 T = TypeVar("T")
@@ -245,9 +245,18 @@ class PostgresStore:
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements beside the log in one turn; see `ServiceTables`."""
+        return self.change_read(lambda _: statements)
+
+    def change_read(self, change: Callable[[Query], Sequence[Statement]]) -> list[int]:
+        """Run statements that follow from what is read; see `ServiceTables`."""
         with self._transaction() as (connection, _):
+
+            def query(statement: Statement) -> list[tuple[Any, ...]]:
+                return connection.execute(*self._composed(statement)).fetchall()
+
             return [
-                connection.execute(*self._composed(one)).rowcount for one in statements
+                connection.execute(*self._composed(one)).rowcount
+                for one in change(query)
             ]
 
     def _composed(self, statement: Statement) -> tuple[Composed, Mapping[str, Any]]:

@@ -1,8 +1,8 @@
 """The tables of a ledger in PostgreSQL: their versions, and their statements.
 
 Version 1 has the log, its head, checkpoints and a snapshot; version 2 adds the service
-tables. Log and checkpoints are append-only, which triggers enforce; the service tables
-may be changed and deleted from.
+tables, version 3 the access trail. Log, checkpoints and trail are append-only, which
+triggers enforce; the service tables may be changed and deleted from.
 
 Each ledger has its own schema. Every name is qualified with its schema and every
 setting is made for one transaction, so that nothing depends on the session.
@@ -143,6 +143,22 @@ STEPS: Sequence[LiteralString] = (
         expires_at text COLLATE "C" NOT NULL
     );
     CREATE INDEX sessions_by_end ON {s}.sessions (expires_at);
+    """,
+    """
+    CREATE TABLE {s}.trail (
+        seq bigint PRIMARY KEY CHECK (seq > 0),
+        payload bytea NOT NULL,
+        hash text COLLATE "C" NOT NULL
+    );
+    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.trail
+        FOR EACH STATEMENT EXECUTE FUNCTION {s}.refuse_change();
+    ALTER TABLE {s}.trail ENABLE ALWAYS TRIGGER append_only;
+    CREATE TABLE {s}.trail_marks (
+        name text COLLATE "C" PRIMARY KEY,
+        value text NOT NULL,
+        holder text NOT NULL,
+        until text COLLATE "C" NOT NULL
+    );
     """,
 )
 

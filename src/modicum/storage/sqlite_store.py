@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from modicum.storage.sqlite_errors import SqliteTroubles
 from modicum.storage.sqlite_lock import open_beside
 
 if TYPE_CHECKING:
-    from modicum.storage.service_tables import Statement
+    from modicum.storage.service_tables import Query, Statement
 
 #: Timeout for the turn.
 WAIT_SECONDS = 30.0
@@ -168,7 +168,9 @@ class SqliteStore:
         """Return the rows of a query on the service tables; see `ServiceTables`."""
 
         def query(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-            if not tables.has_service_tables(connection, str(self._path)):
+            if not tables.has_service_tables(
+                connection, str(self._path), since=statement.since
+            ):
                 return []
             return connection.execute(*_query_of(statement)).fetchall()
 
@@ -180,11 +182,21 @@ class SqliteStore:
 
     def change_beside(self, statements: Sequence[Statement]) -> list[int]:
         """Run statements beside the log in one turn; see `ServiceTables`."""
+        return self.change_read(lambda _: statements)
+
+    def change_read(self, change: Callable[[Query], Sequence[Statement]]) -> list[int]:
+        """Run statements that follow from what is read; see `ServiceTables`."""
         with (
             self._troubles.translated(writing=True),
             self._access.writing() as connection,
         ):
-            return [connection.execute(*_query_of(one)).rowcount for one in statements]
+
+            def query(statement: Statement) -> list[tuple[Any, ...]]:
+                return connection.execute(*_query_of(statement)).fetchall()
+
+            return [
+                connection.execute(*_query_of(one)).rowcount for one in change(query)
+            ]
 
     # --- the cache ---
 

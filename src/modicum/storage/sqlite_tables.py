@@ -1,7 +1,8 @@
 """The tables of a ledger in SQLite: their versions, and their statements.
 
 Table versions are steps that are never changed once released. Version 1 had the log
-only; version 2 added checkpoints, version 3 the service tables. A file of an older
+only; version 2 added checkpoints, version 3 the service tables, version 4 the access
+trail. A file of an older
 version is read as it is, and migrated in the transaction of the next turn. The service
 tables may be changed and deleted from; the rest may not.
 """
@@ -75,6 +76,23 @@ _STEPS: Sequence[Sequence[str]] = (
         """,
         "CREATE INDEX sessions_by_end ON sessions (expires_at)",
     ),
+    (
+        """
+        CREATE TABLE trail (
+            seq INTEGER PRIMARY KEY,
+            payload BLOB NOT NULL,
+            hash TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE trail_marks (
+            name TEXT NOT NULL PRIMARY KEY,
+            value TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            until TEXT NOT NULL
+        ) STRICT
+        """,
+    ),
 )
 #: What each version adds to a file, besides statistics of SQLite: type, name, table.
 _ADDED = (
@@ -93,6 +111,11 @@ _ADDED = (
         ("table", "sessions", "sessions"),
         ("index", "sqlite_autoindex_sessions_1", "sessions"),
         ("index", "sessions_by_end", "sessions"),
+    },
+    {
+        ("table", "trail", "trail"),
+        ("table", "trail_marks", "trail_marks"),
+        ("index", "sqlite_autoindex_trail_marks_1", "trail_marks"),
     },
 )
 #: The contents of a file of each version: the sum of all additions.
@@ -130,9 +153,11 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
     return version
 
 
-def has_service_tables(connection: sqlite3.Connection, name: str) -> bool:
+def has_service_tables(
+    connection: sqlite3.Connection, name: str, *, since: int = 3
+) -> bool:
     """Return whether a ledger has the tables beside the log; older ones do not."""
-    return version_of(connection, name) >= 3
+    return version_of(connection, name) >= since
 
 
 def stored_version(connection: sqlite3.Connection) -> int:

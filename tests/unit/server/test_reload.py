@@ -117,7 +117,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     found.store.close()
 
 
-@pytest.mark.spec("REG-9")
+@pytest.mark.spec("REG-14")
 def test_a_session_has_the_grants_of_now(server: Server) -> None:
     bob = server.signed_in("bob", "labs", "unnamed")
     assert server.who(bob).grants == {Role.ANALYST: SETS}
@@ -137,7 +137,7 @@ def test_a_session_has_the_grants_of_now(server: Server) -> None:
     assert server.who(bob).grants == {Role.ANALYST: SETS}
 
 
-@pytest.mark.spec("REG-9")
+@pytest.mark.spec("REG-14")
 def test_a_token_has_at_most_the_grants_of_now(server: Server) -> None:
     program = TokenTerms("service:job", {Role.ANALYST: SETS}, is_service=True)
     shown = [
@@ -188,7 +188,7 @@ def test_a_missing_file_changes_nothing(server: Server) -> None:
         current_settings(server.settings)  # Nor does another process start.
 
 
-@pytest.mark.spec("REG-9")
+@pytest.mark.spec("REG-14")
 def test_other_settings_stay_until_the_next_start(server: Server) -> None:
     server.write("people: {ann: {auditor: all}}", BEGIN + "workers: 3\n")
     found = current_settings(server.settings)

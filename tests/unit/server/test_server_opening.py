@@ -153,7 +153,7 @@ def test_a_check_goes_by_options(folder: Path) -> None:
     assert f"http://127.0.0.1:{port}, 1 process\n" in found.stdout
     assert "by a one-time link" in found.stdout
     assert "holders of API tokens\n" in found.stdout
-    assert found.stdout.count("nothing: no") == 2
+    assert found.stdout.count("nothing: no") == 3
     assert "escrow      none: no `escrow`\n" in found.stdout
 
 

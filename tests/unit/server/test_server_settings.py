@@ -91,6 +91,7 @@ tables: {7: visits.parquet}
 escrow: {vault: vault, keys: /run/keys.json, sandbox_uid: 65000, task_s: 60}
 telemetry: {log_level: warning, otlp_endpoint: "http://collector:4318"}
 reservations: {share: 0.5, days: 3}
+audit_to: [trail.jsonl, "syslog://log:514", "otlp+https://collector/v1/logs"]
 """
     )
     untouched = Settings()
@@ -99,6 +100,11 @@ reservations: {share: 0.5, days: 3}
             got = replace(got, local_people=read(LOCAL).local_people)
         assert getattr(got, field.name) != getattr(untouched, field.name), field.name
     assert got.public_url == "https://x.example.org"
+    assert [one.place for one in got.audit_to] == [
+        "/etc/m/trail.jsonl",
+        "log",
+        "https://collector/v1/logs",
+    ]
     assert got.allowed_hosts == ("health.example.org", "[fd00::1]:8642")
     assert got.ledger == "postgresql://db/ledger"
     assert got.signing_key_file == Path("/etc/m/key.pem")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -122,6 +122,60 @@ class Disclosure(Shape, frozen=True, kw_only=True):
     disclosure: str
     entry: int
     attributes: tuple[str, ...]
+
+
+class AccessEntry(Shape, frozen=True, kw_only=True):
+    """An event of the access trail.
+
+    Attributes:
+        seq: Its number.
+        hash: SHA-256 of its stored bytes, which contain the hash of the event before.
+        at: When, in UTC.
+        kind: What it is about.
+        outcome: Whether it was done or refused.
+        who: The name of the identity; empty if it is not known.
+        via: How it was recognized.
+        action: The method and the route.
+        client: The network address of a client that is not known by name.
+        code: The code of the refusal.
+        token: The id of the token.
+        owner: The actor of the token.
+        settings: The digest of the settings.
+        parts: The names of the settings that changed.
+        count: How many events were left out.
+        of: The kind of the events that were left out.
+    """
+
+    seq: int
+    hash: Digest
+    at: str
+    kind: str
+    outcome: Literal["done", "refused"]
+    who: str
+    via: str
+    action: str
+    client: str
+    code: str
+    token: str
+    owner: str
+    settings: str
+    parts: tuple[str, ...]
+    count: int
+    of: str
+
+
+class AccessPage(Shape, frozen=True, kw_only=True):
+    """Events of the access trail, oldest first.
+
+    Attributes:
+        events: The events.
+        next: The cursor of the next page; None at the end.
+        head: The number and the hash of the last event.
+    """
+
+    events: tuple[AccessEntry, ...]
+    next: str | None
+    head: Head
 
 
 class EntryPage(Shape, frozen=True, kw_only=True):

@@ -1,18 +1,20 @@
 """Audit bundles: a ledger and all that is needed to verify it, in one file.
 
 A bundle is a zip of stored members in a fixed order: the manifest, public keys,
-checkpoints, the records in pages, and the policies as files. All but the records
-follows from the records or is signed, so nothing in it is trusted unchecked.
+checkpoints, the records in pages, the policies as files, and the access trail in pages.
+All but records and trail follows from the records or is signed, so nothing in it is
+trusted unchecked. A bundle without a trail has the first version of the format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from modicum.core.canonical import Plain, digest, encode
 from modicum.ledger.log.chain import ChainBreakError, Record, event_of
 from modicum.ledger.log.events import PolicyActivated
+from modicum.ledger.proof.access_trail import verified
 from modicum.ledger.proof.claims import (
     CLAIM_BYTES_MAX,
     Signed,
@@ -22,6 +24,7 @@ from modicum.ledger.proof.claims import (
 from modicum.ledger.proof.zip_format import MEMBER_BYTES_MAX, Member
 
 BUNDLE_KIND = "modicum-audit/v1"
+BUNDLE_KIND_TRAIL = "modicum-audit/v2"
 MANIFEST = "manifest.json"
 #: A page ends after this many records …
 PAGE_RECORDS = 1000
@@ -31,6 +34,21 @@ PAGE_BYTES = 1 << 20
 _KEY_BYTES_MAX = 200
 #: Some thousand keys fit into a manifest of this size.
 _MANIFEST_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrailManifest:
+    """What a manifest contains about the access trail.
+
+    Attributes:
+        events: The number of events.
+        head: Hash of the last one.
+        pages: The number of their pages.
+    """
+
+    events: int
+    head: str
+    pages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,7 @@ class Manifest:
         checkpoints: The number of checkpoints.
         keys: Ids of the public keys, sorted.
         policies: How many times a policy was activated.
+        trail: The access trail; None if there is none.
     """
 
     ledger: str
@@ -54,11 +73,13 @@ class Manifest:
     checkpoints: int
     keys: tuple[str, ...]
     policies: int
+    trail: TrailManifest | None = None
 
     def to_bytes(self) -> bytes:
         """Return the manifest as one line of canonical JSON."""
+        trail = self.trail
         plain: dict[str, Plain] = {
-            "kind": BUNDLE_KIND,
+            "kind": BUNDLE_KIND if trail is None else BUNDLE_KIND_TRAIL,
             "ledger": self.ledger,
             "entries": self.entries,
             "head": self.head,
@@ -67,6 +88,8 @@ class Manifest:
             "keys": list(self.keys),
             "policies": self.policies,
         }
+        if trail is not None:
+            plain["trail"] = asdict(trail)
         return encode(plain) + b"\n"
 
 
@@ -97,7 +120,9 @@ class Survey:
             self.policies += policy_of(record) is not None
             yield record
 
-    def manifest(self, signed: Sequence[Signed]) -> Manifest:
+    def manifest(
+        self, signed: Sequence[Signed], trail: TrailManifest | None = None
+    ) -> Manifest:
         """Return the manifest of a bundle with these checkpoints."""
         return Manifest(
             self.ledger,
@@ -107,7 +132,25 @@ class Survey:
             len(signed),
             tuple(sorted({one.claim.key for one in signed})),
             self.policies,
+            trail,
         )
+
+
+def survey_trail(records: Iterable[Record]) -> TrailManifest | None:
+    """Return what a manifest contains about an access trail, which is checked.
+
+    Raises:
+        VerificationError: If it contradicts itself.
+    """
+    last: Record | None = None
+
+    def counted() -> Iterator[Record]:
+        nonlocal last
+        for last, _ in verified(records):
+            yield last
+
+    pages = sum(1 for _ in paged(counted()))
+    return None if last is None else TrailManifest(last.seq, last.hash, pages)
 
 
 def _refuse_damaged(record: Record, seq: int) -> None:
@@ -121,7 +164,10 @@ def _refuse_damaged(record: Record, seq: int) -> None:
 
 
 def members(
-    manifest: Manifest, signed: Sequence[Signed], records: Iterable[Record]
+    manifest: Manifest,
+    signed: Sequence[Signed],
+    records: Iterable[Record],
+    trail: Iterable[Record] = (),
 ) -> Iterator[Member]:
     """Yield the members of a bundle, in order.
 
@@ -129,6 +175,7 @@ def members(
         manifest: Its manifest.
         signed: The checkpoints.
         records: All records, as many as in the manifest.
+        trail: The access trail, as many events as in the manifest.
     """
     yield MANIFEST, manifest.to_bytes()
     for key, pem in sorted(pems_of(signed).items()):
@@ -148,6 +195,8 @@ def members(
     for place, page in enumerate(paged(noted()), 1):
         yield page_name(place), page
     yield from policies
+    for place, page in enumerate(paged(trail), 1):
+        yield trail_name(place), page
 
 
 def in_order(signed: Iterable[Signed]) -> list[bytes]:
@@ -222,6 +271,11 @@ def checkpoint_name(place: int) -> str:
 def page_name(place: int) -> str:
     """Return the member name of a page of records, counted from 1."""
     return f"records/{place:08}.jsonl"
+
+
+def trail_name(place: int) -> str:
+    """Return the member name of a page of the access trail, counted from 1."""
+    return f"trail/{place:08}.jsonl"
 
 
 def policy_name(seq: int, policy_digest: str) -> str:

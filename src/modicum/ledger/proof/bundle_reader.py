@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from modicum.core.canonical import decode, digest
 from modicum.core.errors import Code, Problem, VerificationError
 from modicum.ledger.log.chain import Record
+from modicum.ledger.proof.access_trail import verified
 from modicum.ledger.proof.bundle import (
     BUNDLE_KIND,
+    BUNDLE_KIND_TRAIL,
     MANIFEST,
     PAGE_BYTES,
     PAGE_RECORDS,
     Manifest,
+    TrailManifest,
     checkpoint_name,
     in_order,
     is_full,
@@ -21,6 +25,7 @@ from modicum.ledger.proof.bundle import (
     pems_of,
     policy_name,
     policy_of,
+    trail_name,
 )
 from modicum.ledger.proof.claims import Signed, read_signed, signed_bytes
 from modicum.ledger.proof.zip_format import Member
@@ -82,6 +87,7 @@ class BundleReader:
         for name, text_digest in activations:
             if digest(self._take(name)) != text_digest:
                 raise broken(f"`{name}` is not the activated policy")
+        self._check_trail()
         if next(self._members, None) is not None:
             raise broken("it contains extra data")
         counted = (ledger, seq, head, len(activations))
@@ -93,6 +99,22 @@ class BundleReader:
             manifest.policies,
         ):
             raise broken("its manifest does not agree with its records")
+
+    def _check_trail(self) -> None:
+        """Check the access trail, if there is one: its chain, and its end."""
+        given = self.manifest.trail
+        if given is None:
+            return
+        pages, last = _Pages(), None
+        lines = chain.from_iterable(
+            pages.lines(self._take(trail_name(place)))
+            for place in range(1, given.pages + 1)
+        )
+        records = (Record(n, line, digest(line)) for n, line in enumerate(lines, 1))
+        for last, _ in verified(records):  # noqa: B007 - the last one is compared
+            pass
+        if last is None or (last.seq, last.hash) != (given.events, given.head):
+            raise broken("its manifest does not agree with its access trail")
 
     def _checkpoints(self) -> tuple[Signed, ...]:
         found = []
@@ -134,8 +156,8 @@ def _manifest(data: bytes) -> Manifest:
     except ValueError as error:
         raise broken(f"its manifest cannot be read ({error})") from error
     match plain:
-        case {"kind": str(kind)} if kind != BUNDLE_KIND:
-            raise broken(f"it is of the kind `{kind[:80]}`, not `{BUNDLE_KIND}`")
+        case {"kind": str(kind)} if kind not in (BUNDLE_KIND, BUNDLE_KIND_TRAIL):
+            raise broken(f"it is of the kind `{kind[:80]}`, not `{BUNDLE_KIND_TRAIL}`")
         case {
             "ledger": str(ledger),
             "entries": int(entries),
@@ -144,10 +166,12 @@ def _manifest(data: bytes) -> Manifest:
             "checkpoints": int(checkpoints),
             "keys": [*keys],
             "policies": int(policies),
+            **rest,
         }:
             names = tuple(str(key) for key in keys)
+            trail = _trail(rest)
             manifest = Manifest(
-                ledger, entries, head, pages, checkpoints, names, policies
+                ledger, entries, head, pages, checkpoints, names, policies, trail
             )
         case _:
             raise broken("its manifest lacks a key")
@@ -159,6 +183,14 @@ def _manifest(data: bytes) -> Manifest:
     ):
         raise broken("its manifest is not in canonical form")
     return manifest
+
+
+def _trail(rest: Mapping[object, object]) -> TrailManifest | None:
+    match rest.get("trail"):
+        case {"events": int(events), "head": str(head), "pages": int(pages)}:
+            return TrailManifest(int(events), head, int(pages))
+        case _:
+            return None
 
 
 class _Pages:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Network
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modicum.core.errors import UnavailableError
-from modicum.server.auth.client_address import address_of
+from modicum.server.auth.client_address import client_network
 from modicum.server.auth.sign_in import CALLBACK_PATH, LOGIN_PATH
 from modicum.server.problems import problem_response
 from modicum.server.rate_limits import Rates
 
 #: Maximum number of unauthenticated requests per minute and address.
 STRANGERS_PER_MINUTE: Final = 600
-#: The prefix length of IPv6: one client may use all addresses below it.
-_NETWORK_BITS: Final = 64
 
 
 class AnonymousLimits:
@@ -60,7 +57,7 @@ class AnonymousLimits:
     async def _refused(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Count a request, and refuse it if there were too many."""
         try:
-            self._rates.note(_where(scope))
+            self._rates.note(client_network(scope.get("client")))
         except UnavailableError as error:
             state = scope.setdefault("state", {})
             state["code"] = error.code.value
@@ -73,14 +70,3 @@ class AnonymousLimits:
 def _is_strange(status: int, scope: Scope) -> bool:
     """Return whether authentication failed, or the body was too large before it."""
     return status == 401 or (status == 413 and "who" not in scope.get("state", {}))
-
-
-def _where(scope: Scope) -> str:
-    """Return the key of all addresses of one client."""
-    client = scope.get("client")
-    address = address_of(client[0] if client else None)
-    if address is None:
-        return ""
-    if address.version == 4:
-        return str(address)
-    return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TypeAlias
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final, TypeAlias
 
 from modicum.server.settings.model import Network
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
+#: The prefix length of the networks of clients with IPv6.
+_NETWORK_BITS: Final = 64
 #: All headers in which proxies describe a request; none of them is passed on.
 FORWARDING = frozenset(
     {
@@ -57,6 +59,17 @@ def address_of(text: str | None) -> Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+def client_network(client: Sequence[Any] | None) -> str:
+    """Return the address of a client as ASGI has it; of IPv6, its network.
+
+    One client may use all addresses of a network.
+    """
+    address = address_of(client[0] if client else None)
+    if address is None or address.version == 4:
+        return "" if address is None else str(address)
+    return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
 
 
 def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:

@@ -30,10 +30,12 @@ from modicum.api.permissions.tokens import (
 )
 from modicum.api.ports.storage import Clock, Store
 from modicum.core.errors import AccessError, Code, InputError, Problem, UsageError
+from modicum.ledger.proof.access_trail import AccessEvent, AccessKind, bounded
 from modicum.ops.wiring import printable_actor
 from modicum.server.auth import registry_rows
 from modicum.server.auth.known_names import KnownNames
 from modicum.server.lookalikes import refuse_lookalike
+from modicum.storage.access_table import AccessTable
 from modicum.storage.service_tables import ServiceTables, Statement
 from modicum.system.clock import SystemClock
 
@@ -156,6 +158,11 @@ class Registry:
             raise _keeps_nothing(store.name)
         self._store = store
         self._beside: ServiceTables = store
+        #: The access trail, which has an event of each change of a token.
+        self.trail = AccessTable(store)
+        self._used: set[str] = set()
+        #: Called with each token that this process has not seen in use before.
+        self.on_use: Callable[[Token], object] = lambda _: None
         self._clock = clock
         self._tokens = RecentlyRead(self._read_token, fresh_seconds)
         self._sessions = RecentlyRead(self._read_session, fresh_seconds)
@@ -209,7 +216,7 @@ class Registry:
             created_at=now,
             expires_at=self._clock.after(now, terms.seconds),
         )
-        if self._change(registry_rows.adding(token)) == [0]:
+        if not self._change_token(registry_rows.adding(token), token, token.created_by):
             raise _too_many_tokens(terms.actor)
         return IssuedToken(text, token)
 
@@ -236,6 +243,9 @@ class Registry:
     def _active(self, token: Token | None) -> Token | None:
         if token is None or token.status(self._clock.now()) is not TokenStatus.ACTIVE:
             return None
+        if token.id not in self._used:
+            self._used.add(token.id)
+            self.on_use(token)
         return token
 
     def tokens(self) -> list[Token]:
@@ -245,11 +255,12 @@ class Registry:
             for row in self._rows(registry_rows.all_tokens())
         ]
 
-    def revoke_token(self, identifier: str) -> Token:
+    def revoke_token(self, identifier: str, *, revoked_by: str = "") -> Token:
         """Revoke a token; repeating changes nothing.
 
         Args:
             identifier: Its id, or the token itself.
+            revoked_by: The actor who revokes it.
 
         Raises:
             InputError: If there is none.
@@ -263,9 +274,23 @@ class Registry:
         token = registry_rows.token_of(found[0])
         if token.revoked_at:
             return token
-        now = self._clock.now()
-        self._change(registry_rows.revoking(called, now))
-        return replace(token, revoked_at=now)
+        revoked = replace(token, revoked_at=self._clock.now())
+        change = registry_rows.revoking(called, revoked.revoked_at)
+        self._change_token(change, revoked, revoked_by)
+        return revoked
+
+    def _change_token(self, change: Statement, token: Token, who: str) -> bool:
+        """Make a change with its event in the access trail, both or neither."""
+        is_new = not token.revoked_at
+        event = AccessEvent(
+            token.revoked_at or token.created_at,
+            AccessKind.TOKEN_CREATED if is_new else AccessKind.TOKEN_REVOKED,
+            who=bounded(who),
+            token=token.id,
+            owner=bounded(token.actor),
+        )
+        proof = registry_rows.token_as(token)
+        return self._changed(lambda: self.trail.change(change, proof, event))
 
     def _read_token(self, digest: str) -> Token | None:
         found = self._rows(registry_rows.token_with(digest))
@@ -358,11 +383,14 @@ class Registry:
         return self._beside.rows_beside(statement)
 
     def _change(self, *statements: Statement) -> list[int]:
-        """Run statements, and know nothing from before."""
+        return self._changed(lambda: self._beside.change_beside(statements))
+
+    def _changed(self, change: Callable[[], T]) -> T:
+        """Make a change, and know nothing from before."""
         if not self._store.exists():
             raise _no_ledger(self._store.name)
         try:
-            return self._beside.change_beside(statements)
+            return change()
         finally:  # Also where the outcome is unknown.
             self._tokens.forget()
             self._sessions.forget()

@@ -73,6 +73,19 @@ def revoking(identifier: str, now: str) -> Statement:
     )
 
 
+def token_as(token: Token) -> Statement:
+    """Return the query that has a row if a token is stored, and revoked as given."""
+    return Statement(
+        "SELECT 1 FROM {s}.tokens WHERE id = {token_id} AND digest = {token_digest}"
+        " AND revoked_at = {token_revoked_at}",
+        {
+            "token_id": token.id,
+            "token_digest": token.digest,
+            "token_revoked_at": token.revoked_at,
+        },
+    )
+
+
 def token_of(row: tuple[Any, ...]) -> Token:
     """Return the token of a row."""
     identifier, digest, actor, grants, kind, name, *rest = row

@@ -65,6 +65,7 @@ def with_provider(
         identity = table.person(somebody.name, somebody.groups, sessions.via)
         other = await run_in_threadpool(names.lookalike_of, somebody.name, table.names)
         if other is not None:
+            request.state.who = somebody.name
             raise AccessError(lookalike_problem(somebody.name, other, KNOWN))
         response = RedirectResponse(wanted, 303)
         jar.clear_login(response)

@@ -198,6 +198,7 @@ class Sessions:
         opened = await run_in_threadpool(
             self._book.add_session, identity, seconds=first
         )
+        request.state.who = identity.name
         self._jar.set_session(response, opened.secret, opened.csrf, self._absolute_s)
 
     async def end(self, request: Request, response: Response) -> None:

@@ -98,6 +98,24 @@ async def statement(
     )
 
 
+@serve(router, operations.ACCESS_TRAIL)
+async def trail(
+    who: Who,
+    verbs: Verbs,
+    limit: Limit = 100,
+    cursor: Cursor = "",
+    after: Annotated[
+        int, Query(ge=0, le=2**53, description="only those after this one")
+    ] = 0,
+) -> Response:
+    """Return events of the access trail, oldest first: who came in, what was refused.
+
+    They are a hash chain of their own. A full page never changes.
+    """
+    start = max(after, after_of("trail", cursor))
+    return json_response(await verbs.audits.trail(who, start, limit))
+
+
 @serve(router, operations.PROOF)
 async def proof(
     who: Who,

@@ -26,5 +26,7 @@ async def metrics(request: Request, who: Who) -> Response:
     if found is not None and parts.decider.is_broken:
         found = replace(found, is_sound=False)  # Seen since the last look.
     counted, line = parts.watch.counts.collect(), parts.decider.waiting
-    page = Page(counted, found, age, line, parts.decider.readiness.outcome())
+    ready = parts.decider.readiness.outcome()
+    trail = None if parts.access is None else parts.access.state()
+    page = Page(counted, found, age, line, ready, trail)
     return Response(page.text(), media_type=MEDIA_TYPE)

@@ -19,7 +19,7 @@ from modicum.api.local.views.problem_details import details_of
 from modicum.api.local.views.releases import decision_view, listed_view, options_view
 from modicum.api.permissions.actions import Action
 from modicum.api.schema import release as schema
-from modicum.core.errors import ApprovalError, Code, InputError, Problem
+from modicum.core.errors import AccessError, ApprovalError, Code, InputError, Problem
 from modicum.ledger import Standing
 from modicum.policy.json_schema.release import release_schema
 from modicum.server.auth.authentication import Who
@@ -31,6 +31,7 @@ from modicum.server.routes.openapi_parts import ReleaseId, serve
 from modicum.server.routes.votes import reason_of
 from modicum.server.service.release_batches import Outcome
 from modicum.server.service.releases import SubmitOptions
+from modicum.server.telemetry.middleware import note_code
 from modicum.writer.idempotency import Replayed
 
 router = APIRouter(tags=["releases"])
@@ -179,6 +180,8 @@ async def submit_batch(
     how = SubmitOptions(publish=publish, reserve_seconds=reserve_seconds)
     once = await keyed.once(_brief)
     found = await verbs.releases.submit_all(who, bodies, how, once)
+    if any(isinstance(one, AccessError) for one in found):  # Its status is 200.
+        note_code(request, Code.FORBIDDEN)
     trace = getattr(request.state, "trace", "")
 
     def batch() -> schema.Batch:

@@ -17,17 +17,20 @@ from anyio import CapacityLimiter
 from modicum.api.local.handlers.pagination import cursor_of
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.local.views.ledger import access_entry
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.ports.storage import Clock
-from modicum.api.schema.ledger import Head, Link, Proof
-from modicum.ledger import Record, RecordedRelease
+from modicum.api.schema.ledger import AccessPage, Head, Link, Proof
+from modicum.ledger import GENESIS, Record, RecordedRelease
+from modicum.ledger.proof.access_trail import verified
 from modicum.ledger.proof.claims import Signed, signed_bytes
 from modicum.reports.sources import Source, report_on
 from modicum.reports.statement_html import page
 from modicum.server.resources import Equipment, not_set_up
 from modicum.server.service.jobs import Job, Jobs, Report
 from modicum.server.service.threads import Threads
+from modicum.storage.access_table import AccessTable
 from modicum.storage.proofs.bundles import export_bundle
 from modicum.storage.proofs.ledger_log import (
     sign_checkpoint,
@@ -68,7 +71,7 @@ class Bundle:
         file: Its bytes; the file has no name, and is deleted once closed.
         size: How many bytes it has.
         tag: Its ETag: equal for the same ledger and checkpoints. The server's own
-            checkpoint for a bundle does not count.
+            checkpoint for a bundle does not count, nor does the access trail.
         entries: The number of entries.
     """
 
@@ -86,7 +89,7 @@ class Audits:
         threads: The thread pools.
         jobs: Where long operations run.
         own: The resources, for signing bundles.
-        clock: The time of day.
+        trail: The access trail.
     """
 
     def __init__(
@@ -95,13 +98,14 @@ class Audits:
         threads: Threads,
         jobs: Jobs,
         own: Equipment,
-        clock: Clock | None = None,
+        trail: AccessTable,
     ) -> None:
         self._decider = decider
         self._threads = threads
         self._jobs = jobs
         self._key = own.signing_key
-        self._clock = clock or SystemClock()
+        self._trail = trail
+        self._clock = SystemClock()
         self._making = CapacityLimiter(_BUNDLES_AT_ONCE)
         self._stating = CapacityLimiter(1)
         self._stated: AuditStatement | None = None
@@ -127,12 +131,45 @@ class Audits:
         with tempfile.TemporaryDirectory(prefix="modicum-bundle-") as folder:
             path = Path(folder) / "audit.bundle"
             manifest = export_bundle(
-                up_to(log, last), path, stored=stored, signing=self._signing()
+                up_to(log, last),
+                path,
+                stored=stored,
+                signing=self._signing(),
+                trail=self._trail,
             )
             # Open, it needs no name; the end of the response deletes the file.
             file = path.open("rb")
             size = path.stat().st_size
         return Bundle(file, size, _tag(manifest.head, stored), manifest.entries)
+
+    async def trail(self, who: Identity, after: int, limit: int) -> AccessPage:
+        """Return the next events of the access trail, oldest first.
+
+        Args:
+            who: The caller.
+            after: The number of the event before the first one.
+            limit: The maximum number of events.
+
+        Raises:
+            AccessError: If they may not export audit bundles.
+            VerificationError: If the trail contradicts itself.
+        """
+        who.must(Action.EXPORT_AUDIT)
+
+        def read() -> AccessPage:
+            before = self._trail.page(after - 1, 1) if after else []
+            last = self._trail.last()
+            records = self._trail.page(after, limit)
+            events = [*verified(records, before[0] if before else None)]
+            end = 0 if last is None else last.seq
+            seq = records[-1].seq if records else end
+            return AccessPage(
+                events=tuple(access_entry(one, event) for one, event in events),
+                next=cursor_of("trail", seq if seq < end else None),
+                head=Head(seq=end, head=GENESIS if last is None else last.hash),
+            )
+
+        return await self._threads.submit(read)
 
     async def statement(self, who: Identity) -> AuditStatement:
         """Return a statement about the ledger as it is, after checking all of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from modicum.api.local.handlers.errors import not_found
@@ -111,7 +112,10 @@ class Tokens:
         called = token_id(identifier)
         for one in await self.listed(who):
             if one.id == called:
-                return await self._threads.submit(self._registry.revoke_token, one.id)
+                revoke = partial(
+                    self._registry.revoke_token, one.id, revoked_by=who.name
+                )
+                return await self._threads.submit(revoke)
         raise not_found(no_token(called), "list yours at  /tokens")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.core.reader import fail, line
+from modicum.server.settings.audit_targets import AuditTarget, audit_target
 from modicum.server.settings.model import Listen, Settings
 from modicum.server.settings.urls import is_loopback, origin
 from modicum.storage.witness.heads import KnownHead
@@ -30,6 +32,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     port: int | None = None,
     workers: int | None = None,
     log_level: str | None = None,
+    audit_to: Sequence[str] = (),
 ) -> Settings:
     """Return settings with command line options applied; None changes nothing."""
     if known is not None:
@@ -51,7 +54,13 @@ def overridden(  # noqa: PLR0913 - one for each option
         ledger=settings.ledger if ledger is None else ledger,
         public_url=settings.public_url if public_url is None else public_url,
         workers=settings.workers if workers is None else workers,
+        audit_to=_targets(audit_to) or settings.audit_to,
     )
+
+
+def _targets(given: Sequence[str]) -> tuple[AuditTarget, ...]:
+    found = (audit_target(from_python(one), "`--audit-to`", Path()) for one in given)
+    return tuple(dict.fromkeys(found))
 
 
 def known_head(node: Node, what: str) -> KnownHead:

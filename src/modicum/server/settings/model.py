@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from modicum.api.permissions.identity import Grants
 from modicum.api.ports.storage import EventStore
 from modicum.policy.model import ReservationBound
+from modicum.server.settings.audit_targets import AuditTarget
 from modicum.server.settings.tables import TablesOf
 from modicum.storage.witness.heads import KnownHead
 
@@ -199,6 +200,7 @@ class Settings:
         telemetry: The telemetry settings.
         file: The file that they are from, whose grants are read again on SIGHUP; None
             if there is none.
+        audit_to: Where the access trail is shipped to.
     """
 
     ledger: str = "ledger.db"
@@ -224,6 +226,7 @@ class Settings:
     escrow: EscrowSettings | None = None
     telemetry: Telemetry = field(default_factory=Telemetry)
     file: Path | None = field(default=None, compare=False)
+    audit_to: tuple[AuditTarget, ...] = ()
 
     def refuse_behind(self, store: EventStore) -> None:
         """Refuse a ledger without the entry that it must have."""

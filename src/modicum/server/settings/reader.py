@@ -27,6 +27,7 @@ from modicum.core.reader import (
 from modicum.core.yaml_reader import read_document
 from modicum.ops.files.documents import read_bytes
 from modicum.policy.declarations.governance import read_reservations
+from modicum.server.settings.audit_targets import audit_target
 from modicum.server.settings.binding import known_head
 from modicum.server.settings.grants import read_grants
 from modicum.server.settings.model import (
@@ -141,6 +142,10 @@ class _Reader:
             if (node := take("reservations")) is not None:
                 bound = read_reservations(node, RESERVATIONS)
                 got = replace(got, reservations=bound)
+        with self.found.guard():
+            targets = optional_items(take("audit_to"), "`audit_to`")
+            named = (audit_target(one, "a target", self._folder) for one in targets)
+            got = replace(got, audit_to=tuple(dict.fromkeys(named)))
         with self.found.guard():
             if (node := take("signing_key_file")) is not None:
                 path = self._path(node, "`signing_key_file`")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from modicum.ops.wiring import metrics_folder
 from modicum.server.telemetry.counters import Counts
-from modicum.server.telemetry.log import Level, Log
+from modicum.server.telemetry.log import Level, Log, Served
 from modicum.server.telemetry.traces import NoTraces, Traces, traces_to
 
 
@@ -20,11 +21,13 @@ class TelemetryContext:
         log: The log.
         traces: The traces.
         counts: The counters.
+        note_access: Notes a served request in the access trail; None without one.
     """
 
     log: Log = field(default_factory=Log)
     traces: Traces = field(default_factory=NoTraces)
     counts: Counts = field(default_factory=Counts)
+    note_access: Callable[[Served], None] | None = None
 
 
 def watching(

@@ -50,6 +50,9 @@ class Served:
         received: How many bytes its body had, as far as it was read.
         sent: How many bytes the body of the answer had.
         code: The code of the mistake; empty if it was none.
+        via: How the caller was recognized.
+        network: The network address of the client, for the access trail only.
+        is_lines: Whether the answer is one of lines.
     """
 
     trace: str
@@ -61,6 +64,9 @@ class Served:
     received: int = 0
     sent: int = 0
     code: str = ""
+    via: str = ""
+    network: str = ""
+    is_lines: bool = False
 
 
 class Log:

@@ -8,7 +8,9 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modicum.api.operations import LINES
 from modicum.core.errors import Code, Problem
+from modicum.server.auth.client_address import client_network
 from modicum.server.problems import problems_response
 from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.log import Level, Served
@@ -26,6 +28,7 @@ METHODS: Final = frozenset(
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 #: The request state key of a client that disconnected while sending.
 _GONE: Final = "client_gone"
+_LINES: Final = LINES.encode()
 
 
 class TelemetryMiddleware:
@@ -96,6 +99,8 @@ class TelemetryMiddleware:
         watch.log.served(one, level)
         if one.status == 401:
             watch.log.not_recognized(one)
+        if watch.note_access is not None:
+            watch.note_access(one)
 
 
 class _Exchange:
@@ -112,6 +117,7 @@ class _Exchange:
         self.status = 0
         self._received = 0
         self._sent = 0
+        self._is_lines = False
         self._receive = receive
         self._send = send
 
@@ -125,6 +131,7 @@ class _Exchange:
         """Send some of the answer."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self._is_lines = (b"content-type", _LINES) in message["headers"]
             own = (b"x-request-id", self.trace.encode())
             message["headers"] = [*message["headers"], own]
         self._sent += len(message.get("body", b""))
@@ -144,6 +151,9 @@ class _Exchange:
             received=self._received,
             sent=self._sent,
             code=state.get("code", ""),
+            via=state.get("via", ""),
+            network=client_network(scope.get("client")),
+            is_lines=self._is_lines,
         )
 
 

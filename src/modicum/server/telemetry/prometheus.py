@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import (
 )
 
 from modicum.server.telemetry.ledger_metrics import LedgerFacts, SampledMetrics
+from modicum.server.telemetry.trail_state import TrailState
 from modicum.writer.readiness import UNKNOWN, Outcome
 
 #: The content type of the page.
@@ -33,6 +34,7 @@ class Page:
         age: How many seconds ago that was.
         line: How many requests wait for the ledger's turn, in this process.
         ready: Whether this process can decide requests.
+        trail: The access trail of this process; None if it has none.
     """
 
     counted: Iterable[Metric]
@@ -40,6 +42,7 @@ class Page:
     age: float
     line: int
     ready: Outcome = UNKNOWN
+    trail: TrailState | None = None
 
     def text(self) -> bytes:
         """Return the page, in the text format 0.0.4."""
@@ -54,6 +57,8 @@ class Page:
             self.line,
         )
         yield from _of_readiness(self.ready)
+        if self.trail is not None:
+            yield from _of_trail(self.trail)
         if self.found is None:
             return
         yield GaugeMetricFamily(
@@ -108,6 +113,40 @@ def _of_readiness(ready: Outcome) -> Iterator[Metric]:
         "When a turn or a check of the process last failed; 0 if none did.",
         datetime.fromisoformat(ready.failed_at or _NEVER).timestamp(),
     )
+
+
+def _of_trail(state: TrailState) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "modicum_access_trail_writable",
+        "Whether the process could store the last events of the access trail.",
+        int(state.is_written),
+    )
+    yield GaugeMetricFamily(
+        "modicum_access_trail_waiting",
+        "Events of the access trail in the process that are not stored yet.",
+        state.waiting,
+    )
+    yield CounterMetricFamily(
+        "modicum_access_events_left_out",
+        "Refusals that the access trail counts only.",
+        state.left_out,
+    )
+    reached = GaugeMetricFamily(
+        "modicum_audit_target_reached",
+        "Whether the process could send to a target of the access trail.",
+        labels=["target"],
+    )
+    behind = GaugeMetricFamily(
+        "modicum_audit_target_behind",
+        "Events that a target of the access trail has not received.",
+        labels=["target"],
+    )
+    for one in state.targets:
+        reached.add_metric([one.target], int(one.is_reached))
+        behind.add_metric([one.target], one.behind)
+    if state.targets:
+        yield reached
+        yield behind
 
 
 def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:

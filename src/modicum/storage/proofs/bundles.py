@@ -22,10 +22,12 @@ from modicum.ledger.proof.bundle import (
     Survey,
     member_bytes_max,
     members,
+    survey_trail,
 )
 from modicum.ledger.proof.bundle_reader import BundleReader
 from modicum.ledger.proof.claims import Signed
 from modicum.ledger.proof.zip_format import begins_like, packed, unpacked
+from modicum.storage.access_table import AccessTable
 from modicum.storage.proofs.signing_keys import Signing
 from modicum.storage.proofs.verification import Trust, Verified, verify_log
 from modicum.storage.read_only import ReadOnlyStore
@@ -41,10 +43,11 @@ def export_bundle(
     *,
     stored: Sequence[Signed] = (),
     signing: Signing | None = None,
+    trail: AccessTable | None = None,
 ) -> Manifest:
     """Write a ledger as a bundle; the same ledger gives the same bytes.
 
-    Records appended meanwhile are left out.
+    Records appended meanwhile are left out. With an access trail, it is in the bundle.
     """
     survey = Survey(store.read(0))
     if not survey.entries:
@@ -56,9 +59,11 @@ def export_bundle(
         _audited(store, survey)
         signed.append(signing.checkpoint(survey.ledger, survey.entries, survey.head))
     signed = list(dict.fromkeys(signed))
-    manifest = survey.manifest(signed)
+    events = None if trail is None else survey_trail(trail.read())
+    manifest = survey.manifest(signed, events)
     records = islice(store.read(0), survey.entries)
-    write_whole(path, packed(members(manifest, signed, records)))
+    noted = islice(trail.read(), events.events) if trail and events else ()
+    write_whole(path, packed(members(manifest, signed, records, noted)))
     return manifest
 
 

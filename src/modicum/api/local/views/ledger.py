@@ -13,12 +13,13 @@ from modicum.api.local.history import counted_releases
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.schema import policy as policy_schema
 from modicum.api.schema import problem as schema
-from modicum.api.schema.ledger import Entry, Head
+from modicum.api.schema.ledger import AccessEntry, Entry, Head
 from modicum.api.schema.policy import NamedPolicy
 from modicum.core.errors import Problem
 from modicum.core.rationals import rounded_up
 from modicum.ledger import Event, Record, RecordedRelease, RuleLoss, State
 from modicum.ledger.decision.amounts import FULL, NEAR, filled
+from modicum.ledger.proof.access_trail import AccessEvent
 from modicum.ledger.replay.past_names import understated
 from modicum.ledger.state.past_filters import summed_deltas
 from modicum.policy import CompiledPolicy
@@ -36,6 +37,12 @@ def entry_view(record: Record, event: Event) -> Entry:
         unmatched=getattr(event.body, "unmatched", ()),
         hash=record.hash,
     )
+
+
+def access_entry(record: Record, event: AccessEvent) -> AccessEntry:
+    """Return an event of the access trail as it is shown."""
+    fields = {**asdict(event), "kind": event.kind.value}
+    return AccessEntry(seq=record.seq, hash=record.hash, **fields)
 
 
 def problems_view(problems: Iterable[Problem]) -> tuple[schema.Problem, ...]:

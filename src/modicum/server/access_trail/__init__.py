@@ -1,0 +1,1 @@
+"""The access trail of a server: what is noted, stored, and shipped."""
