@@ -125,7 +125,14 @@ def make_parts(
         anonymous_rates=Rates(settings.limits.unrecognized_per_minute),
         reload=None
         if settings.file is None
-        else partial(reload_grants, settings, coming_in.grants, registry, watch.log),
+        else partial(
+            reload_grants,
+            settings,
+            coming_in.grants,
+            registry,
+            watch.log,
+            access.note_settings,
+        ),
         checks=(partial(settings.refuse_behind, store), access.trail.must_be_written),
         access=access,
     )

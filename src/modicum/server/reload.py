@@ -47,7 +47,11 @@ def checked_grants(settings: Settings, names: Names) -> GrantTable:
 
 
 def reload_grants(
-    settings: Settings, grants: CurrentGrants, names: Names, log: Log
+    settings: Settings,
+    grants: CurrentGrants,
+    names: Names,
+    log: Log,
+    changed: Callable[[Settings], object] = lambda _: None,
 ) -> None:
     """Put the grants that the settings file has now in force; keep them on a mistake.
 
@@ -56,13 +60,16 @@ def reload_grants(
         grants: The grants in force.
         names: The names of the ledger.
         log: Where the outcome is written.
+        changed: Is called with the settings that are then in force.
     """
     try:
-        grants.table = checked_grants(current_settings(settings), names)
+        current = current_settings(settings)
+        grants.table = checked_grants(current, names)
     except ModicumError as error:
         log.grants_not_read(error.code.value)
     else:
         log.grants_read()
+        changed(current)
 
 
 @contextmanager

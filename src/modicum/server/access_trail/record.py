@@ -49,6 +49,10 @@ class AccessRecord:
         for one in self.shipments:
             one.start()
 
+    def note_settings(self, settings: Settings) -> None:
+        """Note the settings that are in force from now on."""
+        self.trail.note_settings(settings_digests(settings))
+
     def state(self) -> TrailState:
         """Return the state, for metrics."""
         targets = tuple(one.state() for one in self.shipments)

@@ -108,16 +108,18 @@ class Trail:
             )
         )
 
+    def note_settings(self, settings: Mapping[str, str]) -> None:
+        """Note the digests of the settings in force; only a change is stored."""
+        self._settings = dict(settings)
+        self.note(AccessEvent(self._clock.now(), AccessKind.SETTINGS_CHANGED))
+
     # --- beginning and ending ---
 
     def start(self, settings: Mapping[str, str]) -> None:
         """Note the start of a process with the digests of its settings, and store."""
-        self._settings = dict(settings)
-        now = self._clock.now()
         if settings:
-            changed = AccessEvent(now, AccessKind.SETTINGS_CHANGED)
-            self.note(changed)  # The thread finds out whether they did.
-        self.note(AccessEvent(now, AccessKind.SERVER_STARTED))
+            self.note_settings(settings)
+        self.note(AccessEvent(self._clock.now(), AccessKind.SERVER_STARTED))
         self._thread = threading.Thread(
             target=self._run, name="modicum-trail", daemon=True
         )
