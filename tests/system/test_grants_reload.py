@@ -77,3 +77,12 @@ def test_grants_are_read_again_by_every_process(tmp_path: Path, workers: int) ->
     finally:
         process.terminate()
         process.wait(timeout=30)
+    trail = subprocess.run(
+        [*command[:3], "audit", "trail", "--ledger", str(ledger)],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    changed = [one for one in trail.stdout.splitlines() if "settings-changed" in one]
+    assert len(changed) == 1
+    assert "people" in changed[0]
