@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -298,6 +299,19 @@ def test_loops_and_arrays_are_the_same() -> None:
     arrays.mix(states[0], numbers)
     loops.mix(states[1], numbers)
     assert (states[0] == states[1]).all()
+
+
+@pytest.mark.parametrize("tools", [arrays, loops])
+def test_integers_have_the_same_place_in_any_type(tools: ModuleType) -> None:
+    """An engine may return a product of integers as a decimal."""
+    numbers = [0, 1, -1, 2**63 - 1, -(2**63), 10**25, -(10**25), None, 7]
+    array = pa.array(
+        [None if one is None else Decimal(one) for one in numbers], pa.decimal128(38)
+    )
+    words = of_caps._words(array, tools).tolist()
+    assert words[:7] == [one % 2**64 for one in numbers[:7] if one is not None]
+    assert words[7] == of_caps._words(pa.array([None], pa.int64()), tools)[0]
+    assert of_caps._words(array[3:], tools).tolist() == words[3:]
 
 
 def test_no_rows_at_all() -> None:

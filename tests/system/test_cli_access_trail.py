@@ -58,7 +58,9 @@ def test_the_command_line_verifies_and_prints_the_trail(
         in run("audit", "trail", "--known-head", "3:" + "0" * 12, code=6).output
     )
     bundle = tmp_path / "bundle"
-    assert "access trail of 2 events" in run("audit", "export", "-o", str(bundle)).stdout
+    assert (
+        "access trail of 2 events" in run("audit", "export", "-o", str(bundle)).stdout
+    )
     verify = CliRunner().invoke(app, ["audit", "verify", str(bundle)])
     assert f"access trail: 2 events, head {lines[1]['hash']}" in verify.stdout
     run("audit", "export", "-o", str(tmp_path / "other"), "--without-trail")

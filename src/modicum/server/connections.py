@@ -31,6 +31,8 @@ _OTHER_FILES: Final = 128
 #: And this minimum number of connections, however few files it may open.
 _CONNECTIONS_LEAST: Final = 64
 
+#: Maximum number of requests of a connection that wait behind another one.
+PIPELINE_MAX: Final = 16
 #: A path that nothing has.
 _NOWHERE: Final = b"/-"
 
@@ -126,6 +128,8 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         #: Received since the last head, part of a body, or end of a request.
         self._unread = 0
         self._is_in_head, self._is_whole = True, True
+        self._is_refused = False  # What follows an unreadable request is not read.
+        self._served: RequestResponseCycle | None = None
 
     # --- events of a connection ---
 
@@ -139,6 +143,9 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Wait for nothing more."""
         self._enter(None)
         super().connection_lost(exc)
+        if self._served is not None:  # Others may have been read after it.
+            self._served.disconnected = not self._served.response_complete
+            self._served.message_event.set()
 
     def get_buffer(self, sizehint: int) -> bytearray:
         """Return where to read to."""
@@ -150,20 +157,18 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Process received data, and no more until the application requests it."""
-        if self.transport.is_closing():
+        if self._is_refused or self.transport.is_closing():
             return
         self._unread += len(data)
         try:
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as upgrade:
-                self._stay(data[upgrade.args[0] :])
+            self._feed(data)
         except httptools.HttpParserError:
             self.send_400_response("")
         if self._unread > HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("")
-        cycle = self._present
-        if cycle is not None and len(cycle.body) >= READ_BYTES:
+        cycle = self._last
+        is_served = cycle is not None and not cycle.response_complete
+        if cycle is not None and is_served and len(cycle.body) >= READ_BYTES:
             self.flow.pause_reading()
         self._look(Phase.HEAD)
 
@@ -184,15 +189,20 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._look(Phase.IDLE)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse an unreadable request; after a response, just close."""
-        cycle = self._present
-        if cycle is not None and not self._is_whole:
-            cycle.disconnected = True
-            cycle.message_event.set()
-        if cycle is not None and (
-            not cycle.response_complete if self._is_whole else cycle.response_started
-        ):
-            self.transport.abort()
+        """Refuse an unreadable request; if another one is served, when that is over."""
+        self._is_refused = True
+        served, last = self._served, self._last
+        if last is not None and not self._is_whole:  # Its body cannot be read.
+            if last.response_complete:
+                self.transport.close()
+                return
+            if last is not served or last.response_started:
+                self.transport.abort()
+                return
+            last.disconnected = True
+            last.message_event.set()
+        elif last is not None and not last.response_complete:
+            last.keep_alive = False
             return
         trace = token_hex(16)
         self.logger.warning("That was request %s.", trace)
@@ -217,8 +227,10 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin to serve a request that can be read in one way only."""
-        self._unread, self._is_in_head, self._is_whole = 0, False, False
         _refuse_ambiguous(self.parser.get_http_version(), self.headers)
+        if len(self.pipeline) >= PIPELINE_MAX:
+            raise httptools.HttpParserError
+        self._unread, self._is_in_head, self._is_whole = 0, False, False
         if self.parser.should_upgrade():
             return
         if not self.url.startswith(b"/") or self.url.startswith(b"//"):
@@ -236,33 +248,44 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         if not self.parser.should_upgrade():
             super().on_message_complete()
 
-    def _stay(self, rest: bytes) -> None:
-        """Read a request for another protocol again, without its wish.
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._served = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse data. A request for another protocol is read again without its wish.
 
         The parser leaves what follows the head, such as a body, to the other protocol.
         """
-        method = self.parser.get_method()
-        if method == b"CONNECT":
-            raise httptools.HttpParserError
-        lines = [method, b" ", self.url, b" HTTP/1.1\r\n"]
-        for name, value in self.headers:
-            if name != b"upgrade":
-                lines += [name, b": ", value, b"\r\n"]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.feed_data(b"".join([*lines, b"\r\n", rest]))
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                method = self.parser.get_method()
+                if method == b"CONNECT":
+                    raise httptools.HttpParserError from None
+                version = self.parser.get_http_version().encode()
+                lines = [b"%s %s HTTP/%s\r\n" % (method, self.url, version)]
+                lines += [
+                    b"%s: %s\r\n" % one for one in self.headers if one[0] != b"upgrade"
+                ]
+                data = b"".join([*lines, b"\r\n", data[upgrade.args[0] :]])
+                self.parser = httptools.HttpRequestParser(self)
+            else:
+                return
 
     # --- waiting ---
 
     @property
-    def _present(self) -> RequestResponseCycle | None:
-        """The last request; None before the first one."""
+    def _last(self) -> RequestResponseCycle | None:
+        """The last request that was read; None before the first one."""
         return self.cycle
 
     def _look(self, before_a_request: Phase) -> None:
         """Determine the present phase; the deadline of an unchanged one stays."""
-        if self.flow.write_paused:
+        if self.flow.write_paused or self.parser is None:  # None after its end.
             return
-        phase, cycle = None, self._present
+        phase, cycle = None, self._last
         if self.transport.is_closing():
             phase = Phase.REST
         elif cycle is None or (cycle.response_complete and self._is_whole):

@@ -16,7 +16,7 @@ from modicum.server.auth.setup import PublicAddress, authentication
 from modicum.server.components import Parts
 from modicum.server.processes import Listening, bound, serve
 from modicum.server.rate_limits import Rates
-from modicum.server.reload import current_settings, reload_grants
+from modicum.server.reload import checked_grants, current_settings, reload_grants
 from modicum.server.resources import equipment, opened_ledger
 from modicum.server.settings.binding import bound_address
 from modicum.server.settings.model import Settings
@@ -101,6 +101,8 @@ def make_parts(
     try:
         settings.refuse_behind(store)
         registry = open_registry(store, clock=clock)
+        if settings.file is not None:
+            checked_grants(settings, registry)
         access = AccessRecord.of(settings, store, clock)
         registry.on_use = access.trail.note_use
         watch.note_access = access.trail.note_served

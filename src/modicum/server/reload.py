@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
-from modicum.core.errors import ModicumError
+from modicum.core.errors import Code, InputError, ModicumError, Problem
 from modicum.server.auth.grants import CurrentGrants, GrantTable, grant_table
 from modicum.server.auth.ports import Names
 from modicum.server.lookalikes import refuse_lookalike
@@ -29,9 +29,20 @@ def current_settings(settings: Settings) -> Settings:
     if settings.file is None:
         return settings
     found = load_settings(settings.file)
-    return replace(
+    current = replace(
         settings, grants=found.grants, people=found.people, programs=found.programs
     )
+    before, after = grant_table(settings), grant_table(current)
+    if before.all_people > after.all_people or before.all_programs > after.all_programs:
+        raise InputError(
+            Problem(
+                Code.MISSING_KEY,
+                "the settings name no people, or no programs, any more",
+                notes=("then tokens are limited only by what they were created for",),
+                help="name one; or restart the server if that is meant",
+            )
+        )
+    return current
 
 
 def checked_grants(settings: Settings, names: Names) -> GrantTable:
@@ -67,6 +78,8 @@ def reload_grants(
         grants.table = checked_grants(current, names)
     except ModicumError as error:
         log.grants_not_read(error.code.value)
+    except Exception:  # noqa: BLE001 - nobody else would see it
+        log.grants_not_read("unknown")
     else:
         log.grants_read()
         changed(current)
@@ -89,3 +102,4 @@ def on_hangup(call: Callable[[], None] | None) -> Iterator[None]:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # It would end the process.

@@ -34,6 +34,7 @@ from starlette.requests import Request
 from modicum.api.permissions.actions import Role
 from modicum.api.permissions.identity import Identity
 from modicum.core import yaml_reader
+from modicum.ops.files import json_lines
 from modicum.server.inputs import body
 
 
@@ -191,7 +192,7 @@ def note_parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     whole = noted("document", yaml_reader.decode_text)
     monkeypatch.setattr(yaml_reader, "decode_text", whole)
-    monkeypatch.setattr(body, "plain_of", noted("json", body.plain_of))
+    monkeypatch.setattr(body, "plain_of", noted("json", json_lines.plain_of))
     return parsed
 
 

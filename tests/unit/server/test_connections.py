@@ -236,6 +236,73 @@ def test_what_follows_an_answer_and_is_not_http_just_ends(
     assert caplog.records == []
 
 
+AMBIGUOUS = b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"
+
+
+def test_what_cannot_be_read_does_not_take_the_answer_of_what_is_served() -> None:
+    with listening(slowly, waits=Timeouts(**NEVER)) as (_, url), connect(url) as own:
+        own.sendall(head("POST", "/", "Content-Length: 4") + b"body" + AMBIGUOUS)
+        answers = heard(own)
+    assert statuses(answers) == [200]
+    assert answers.endswith(b"body")
+
+
+def test_what_cannot_be_read_is_refused_after_an_answer() -> None:
+    with listening(at_once) as (_, url), connect(url) as own:
+        own.sendall(ASK)
+        assert heard_until(own, b"well")
+        own.sendall(AMBIGUOUS)
+        assert statuses(heard(own)) == [400]
+
+
+def test_nothing_is_written_into_an_answer_that_was_begun() -> None:
+    async def in_parts(_: Scope, __: Receive, send: Send) -> None:
+        length = [(b"content-length", b"1000")]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        for part in range(2):
+            body, more = b"x" * 500, part == 0
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+            await asyncio.sleep(2 * SHORT)
+
+    with listening(in_parts) as (_, url), connect(url) as own:
+        own.sendall(ASK)
+        first = heard_until(own, b"x" * 500)
+        own.sendall(head("POST", "/", "Transfer-Encoding: chunked") + b"no length\r\n")
+        assert b" 400 " not in first + heard(own)
+
+
+def test_who_is_served_learns_that_the_client_is_gone() -> None:
+    """Although another request was read behind it."""
+    heard_of: list[str] = []
+
+    async def waits(_: Scope, receive: Receive, __: Send) -> None:
+        await receive()
+        heard_of.append((await receive())["type"])
+
+    with listening(waits, waits=Timeouts(**NEVER)) as (server, url):
+        with connect(url) as own:
+            own.sendall(ASK + ASK)
+            eventually(lambda: len(server.server_state.tasks) == 1)
+            time.sleep(SHORT)
+        eventually(lambda: heard_of == ["http.disconnect"])
+
+
+def test_nothing_is_kept_of_a_connection_that_ended() -> None:
+    waits = Timeouts(**NEVER)
+    with listening(much, waits=waits) as (server, url):
+        with socket.socket() as own:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0" + bytes(4))
+            own.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+            own.sendall(3 * ASK)
+            eventually(partial(is_so_many, server, 1))
+            (one,) = server.server_state.connections
+            eventually(lambda: server.server_state.total_requests == 1)
+        eventually(partial(is_so_many, server, 0))
+        time.sleep(SHORT)
+        assert one not in one._own._waiting  # type: ignore[union-attr]
+
+
 def test_so_many_connections_as_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def files(soft: int) -> None:
         limits = (soft, resource.RLIM_INFINITY)

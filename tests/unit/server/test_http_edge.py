@@ -13,7 +13,7 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
 from modicum.server.body_limits import BODY_BYTES
-from modicum.server.connections import HEAD_BYTES
+from modicum.server.connections import HEAD_BYTES, PIPELINE_MAX
 
 CHECK = "/api/v1/releases:check"
 ANN = "X-Who: ann"
@@ -132,6 +132,14 @@ def test_what_follows_is_answered_in_turn(server: Served) -> None:
     assert statuses(told(server, sent)) == [200, 404, 200, 200]
 
 
+def test_few_requests_wait_behind_an_answer(server: Served) -> None:
+    many = head("GET", "/healthz") * 200
+    assert len(statuses(told(server, many))) <= 1 + PIPELINE_MAX
+    few = head("GET", "/healthz") * PIPELINE_MAX
+    few += head("GET", "/healthz", "Connection: close")
+    assert statuses(told(server, few)) == [200] * (1 + PIPELINE_MAX)
+
+
 def test_http_1_0_ends_with_its_answer(server: Served) -> None:
     answers = told(server, head("GET", "/healthz", version="1.0") + SMUGGLED)
     assert statuses(answers) == [200]
@@ -162,5 +170,9 @@ def test_an_upgrade_is_not_taken_up(server: Served) -> None:
         sent = head("POST", CHECK, ANN, JSON, *more) + body
         sent += head("GET", "/healthz", "Connection: close")
         assert statuses(told(server, sent)) == [400, 200], protocol
+    wish = ("Connection: Upgrade", "Upgrade: h2c")
+    sent = 2 * head("GET", "/healthz", *wish)
+    sent += head("GET", "/healthz", *wish, version="1.0")
+    assert statuses(told(server, sent)) == [200, 200, 200]
     sent = head("CONNECT", "127.0.0.1:80", ANN) + head("GET", "/healthz")
     assert statuses(told(server, sent)) == [400]

@@ -57,12 +57,12 @@ SETS = frozenset({"labs"})
 class Server:
     """A server's entrance, whose settings file changes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str = BEGIN + GRANTS) -> None:
         self.file = folder / "server.yaml"
         secret = folder / "secret"
         secret.write_text("canary-client-secret\n")
         secret.chmod(0o600)
-        self.write(GRANTS)
+        self.file.write_text(text)
         self.store = open_store(str(folder / "ledger.db"))
         clock = FixedClock(NOON)
         Workspace(self.store, clock, policy=compiled()).init()
@@ -177,6 +177,30 @@ def test_a_mistake_changes_nothing(server: Server, text: str, begin: str) -> Non
     assert (line["event"], line["level"]) == ("grants-not-read", "error")
     assert line["code"] in {one.value for one in Code}
     assert server.way.grants.table is before
+
+
+def test_naming_nobody_any_more_widens_no_token(tmp_path: Path) -> None:
+    """Without sign-in, tokens are not limited where the settings name nobody."""
+    begin = "modicum: server/v1\napi_tokens: true\n"
+    server = Server(tmp_path, begin + "people: {ann: {analyst: [labs]}}\n")
+    terms = TokenTerms("ann", {Role.ANALYST: frozenset({ALL})})
+    issued = server.registry.add_token(terms, created_by="x")
+    shown = request(f"Bearer {issued.text}")
+    assert server.who(shown).grants == {Role.ANALYST: SETS}
+    assert server.reload("", begin)["event"] == "grants-not-read"
+    assert server.who(shown).grants == {Role.ANALYST: SETS}
+    with pytest.raises(InputError, match="no people"):
+        current_settings(server.settings)  # Nor does another process start.
+    server.store.close()
+
+
+def test_who_has_no_role_any_more_can_sign_out(server: Server) -> None:
+    bob = server.signed_in("bob", "labs")
+    server.reload("people: {ann: {auditor: all}}")
+    sessions = server.part(Sessions)
+    assert asyncio.run(sessions.session_of(bob)) is not None
+    with pytest.raises(AccessError):
+        server.who(bob)
 
 
 def test_a_missing_file_changes_nothing(server: Server) -> None:

@@ -73,7 +73,7 @@ def test_roles_that_stay_apart_are_the_ones_that_the_page_names() -> None:
 def test_every_setting_is_in_its_table(section: str, kind: type) -> None:
     text = re.split(rf"^## {section}$", SETTINGS, flags=re.M)[1].split("\n## ")[0]
     result = {row[0].strip("`") for row in rows(text)} - {"key", "---", "modicum"}
-    assert result == {field.name for field in fields(kind)}
+    assert result == {field.name for field in fields(kind) if field.compare}
 
 
 def test_the_limits_in_the_page_are_the_ones_that_hold() -> None:

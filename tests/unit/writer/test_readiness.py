@@ -139,7 +139,7 @@ def test_a_ledger_that_decides_is_ready_and_checks_write_nothing(
 
 def test_a_probe_upgrades_no_table(ledger: Path) -> None:
     with closing(sqlite3.connect(ledger)) as connection:
-        for table in ("answers", "tokens", "sessions"):
+        for table in ("answers", "tokens", "sessions", "trail", "trail_marks"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 2")
     with mo.open_decider(ledger) as decider:

@@ -380,6 +380,9 @@ def _words(column: pa.Array, tools: ModuleType) -> Words:
     """Return 64 bits for each value, the same for the same value."""
     if _is_text(column):
         words = _text_words(column, tools)
+    elif pa.types.is_decimal128(column.type) and column.type.scale == 0:
+        both = np.frombuffer(column.buffers()[1], np.uint64)  # The low half is first.
+        words = both[2 * column.offset :: 2][: len(column)]
     elif pa.types.is_decimal(column.type):
         words = _text_words(column.cast(pa.string()), tools)
     else:

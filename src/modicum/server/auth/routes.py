@@ -26,7 +26,7 @@ def leaving(sessions: Sessions) -> APIRouter:
     @router.post("/logout")
     async def logout(request: Request) -> Response:
         """End the session, which only its own pages can."""
-        if await sessions.identify(request) is None:
+        if await sessions.session_of(request) is None:
             raise not_accepted()
         response = Response(status_code=204)
         await sessions.end(request, response)

@@ -150,6 +150,13 @@ class Sessions:
 
     async def identify(self, request: Request) -> Identity | None:
         """Return whose session the request belongs to; None if to none."""
+        session = await self.session_of(request)
+        if session is None or self._current is None:
+            return None if session is None else session.identity
+        return self._current(session.identity)
+
+    async def session_of(self, request: Request) -> Session | None:
+        """Return the session of a request, also of somebody without grants."""
         secret = credentials_of(request, self._jar.session).session
         if secret is None:
             return None
@@ -161,8 +168,7 @@ class Sessions:
             self._refuse_forged(request, session)
         if not getattr(request.state, LISTENING, False):
             await self._prolong(session)
-        own = session.identity
-        return own if self._current is None else self._current(own)
+        return session
 
     def _refuse_forged(self, request: Request, session: Session) -> None:
         sent = request.headers.getlist(CSRF_HEADER)
