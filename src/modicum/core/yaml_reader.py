@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.core.document import (
@@ -132,6 +133,20 @@ def plain_kind(text: str) -> Kind:
     return Kind.NUMBER if _NUMBER.fullmatch(text) else Kind.TEXT
 
 
+class _Anchored(Struct, frozen=True):
+    """A node that aliases stand for.
+
+    Attributes:
+        node: The node.
+        nodes: How many it contains, itself included.
+        height: How many levels are below it.
+    """
+
+    node: Node
+    nodes: int
+    height: int
+
+
 class _Builder:
     """Builds the tree of one text from the scanner's events."""
 
@@ -147,7 +162,8 @@ class _Builder:
         self._tick = tick
         self._next: Callable[[], Event] = lambda: None
         self._halves: Halves | None = None
-        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._anchors: dict[str, _Anchored] = {}
+        self._deepest = 0  # Within the node that is being read.
 
     def build(self) -> Node:
         # Imported here: `modicum --help` reads no YAML.
@@ -219,10 +235,11 @@ class _Builder:
         if self._nodes > self._most or depth > DEPTH_MAX:
             self._pause(depth, event)
         if kind == "AliasEvent":
-            return self._alias(event)
+            return self._alias(event, depth)
         if event.tag is not None:
             self._refuse_tag(self._mark(event.start_mark, event.end_mark))
-        counted = self._nodes
+        counted, deepest = self._nodes, self._deepest
+        self._deepest = depth
         node: Node
         if kind == "ScalarEvent":
             node = self._scalar(event)
@@ -234,7 +251,10 @@ class _Builder:
             node = Items(items, self._mark(event.start_mark, end))
         if event.anchor is not None:
             self._refuse_anchor(event)
-            self._anchors[event.anchor] = node, self._nodes - counted + 1
+            self._anchors[event.anchor] = _Anchored(
+                node, self._nodes - counted + 1, self._deepest - depth
+            )
+        self._deepest = max(self._deepest, deepest)
         return node
 
     def _pause(self, depth: int, event: Event) -> None:
@@ -263,7 +283,7 @@ class _Builder:
         )
         raise InputError(problem)
 
-    def _alias(self, event: Event) -> Node:
+    def _alias(self, event: Event, depth: int) -> Node:
         self._refuse_anchor(event)
         mark = self._mark(event.start_mark, event.end_mark)
         found = self._anchors.get(event.anchor)
@@ -274,11 +294,12 @@ class _Builder:
                 mark,
             )
             raise InputError(problem)
-        node, nodes = found
-        self._nodes += nodes
-        if self._nodes > self._most:
-            self._pause(0, event)
-        return node
+        self._nodes += found.nodes
+        depth += found.height
+        if self._nodes > self._most or depth > DEPTH_MAX:
+            self._pause(depth, event)
+        self._deepest = max(self._deepest, depth)
+        return found.node
 
     def _refuse_anchor(self, event: Event) -> None:
         """Refuse a name that does not end: `*a: 1` is no key to other parsers."""

@@ -438,6 +438,27 @@ def test_a_bomb_of_aliases_is_refused() -> None:
     assert str(NODES_MAX) in problem.message
 
 
+@pytest.mark.parametrize("above", [1, 3])
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_aliases_stand_for_is_as_deep_as_if_it_was_written(
+    above: int, times: int
+) -> None:
+    """The first anchor has a list of `below` levels, each other one `above` more."""
+
+    def text(below: int) -> str:
+        lines = ["a0: &a0 " + "[" * below + "x" + "]" * below]
+        for number in range(1, times + 1):
+            nested = "[" * above + f"*a{number - 1}, [y]" + "]" * above
+            lines.append(f"a{number}: &a{number} {nested}")
+        return "\n".join(lines)
+
+    most = DEPTH_MAX - 1 - above * times  # The root is a level, too.
+    read_document(text(most).encode(), "f")
+    problem = refused(text(most + 1))
+    assert problem.code is Code.TOO_LARGE
+    assert f"deeper than {DEPTH_MAX}" in problem.message
+
+
 def test_more_bytes_than_a_file_may_have_are_refused_unread() -> None:
     began = time.process_time()
     problem = refused(b"a" * (TEXT_BYTES_MAX + 1))
