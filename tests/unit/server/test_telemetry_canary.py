@@ -197,6 +197,7 @@ def send_nonsense(watched: Seen) -> None:
     watched.ask("query", "ann", "GET", "/api/v1/releases", params={"status": MARK})
     watched.ask("query", "ann", "GET", "/api/v1/releases", params={MARK: MARK})
     watched.ask("method", "ann", MARK.upper(), "/api/v1/releases")
+    watched.ask("verb", "ann", "SOURCE", "/api/v1/releases")
     for name in ("User-Agent", "Referer", "X-Request-Id", "Baggage", "Tracestate"):
         watched.ask("header", "ann", "GET", "/api/v1/rules", headers={name: MARK})
     for parent in (MARK, f"00-{MARK}-{MARK}-01"):
@@ -275,6 +276,10 @@ def test_nothing_marked_comes_out_where_operators_look(
     send_broken(watched)
     analyze(watched)
     raise_unforeseen(watched, monkeypatch)
+    # What is no request of HTTP gets 400, and is neither a request nor traced.
+    unread = [answer for kind, answer in watched.answers if kind == "method"]
+    assert [answer.status_code for answer in unread] == [400]
+    watched.answers = [one for one in watched.answers if one[0] != "method"]
     watched.settle()
     lines, traces = watched.lines.getvalue(), watched.traces()
     metrics = watched.metrics()

@@ -48,6 +48,8 @@ def write_all(log: Log) -> None:
     """Write a line of each kind."""
     one = ServedRequest(TRACE, "/r", "GET", 200, 0.0015, "ann", 3, 4, "MOD100")
     log.began(version="1")
+    log.grants_read()
+    log.grants_not_read("MOD111")
     log.not_ready("MOD702")
     log.served(one)
     log.not_recognized(one)

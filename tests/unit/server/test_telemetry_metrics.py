@@ -203,7 +203,7 @@ def test_requests_are_counted_by_their_template(server: Served) -> None:
     server.get("ann", "/releases/one")
     server.get("ann", "/releases/other")
     server.client.get("/nothing/of/the/kind")
-    server.client.request("BREW", "/api/v1/rules", headers={HEADER: "ann"})
+    server.client.request("SOURCE", "/api/v1/rules", headers={HEADER: "ann"})
     server.post("ann", "/releases/one:start")
     counts = settled(server, 5)["modicum_http_requests_total"]
     assert without_scrapes(counts) == {

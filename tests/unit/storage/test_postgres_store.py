@@ -285,14 +285,17 @@ def test_the_rights_that_the_manual_names_are_enough(
     for name in (user, reader):
         postgres.execute(f"CREATE ROLE {name} LOGIN")
         postgres.execute(f"GRANT USAGE ON SCHEMA {s} TO {name}")
-        for table in ("events", "head", "checkpoints", "snapshot", "migrations"):
+        tables = "events head checkpoints snapshot migrations trail"
+        for table in tables.split():
             postgres.execute(f"GRANT SELECT ON {s}.{table} TO {name}")
-    postgres.execute(f"GRANT INSERT ON {s}.events, {s}.checkpoints TO {user}")
+    appended = f"{s}.events, {s}.checkpoints, {s}.trail"
+    postgres.execute(f"GRANT INSERT ON {appended} TO {user}")
     postgres.execute(f"GRANT UPDATE ON {s}.head TO {user}")
     postgres.execute(f"GRANT INSERT, UPDATE ON {s}.snapshot TO {user}")
     rows = f"{s}.answers, {s}.sessions"
     postgres.execute(f"GRANT SELECT, INSERT, DELETE ON {rows} TO {user}")
-    postgres.execute(f"GRANT SELECT, INSERT, UPDATE ON {s}.tokens TO {user}")
+    changed = f"{s}.tokens, {s}.trail_marks"
+    postgres.execute(f"GRANT SELECT, INSERT, UPDATE ON {changed} TO {user}")
     app = PostgresStore(store.name.replace("postgres@", f"{user}@"))
     append(app, numbered(2, 2))
     kept = StoredAnswer("k", "d", b"a", "2026-05-01")
