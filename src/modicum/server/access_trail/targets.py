@@ -13,14 +13,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from modicum.core.canonical import decode
 from modicum.ledger.log.chain import Record
 from modicum.ledger.proof.access_trail import AccessEvent, event_in, line_of
 from modicum.server.settings.audit_targets import AuditTarget, TargetKind
+
+if TYPE_CHECKING:
+    import httpx2
 
 #: Seconds that one attempt may take.
 TIMEOUT: Final = 5.0
@@ -159,6 +160,8 @@ class OtlpTarget:
 
     def send(self, records: Sequence[Record]) -> None:
         """Send a log record for each record; only a success counts."""
+        import httpx2
+
         try:
             answer = self._client.post(self._url, json=otlp_logs(records))
         except httpx2.HTTPError as error:
@@ -175,6 +178,8 @@ class OtlpTarget:
 
     @cached_property
     def _client(self) -> httpx2.Client:
+        import httpx2
+
         return httpx2.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=False)
 
 
