@@ -83,6 +83,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("request", "show", "asked"),
     ("request", "withdraw", "asked", *WHY),
     ("release", "submit", "asked.yaml", "--policy", "policy.yaml", "--request", "so"),
+    ("audit", "trail"),
     ("audit", "export", "-o", "bundle"),
     ("audit", "report", "-o", "page.html"),
     ("audit", "registry", "-o", "records.yaml"),
