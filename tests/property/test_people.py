@@ -36,7 +36,7 @@ ASKING = POLICY[: POLICY.index("per_release:")] + (
 #: Who answers for whom, policy by policy.
 OWNERS: tuple[dict[str, list[str]], ...] = (
     {"ann": ["olga"]},
-    {"ann": ["olga", "pavel"], "quin": ["pavel"]},
+    {"ann": ["olga", "pavel"]},
     {},
 )
 FIRST, SECOND = (key(number).public.hex() for number in (1, 2))

@@ -131,6 +131,8 @@ def test_owners_are_kept() -> None:
         ("service:etl: [olga, olga]", Code.DUPLICATE_NAME),
         ("service:etl: [olga], service:etl: [olga]", Code.DUPLICATE_KEY),
         ("'a job': [olga]", Code.BAD_NAME),
+        ("olga: [sam@example.org]", Code.KEYS_CONFLICT),
+        ("OLGA: [sam@example.org]", Code.KEYS_CONFLICT),
     ],
 )
 def test_a_mistake_in_owners_is_refused(owners: str, code: Code) -> None:

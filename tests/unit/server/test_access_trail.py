@@ -34,7 +34,7 @@ from modicum.server.access_trail.events import (
     RefusalBounds,
     event_of,
 )
-from modicum.server.access_trail.settings_digest import settings_digests
+from modicum.server.access_trail.record import settings_digests
 from modicum.server.access_trail.trail import FAILING_SECONDS, QUEUE_MAX, Trail
 from modicum.server.app import build
 from modicum.server.auth.registry import open_registry

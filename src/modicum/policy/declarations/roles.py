@@ -245,16 +245,26 @@ def read_owners(node: Node | None, roles: Roles) -> Mapping[str, tuple[str, ...]
 
     Raises:
         InputError: With every mistake found. An owner without a role is one: a misspelt
-            name would let the owner approve what the program requests.
+            name would let the owner approve what the program requests. So is a role of
+            what is owned: its owner could approve in its name.
     """
     if node is None:
         return {}
     found = Problems()
     owners: dict[str, tuple[str, ...]] = {}
     people = {person for each in (roles or {}).values() for person in each}
+    approving = {person_key(person) for person in people}
     for key, value in Fields(node, "`owners`").rest():
         with found.guard():
             actor = release_id(key, "an actor")
+            if person_key(actor) in approving:
+                raise fail(
+                    Code.KEYS_CONFLICT,
+                    f"`{actor}` has a role, and cannot have owners",
+                    key,
+                    notes=("an owner could approve in its name",),
+                    help="take it out of `roles`, or out of `owners`",
+                )
             owners[actor] = _people(f"the owners of `{actor}`", value)
             for item in items(value, "the owners"):
                 _refuse_unknown(item, people, "owners")
