@@ -487,6 +487,8 @@ def test_a_bundle_has_the_trail_and_is_refused_if_it_was_changed(
     parts: Parts, tmp_path: Path
 ) -> None:
     client, own = browser(parts), bearer(parts, Role.AUDITOR)
+    assert parts.access is not None
+    parts.access.trail.store_now()
     path = tmp_path / "audit.bundle"
     path.write_bytes(client.get("/api/v1/audit/bundles", headers=own).content)
     with open_bundle(path) as bundle:
