@@ -94,7 +94,7 @@ mutants: $(MUTANTS)/env/.built $(OIDC)/.built   ## Count which small faults the 
 pins:                  ## Compile constraints.txt anew from pyproject.toml.
 	$(PYTHON) -m venv build/pins
 	build/pins/bin/python -m pip --quiet install pip-tools
-	build/pins/bin/pip-compile --quiet --extra pld --extra fast --extra tables --extra plan --extra query --extra escrow --extra spark --extra remote --extra server --extra test --extra dev --strip-extras --no-annotate --no-header \
+	build/pins/bin/pip-compile --quiet --extra pld --extra fast --extra tables --extra plan --extra query --extra escrow --extra spark --extra remote --extra s3 --extra server --extra test --extra dev --strip-extras --no-annotate --no-header \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 	  --upgrade --output-file constraints.txt pyproject.toml
 

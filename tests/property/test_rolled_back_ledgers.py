@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from psycopg.sql import SQL, Identifier
 from samples.postgres import Cluster
 from samples.small import NOON, POLICY, compiled, counts
-from samples.witnesses import KINDS, new_name, opened, register
+from samples.witnesses import KINDS, buckets, new_name, opened, register
 
 from modicum.api.local.ledger_view import LedgerView
 from modicum.api.ports.storage import Store
@@ -233,6 +233,12 @@ def goes_back(stored: Stored, witness: str, steps: Sequence[Step], *, wal: bool)
 @pytest.fixture(scope="module")
 def register_url() -> Iterator[str]:
     with register() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def buckets_url() -> Iterator[str]:
+    with buckets() as url:
         yield url
 
 

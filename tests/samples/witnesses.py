@@ -1,4 +1,4 @@
-"""Witnesses of each kind for tests, and a small server for those behind a URL."""
+"""Witnesses of each kind for tests, and small servers for those behind a URL."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from modicum.api.ports.storage import HeadWitness
+from modicum.ledger.proof.claims import WitnessedHead, witnessed_bytes
 from modicum.storage.witness.factory import open_witness
 from samples.postgres import Cluster
+from samples.small import NOON
 
-KINDS = ("file", "http", "postgresql")
+KINDS = ("file", "http", "postgresql", "s3")
 _NUMBERS = count(1)
 
 
@@ -70,10 +73,102 @@ def _seq(line: bytes) -> int:
     return int(json.loads(line)["claim"]["seq"])
 
 
+class Buckets(BaseHTTPRequestHandler):
+    """Answers as S3 does where versions are kept, to those requests that are sent."""
+
+    protocol_version = "HTTP/1.1"
+    lines: dict[str, list[tuple[str, bytes]]]  # By path, the versions; empty: deleted.
+    guard: threading.Lock
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        query = parse_qs(url.query, keep_blank_values=True)
+        with self.guard:
+            if "versions" in query:
+                return self._list(f"{url.path.rstrip('/')}/{query['prefix'][0]}")
+            found = self.lines.get(url.path, [])
+            if "versionId" in query:
+                found = [one for one in found if one[0] == query["versionId"][0]]
+        if found and found[-1][1]:
+            return self._answer(200, found[-1][1])
+        return self._refuse(404, "NoSuchKey")
+
+    def do_PUT(self) -> None:
+        new = self.rfile.read(int(self.headers["Content-Length"]))
+        with self.guard:
+            found = self.lines.setdefault(self.path, [])
+            old = found[-1][1] if found else b""
+            if "If-None-Match" in self.headers:
+                may = not old
+            else:
+                may = self.headers["If-Match"] == _tag(old)
+            if not may:
+                return self._refuse(412, "PreconditionFailed")
+            found.append((f"v{len(found)}", new))
+        return self._answer(200, tag=_tag(new))
+
+    def do_DELETE(self) -> None:
+        with self.guard:
+            found = self.lines.setdefault(self.path, [])
+            found.append((f"v{len(found)}", b""))
+        self._answer(204)
+
+    def log_request(self, *_: Any) -> None:
+        pass
+
+    def _list(self, path: str) -> None:
+        key, found = path.split("/", 2)[2], self.lines.get(path, [])
+        kinds = {True: "Version", False: "DeleteMarker"}
+        shown = "".join(
+            f"<{kinds[bool(data)]}><Key>{key}</Key><VersionId>{name}</VersionId>"
+            f"</{kinds[bool(data)]}>"
+            for name, data in reversed(found)
+        )
+        # Another key that begins in the same way.
+        other = f"<Version><Key>{key}-2</Key><VersionId>v0</VersionId></Version>"
+        self._answer(200, _xml(f"<Listed>{shown}{other}</Listed>"))
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._answer(status, _xml(f"<Error><Code>{code}</Code></Error>"))
+
+    def _answer(self, status: int, body: bytes = b"", tag: str = "") -> None:
+        self.send_response(status)
+        self.send_header("ETag", tag or _tag(body))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _xml(text: str) -> bytes:
+    return f"<?xml version='1.0' encoding='UTF-8'?>{text}".encode()
+
+
+@contextmanager
+def buckets() -> Iterator[str]:
+    """Run a stand-in for S3, which boto3 finds in the environment; yield its URL."""
+    environment = {
+        "AWS_ACCESS_KEY_ID": "modicum",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with pytest.MonkeyPatch.context() as patch, serving(Buckets) as url:
+        for name, value in {**environment, "AWS_ENDPOINT_URL_S3": url}.items():
+            patch.setenv(name, value)
+        yield url
+
+
 @contextmanager
 def register() -> Iterator[str]:
     """Run a server; yield its URL."""
-    handler = type("Own", (Register,), {"lines": {}, "guard": threading.Lock()})
+    with serving(Register) as url:
+        yield url
+
+
+@contextmanager
+def serving(base: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server; yield its URL."""
+    handler = type("Own", (base,), {"lines": {}, "guard": threading.Lock()})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(
@@ -85,19 +180,29 @@ def register() -> Iterator[str]:
         thread.join()
 
 
+def line(seq: int, by: int = 0) -> bytes:
+    """Return the line of an entry by one of several writers."""
+    head = sha256(b"%d" % by).hexdigest()
+    return witnessed_bytes(WitnessedHead("0" * 64, seq, head, at=NOON, key=""))
+
+
 def new_name(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     """Return the name of a witness that has no head yet.
 
     Args:
         kind: Its kind.
         folder: An empty folder, or one with other witnesses.
-        request: Gives a server; the test has a fixture `register_url`.
+        request: Gives a server; the test has fixtures `register_url` and
+            `buckets_url`.
     """
     number = next(_NUMBERS)
     if kind == "file":
         return str(folder / f"head-{number}")
     if kind == "http":
         return f"{request.getfixturevalue('register_url')}/{number}"
+    if kind == "s3":
+        request.getfixturevalue("buckets_url")
+        return f"s3://ledgers/heads/{number}"
     cluster: Cluster = request.getfixturevalue("postgres")
     return cluster.new_ledger()
 

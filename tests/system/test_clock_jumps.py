@@ -131,7 +131,7 @@ def test_a_confirmed_clock_holds_however_late_the_server_looks(
     refused(decider)
     operator = mo.open(ledger, actor="petra", clock=machine.clock())
     operator.governance.annotate("the clock is right")
-    machine.goes_by(HOUR)
+    machine.goes_by(timedelta(minutes=5))
     decider.must_be_sound()  # A server looks by itself.
     machine.goes_by(7 * DAY)
     assert decider.submit(counts("two")).allowed
@@ -168,8 +168,8 @@ def test_a_quiet_ledger_is_no_jump(
 
 
 @pytest.mark.spec("LED-15")
-@pytest.mark.parametrize(("seconds", "jumps"), [(3600, False), (3601, True)])
-def test_a_clock_may_be_corrected_by_an_hour(
+@pytest.mark.parametrize(("seconds", "jumps"), [(300, False), (301, True)])
+def test_a_clock_may_be_corrected_by_minutes(
     decider: Decider, machine: Machine, seconds: int, jumps: bool
 ) -> None:
     machine.goes_by(3 * DAY)
@@ -254,9 +254,7 @@ def test_a_server_with_a_wrong_clock_is_not_ready(
 
 
 @pytest.mark.spec("LED-15")
-@pytest.mark.parametrize(
-    ("apart", "refuses"), [(0, False), (3500, False), (3700, True)]
-)
+@pytest.mark.parametrize(("apart", "refuses"), [(0, False), (280, False), (320, True)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_machine_far_from_the_clock_of_the_database_writes_nothing(
     postgres: Cluster, apart: int, refuses: bool, sign: int

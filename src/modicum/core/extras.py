@@ -14,6 +14,7 @@ from modicum.core.errors import Code, Problem, UsageError
 EXTRAS: Final[Mapping[str, str]] = {
     "anyio": "server",
     "authlib": "server",
+    "boto3": "s3",
     "dp_accounting": "pld",
     "duckdb": "query",
     "fastapi": "server",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from itertools import chain
 
 import psycopg
@@ -147,21 +146,6 @@ def forgetful(address: Address) -> UnavailableError:
             Code.LEDGER_UNWRITABLE,
             f"{address.name} runs with fsync off: it may lose acknowledged writes",
             help="set  fsync = on  in postgresql.conf",
-            places=(address.name,),
-        )
-    )
-
-
-def skewed(address: Address, own: datetime, server: datetime) -> UnavailableError:
-    """Return the mistake of two clocks that are over an hour apart."""
-    here, there = (f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (own, server))
-    return UnavailableError(
-        Problem(
-            Code.CLOCK_JUMPED,
-            f"the clock of this machine shows {here}, and that of"
-            f" {address.name} shows {there}",
-            notes=("nothing was written, so that no reservation expires by mistake",),
-            help="correct the wrong clock",
             places=(address.name,),
         )
     )

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 import psycopg
@@ -30,7 +30,6 @@ from modicum.storage.postgres_errors import (
     broken,
     is_outside,
     out_of_turn,
-    skewed,
     translated,
 )
 from modicum.storage.postgres_tables import (
@@ -41,13 +40,12 @@ from modicum.storage.postgres_tables import (
 )
 from modicum.storage.postgres_url import Address, parse_address
 from modicum.storage.service_tables import Query, Statement
+from modicum.storage.skew import refuse_skew
 from modicum.system.clock import SystemClock
 
 T = TypeVar("T")
 
 _NOW = SystemClock().now
-#: The clocks of this machine and of the server may differ by so much.
-SKEW = timedelta(hours=1)
 #: Timeout for the turn.
 WAIT_SECONDS = 30.0
 
@@ -156,14 +154,12 @@ class PostgresStore:
                 self._last_known = turn.last
 
     def refuse_skew(self) -> None:
-        """Refuse a clock of this machine that is over an hour from the server's."""
+        """Refuse a clock of this machine that is far from the server's."""
         self._refuse_skew(self._query(self._statements.seconds))
 
     def _refuse_skew(self, seconds: float) -> None:
-        own = datetime.fromisoformat(self._wall())
-        server = datetime.fromtimestamp(seconds, UTC)
-        if abs(own - server) > SKEW:
-            raise skewed(self._address, own, server)
+        own = datetime.fromisoformat(self._wall()).timestamp()
+        refuse_skew(self._address.name, own, seconds)
 
     def while_waiting(self, chore: Chore) -> None:
         """Let this thread do some work while it waits for a turn; see `Patient`."""

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-#: Tolerance of the clock against elapsed time, in seconds; beyond it, it jumped.
-JUMP_SECONDS = 3600
+#: Tolerance of the clock against elapsed time, and against other clocks, in seconds;
+#: beyond it, it jumped.
+JUMP_SECONDS = 300
 
 
 def _elapsed() -> float:
     """Return seconds since the machine started, with those that it was suspended."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def seconds() -> float:
+    """Return the time of day, in seconds since 1970."""
+    return time.time()
 
 
 class SystemClock:

@@ -210,7 +210,15 @@ class HeadWitness(Protocol):
 
     @property
     def kind(self) -> str:
-        """Return `file`, `postgresql` or `http`."""
+        """Return `file`, `postgresql`, `s3` or `http`."""
+        ...
+
+    @property
+    def ahead(self) -> float | None:
+        """Return by how many seconds its clock was ahead of this machine's.
+
+        None if it has no clock, or has not answered yet.
+        """
         ...
 
     def is_beside(self, ledger: str) -> bool:

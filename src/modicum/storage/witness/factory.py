@@ -11,6 +11,7 @@ from modicum.core.extras import needing_extras
 from modicum.storage.proofs.signing_keys import SigningKey
 from modicum.storage.witness.file import FileWitness
 from modicum.storage.witness.http import HttpWitness
+from modicum.storage.witness.s3 import S3Witness
 from modicum.storage.witness.store import WitnessedStore
 
 #: Names no witness.
@@ -21,8 +22,8 @@ def open_witness(name: str | None) -> HeadWitness | None:
     """Return the witness of a name; nothing is read or made yet.
 
     Args:
-        name: The path of a file, or a URL: `postgresql://…`, `https://…`, `http://…`;
-            None or `none` for none.
+        name: The path of a file, or a URL: `postgresql://…`, `s3://…`, `https://…`,
+            `http://…`; None or `none` for none.
 
     Raises:
         UsageError: If it is another URL, or a library is not installed.
@@ -38,13 +39,16 @@ def open_witness(name: str | None) -> HeadWitness | None:
         return PostgresWitness(name)
     if scheme in {"http", "https"} and rest.strip("/"):
         return HttpWitness(name)
+    bucket, _, key = rest.partition("/")
+    if scheme == "s3" and bucket and key:
+        return S3Witness(bucket, key)
     raise UsageError(
         Problem(
             Code.BAD_NAME,
             "the witness's name is neither a path nor a URL that can be used",
             notes=("it is hidden, because it may contain a password",),
-            help="write the path of a file, postgresql://user@host:5432/database, or"
-            " https://host/path",
+            help="write the path of a file, postgresql://user@host:5432/database,"
+            " s3://bucket/key, or https://host/path",
         )
     )
 

@@ -18,7 +18,12 @@ class FileWitness:
 
     Args:
         path: The file.
+
+    Attributes:
+        ahead: None, since it has no clock of its own.
     """
+
+    ahead: float | None = None
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple, NoReturn
 
 from modicum.core.ed25519 import verify_signature
@@ -113,6 +114,22 @@ def unreachable(witness: str, reason: str) -> UnavailableError:
     return UnavailableError(
         Problem(Code.NOT_WITNESSED, message, help=_RETRY, places=(reason, witness))
     )
+
+
+def seconds_ahead(date: str | None, own: float) -> float | None:
+    """Return by how many seconds the clock of a server is ahead of this machine's.
+
+    Args:
+        date: The `Date` of its answer.
+        own: The time of this machine, in seconds since 1970.
+
+    Returns:
+        None if there is no `Date`.
+    """
+    try:
+        return parsedate_to_datetime(date or "").timestamp() - own
+    except ValueError:
+        return None
 
 
 def refuse_unconfirmed(error: UnavailableError) -> NoReturn:

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from modicum.core.extras import needing_extras
 from modicum.ledger.proof.claims import CLAIM_BYTES_MAX
-from modicum.storage.witness.heads import unreachable
+from modicum.storage.witness.heads import seconds_ahead, unreachable
+from modicum.system.clock import seconds
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +24,10 @@ class HttpWitness:
 
     Args:
         url: Its URL. A user and a password in it are sent as basic authentication.
+
+    Attributes:
+        ahead: By how many seconds its clock was ahead of this machine's when it
+            answered last; None if it has not said.
     """
 
     def __init__(self, url: str) -> None:
@@ -32,6 +37,7 @@ class HttpWitness:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         self._last: tuple[bytes | None, str] = None, ""  # Line and tag, as last read.
+        self.ahead: float | None = None
         self._name = f"{parts.scheme}://{host}{parts.path}"
 
     @property
@@ -92,12 +98,14 @@ class HttpWitness:
 
         headers = {"Cache-Control": "no-cache", "Content-Type": "application/json"}
         try:
-            return self._client.request(
+            answer = self._client.request(
                 method, self._url, content=body, headers=headers | (more or {})
             )
         except httpx2.HTTPError as error:
             # Without its cause, which contains the URL.
             raise unreachable(self.name, type(error).__name__) from None
+        self.ahead = seconds_ahead(answer.headers.get("Date"), seconds())
+        return answer
 
     @cached_property
     def _client(self) -> httpx2.Client:

@@ -15,11 +15,16 @@ from modicum.storage.postgres_errors import error_of
 from modicum.storage.postgres_store import Line
 from modicum.storage.postgres_url import parse_address
 from modicum.storage.witness.heads import unreachable
+from modicum.system.clock import seconds
 
 T = TypeVar("T")
 
 #: A turn of the ledger waits for the witness, but not for long.
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=10s"
+_SELECT: LiteralString = """
+    SELECT line, current_setting('fsync'), extract(epoch FROM clock_timestamp())::float8
+    FROM {s}.head
+"""
 _UPDATE: LiteralString = "UPDATE {s}.head SET line = %(new)s WHERE line = %(known)s"
 _INSERT: LiteralString = """
     INSERT INTO {s}.head (line) VALUES (%(new)s) ON CONFLICT DO NOTHING
@@ -32,6 +37,10 @@ class PostgresWitness:
 
     Args:
         url: `postgresql://…`; `modicum_ledger=NAME` names one of several ledgers.
+
+    Attributes:
+        ahead: By how many seconds its clock was ahead of this machine's when it
+            answered last; None before that.
 
     Raises:
         UsageError: If the URL is malformed.
@@ -46,6 +55,7 @@ class PostgresWitness:
         self._schema = Identifier(f"{found.schema}_witness")
         self._lock = threading.Lock()
         self._line = Line(self._address)
+        self.ahead: float | None = None
 
     @property
     def name(self) -> str:
@@ -71,14 +81,17 @@ class PostgresWitness:
         """Return the line; None if there is no table, or no row."""
 
         def query(connection: Connection[Any]) -> bytes | None:
-            select = self._sql("SELECT line, current_setting('fsync') FROM {s}.head")
+            select = self._sql(_SELECT)
             try:
                 row = connection.execute(select).fetchone()
             except _MISSING:
                 return None
             if row and row[1] != "on":
                 raise unreachable(self.name, "it runs with fsync off")
-            return bytes(row[0]) if row else None
+            if row is None:
+                return None
+            self.ahead = row[2] - seconds()
+            return bytes(row[0])
 
         return self._query(query)
 

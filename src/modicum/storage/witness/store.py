@@ -21,7 +21,9 @@ from modicum.core.errors import UnavailableError
 from modicum.ledger import Record, event_of
 from modicum.ledger.proof.claims import WitnessedHead, claim_bytes, witnessed_bytes
 from modicum.storage.proofs.signing_keys import SigningKey
+from modicum.storage.skew import refuse_skew
 from modicum.storage.witness.heads import KnownHead, behind, refuse_unconfirmed
+from modicum.system.clock import seconds
 
 #: Reads contact the witness at most once in so many seconds.
 LOOK_SECONDS = 1.0
@@ -111,6 +113,7 @@ class WitnessedStore:
     def turn(self) -> Iterator[StoreTurn]:
         """Wait for the exclusive turn. Appended records are witnessed on exit."""
         known = self._latest()  # Before the turn, in which others wait.
+        self._refuse_skew()
         with self._store.turn() as turn:
             known = self._caught_up(known, turn.read)
             yield turn
@@ -198,9 +201,17 @@ class WitnessedStore:
             self._store.while_waiting(chore)
 
     def refuse_skew(self) -> None:
-        """Refuse a clock that is far from the store's, if that has one."""
+        """Refuse a clock that is far from the witness's or the store's."""
+        self._look()
+        self._refuse_skew()
         if isinstance(self._store, Timed):
             self._store.refuse_skew()
+
+    def _refuse_skew(self) -> None:
+        ahead = self.witness.ahead
+        if ahead is not None:
+            own = seconds()
+            refuse_skew(self.witness.name, own, own + ahead)
 
     def table_versions(self) -> TableVersions:
         """Return the version of the tables, and that which a turn makes them."""

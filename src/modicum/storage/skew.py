@@ -1,0 +1,35 @@
+"""The clock of this machine beside that of another one, such as a database server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from modicum.core.errors import Code, Problem, UnavailableError
+from modicum.system.clock import JUMP_SECONDS
+
+
+def refuse_skew(name: str, own: float, there: float) -> None:
+    """Refuse clocks that are further apart than a jump.
+
+    Args:
+        name: The display name of what has the other clock.
+        own: The time of this machine, in seconds since 1970.
+        there: The time of the other clock at the same moment.
+
+    Raises:
+        UnavailableError: If they are.
+    """
+    if abs(own - there) <= JUMP_SECONDS:
+        return
+    here, other = (
+        f"{datetime.fromtimestamp(one, UTC):%Y-%m-%dT%H:%M:%SZ}" for one in (own, there)
+    )
+    raise UnavailableError(
+        Problem(
+            Code.CLOCK_JUMPED,
+            f"the clock of this machine shows {here}, and that of {name} shows {other}",
+            notes=("nothing was written, so that no reservation expires by mistake",),
+            help="correct the wrong clock",
+            places=(name,),
+        )
+    )
