@@ -86,7 +86,7 @@ def replayed_response(replayed: Replayed) -> Response:
     return answer.response({REPLAYED: "true"})
 
 
-def keyed(
+async def keyed(
     request: Request,
     key: Annotated[
         str | None,

@@ -21,7 +21,6 @@ from modicum.server.app import build
 from modicum.server.body_limits import BODY_BYTES
 from modicum.server.components import Parts
 from modicum.server.connections import (
-    HEAD_BYTES,
     Connections,
     Timeouts,
     connections_max,
@@ -120,7 +119,6 @@ def config_of(app: Callable[[], ASGIApp], listening: Listening) -> Config:
         http=patient(connections),
         ws="none",
         proxy_headers=False,  # Only from proxies that settings name.
-        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=ceil(listening.waits.idle),
         timeout_graceful_shutdown=listening.drain_seconds,
         timeout_worker_healthcheck=SILENT_SECONDS,

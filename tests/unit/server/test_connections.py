@@ -26,11 +26,11 @@ from uvicorn import Server
 
 from modicum.server.connections import (
     CONNECTIONS,
-    HEAD_BYTES,
     READ_BYTES,
     Timeouts,
     connections_max,
 )
+from modicum.server.wire_format import HEAD_BYTES
 
 #: Long enough that nothing ends by it in a test.
 LONG = PATIENCE * 10
@@ -212,7 +212,7 @@ def test_little_is_held_of_what_nobody_asks_for() -> None:
     async def never_reads(_: Scope, __: Receive, send: Send) -> None:
         await asyncio.sleep(4 * SHORT)
         (one,) = server.server_state.connections
-        held.append(len(one.cycle.body))  # type: ignore[union-attr]
+        held.append(len(one.exchange.body))  # type: ignore[union-attr]
         await answer(send)
 
     with listening(never_reads) as (server, url), connect(url) as own:

@@ -13,7 +13,7 @@ from samples.served import HEADER, Served, served
 from samples.small import POLICY
 
 from modicum.server.body_limits import BODY_BYTES
-from modicum.server.connections import HEAD_BYTES
+from modicum.server.wire_format import HEAD_BYTES
 
 CHECK = "/api/v1/releases:check"
 ANN = "X-Who: ann"
