@@ -118,9 +118,7 @@ def _fields(text: bytes, start: int) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def _length(
-    lengths: list[bytes], codings: list[bytes], version: bytes
-) -> int | None:
+def _length(lengths: list[bytes], codings: list[bytes], version: bytes) -> int | None:
     """Return the size of a body; None if it is sent in chunks."""
     if codings:
         is_chunked = [one.lower() for one in codings] == [b"chunked"]
