@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
-from modicum.api.permissions.tokens import token_digest
+from modicum.api.permissions.tokens import Token, token_digest
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
 from modicum.server.auth.grants import GrantTable
@@ -18,6 +18,7 @@ from modicum.server.auth.names import program_name
 from modicum.server.auth.ports import Clock, Tokens
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.provider import Provider
+from modicum.server.auth.registry import REMEMBERED_MAX
 from modicum.server.auth.token_scope import TokenScope
 from modicum.server.settings.model import Programs
 
@@ -99,6 +100,7 @@ class ApiTokens:
         self._tokens = tokens
         self._cookie = cookie
         self._roof = roof
+        self._known: dict[str, tuple[Token, Identity]] = {}
 
     async def identify(self, request: Request) -> Identity | None:
         """Return the owner of the request's token; None if it has none."""
@@ -113,7 +115,18 @@ class ApiTokens:
             token = await run_in_threadpool(self._tokens.token_by_digest, digest)
         if token is None:
             raise not_accepted()
-        return self._roof.under(token.identity())
+        return self._identity(token)
+
+    def _identity(self, token: Token) -> Identity:
+        """Return whom a token stands for; the same token stands for the same."""
+        known = self._known.get(token.digest)
+        if known is not None and known[0] is token:
+            return known[1]
+        found = self._roof.under(token.identity())
+        if len(self._known) >= REMEMBERED_MAX:
+            self._known.clear()
+        self._known[token.digest] = token, found
+        return found
 
 
 class Authenticators:

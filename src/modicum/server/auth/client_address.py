@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
@@ -59,6 +60,10 @@ def address_of(text: str | None) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+#: Of peers only: they have few addresses, and choose no text.
+_peer = lru_cache(1024)(address_of)
+
+
 def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
     """Return whether an address is one of the proxies that are believed."""
     return address is not None and any(
@@ -72,7 +77,7 @@ def client_path(
     trusted: Sequence[Network],
 ) -> ClientPath:
     """Return the path of a request, believing only trusted proxies."""
-    client = address_of(peer)
+    client = _peer(peer)
     if not is_trusted(client, trusted):
         # An untrusted peer with proxy headers is a proxy missing in the settings: its
         # requests may come from anywhere.

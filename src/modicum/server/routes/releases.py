@@ -140,6 +140,9 @@ async def submit(
     try:
         once = await keyed.once(_brief)
         found = await verbs.releases.submit(who, body, how, once)
+        about, answer = keyed.stored
+        if about is found and not text:
+            return answer.response()
         return await _decided(found, verbs, text=text)
     except ApprovalError:
         if not reason:
