@@ -45,15 +45,17 @@ class Keyed:
     Args:
         request: The request; its body is read on execution, if its route takes one.
         key: The key.
-
-    Attributes:
-        stored: What the latest stored answer is about, and the answer.
     """
 
     def __init__(self, request: Request, key: str) -> None:
         self._request = request
         self._key = key
-        self.stored: tuple[Any, Answer] = None, Answer(b"")
+        self._stored: dict[int, tuple[Any, Answer]] = {}
+
+    def stored(self, found: Any) -> Answer | None:
+        """Return the answer that was stored about a result; None if none was."""
+        about, answer = self._stored.get(id(found), (None, None))
+        return answer if about is found else None
 
     async def once(
         self, rendered: Callable[[Any], Answer], secret: bytes = b""
@@ -72,7 +74,7 @@ class Keyed:
 
         def render(found: Any) -> bytes:
             answer = rendered(found)
-            self.stored = found, answer
+            self._stored[id(found)] = found, answer
             body = msgspec.Raw(answer.body)
             return _encoder.encode(StoredResponse(answer.status, answer.etag, body))
 

@@ -117,7 +117,6 @@ class Releases:
         once: IdempotencyKey | None = None,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss."""
-
         promise: asyncio.Future[Decision] | None = None
 
         def join(release: Description) -> asyncio.Future[Decision]:

@@ -50,6 +50,7 @@ class Counts:
             registry=own,
         )
         self._served: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._decided: dict[tuple[str, str], Counter] = {}
         self._decisions = Counter(
             "modicum_decisions",
             "Submitted releases with a decision, by policy digest.",
@@ -83,7 +84,10 @@ class Counts:
 
     def decided(self, decision: str, policy: str) -> None:
         """Count a submitted release that was decided."""
-        self._decisions.labels(decision, policy[:VERSION_CHARACTERS]).inc()
+        key = decision, policy[:VERSION_CHARACTERS]
+        if key not in self._decided:
+            self._decided[key] = self._decisions.labels(*key)
+        self._decided[key].inc()
 
     def checked(self, seconds: float) -> None:
         """Count a check."""
