@@ -135,7 +135,7 @@ async def serving(folder: Path) -> AsyncIterator[Parts]:
     clock, ledger = FixedClock(NOON), folder / "ledger.db"
     space = mo.open(ledger, policy=folder / "policy.yaml", actor="olga", clock=clock)
     space.init()
-    people = PEOPLE | {"nobody": {Role.AUDITOR: frozenset({"none"})}}
+    people = {**PEOPLE, "nobody": {Role.AUDITOR: frozenset({"none"})}}
     store = open_store(ledger, keep_open=True)
     parts = Parts(
         mo.open_decider(ledger, clock=clock),
