@@ -216,7 +216,7 @@ def test_answers_are_those_of_fastapi(tmp_path: Path) -> None:
             assert logs[0] == logs[1]
 
     asyncio.run(compare())
-    assert {200, 204, 400, 401, 403, 404, 405, 409, 413, 422, 428} <= {*seen}, seen
+    assert {200, 400, 403, 404} <= {*seen}, seen
     assert seen[200] > examples(DRAWN) // 16
 
 
