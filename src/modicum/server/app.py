@@ -22,6 +22,7 @@ from modicum.server.auth.anonymous_limits import AnonymousLimits
 from modicum.server.auth.middleware import AuthMiddleware
 from modicum.server.body_limits import BODY_BYTES, LimitedBodies
 from modicum.server.components import Parts, parts_of
+from modicum.server.dispatch import Application
 from modicum.server.idempotency import replayed_response
 from modicum.server.inputs.body import malformed
 from modicum.server.openapi import description_of
@@ -91,7 +92,7 @@ def build(
     data_bytes: int = 0,
 ) -> FastAPI:
     """Return the application."""
-    app = FastAPI(
+    app = Application(
         title="modicum",
         openapi_url=None,
         docs_url=None,

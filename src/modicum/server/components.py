@@ -182,7 +182,7 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
-def verbs_of(request: Request) -> Service:
+async def verbs_of(request: Request) -> Service:
     """Return the operations of the server of a request."""
     return parts_of(request).service
 

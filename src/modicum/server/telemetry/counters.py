@@ -49,6 +49,8 @@ class Counts:
             buckets=SECONDS,
             registry=own,
         )
+        self._served: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._decided: dict[tuple[str, str], Counter] = {}
         self._decisions = Counter(
             "modicum_decisions",
             "Submitted releases with a decision, by policy digest.",
@@ -70,12 +72,22 @@ class Counts:
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route, method).observe(seconds)
+        key = route, method, status
+        if key not in self._served:  # Looking up labels takes longer than counting.
+            self._served[key] = (
+                self._requests.labels(route, method, str(status)),
+                self._seconds.labels(route, method),
+            )
+        requests, durations = self._served[key]
+        requests.inc()
+        durations.observe(seconds)
 
     def decided(self, decision: str, policy: str) -> None:
         """Count a submitted release that was decided."""
-        self._decisions.labels(decision, policy[:VERSION_CHARACTERS]).inc()
+        key = decision, policy[:VERSION_CHARACTERS]
+        if key not in self._decided:
+            self._decided[key] = self._decisions.labels(*key)
+        self._decided[key].inc()
 
     def checked(self, seconds: float) -> None:
         """Count a check."""
