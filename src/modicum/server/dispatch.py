@@ -40,12 +40,18 @@ class Application(FastAPI):
     """FastAPI with fewer layers, and with `Dispatch` before its router.
 
     Errors that nothing handles end in the telemetry, which is the outermost layer.
+
+    Attributes:
+        inner: The routes, without the layers that a request passes once.
     """
+
+    inner: ASGIApp
 
     def build_middleware_stack(self) -> ASGIApp:
         """Return all layers, the outermost first."""
         app: ASGIApp = Dispatch(self.routes, AsyncExitStackMiddleware(self.router))
         app = ExceptionMiddleware(app, handlers=cast(Any, self.exception_handlers))
+        self.inner = app
         for layer, args, named in reversed(self.user_middleware):
             app = layer(app, *args, **named)
         return app
