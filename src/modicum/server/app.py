@@ -90,8 +90,9 @@ def build(
     living: Lifespan[FastAPI] | None = None,
     body_bytes: int = BODY_BYTES,
     data_bytes: int = 0,
+    prefix: str = PREFIX,
 ) -> FastAPI:
-    """Return the application."""
+    """Return the application of a ledger."""
     app = Application(
         title="modicum",
         openapi_url=None,
@@ -102,6 +103,7 @@ def build(
         telemetry=_NO_TELEMETRY,
     )
     app.state.parts = parts
+    app.state.prefix = prefix
     # Not within separate routers: FastAPI would create nested ones twice.
     for routes in (
         receipts,  # First, since a release path matches anything.

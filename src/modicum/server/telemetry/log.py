@@ -78,6 +78,7 @@ class Log:
         stream: The output stream; None for none.
         level: The least that is written.
         now: Returns the time, in UTC.
+        ledger: The name of the ledger, in each line; empty for the first one.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class Log:
         stream: TextIO | None = None,
         level: Level = Level.INFO,
         now: Callable[[], str] = _NOW,
+        ledger: str = "",
     ) -> None:
+        self._about = {"ledger": ledger} if ledger else {}
         self._least = _NUMBERS[level]
         self._stream = stream
         self._unwritten: list[str] = []
@@ -195,7 +198,7 @@ class Log:
         if self._stream is None or _NUMBERS[level] < self._least:
             return False
         about = {"event": event, "timestamp": self._now(), "level": level.value}
-        line = _JSON.encode({**about, **fields}) + "\n"
+        line = _JSON.encode({**about, **self._about, **fields}) + "\n"
         with self._guard:
             self._unwritten.append(line)
             return len(self._unwritten) == 1
