@@ -183,9 +183,14 @@ class Parts:
         for code in outcome.codes:
             self.watch.log.not_ready(code.value)
 
+    def leave(self) -> None:
+        """Accept nothing new, on any ledger."""
+        for one in (self, *self.ledgers.values()):
+            one.is_leaving = True
+
     async def close(self) -> None:
         """Finish running work, and release everything."""
-        self.is_leaving = True
+        self.leave()
         for other in self.ledgers.values():
             await other.close()
         if self.entrance is not None:
