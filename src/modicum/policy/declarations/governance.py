@@ -76,21 +76,18 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
 
 
 def read_reservations(
-    node: Node | None, usual: ReservationBound | None = None
-) -> ReservationBound | None:
-    """Return the limit on one actor's reservations; `usual` by default.
+    fields: Fields, usual: ReservationBound | None = None
+) -> ReservationBound:
+    """Return the limit on one actor's reservations.
 
     Args:
-        node: The `reservations` block; None if there is none.
+        fields: The keys.
         usual: The values of omitted keys; by default no limit.
 
     Raises:
         InputError: With every mistake found.
     """
-    if node is None:
-        return usual
     found = Problems()
-    fields = Fields(node, "`reservations`")
     bound = usual or ReservationBound()
     share, days = bound.share, bound.days
     given = fields.take_optional("share")

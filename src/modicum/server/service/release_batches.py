@@ -91,7 +91,7 @@ class ReleaseBatches(Releases):
                 once.part(number),
                 publish=how.publish,
                 reserve_seconds=how.reserve_seconds,
-                bound=self._bound_of(who),
+                bound=self._bound_of(who, release),
             )
 
         def attempt(number: int, body: Body) -> QueuedRequest | ModicumError:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from modicum.api.local import Decision
 from modicum.api.local.evaluation import Description
 from modicum.api.local.explanation.remedies import Explanation
-from modicum.api.local.release_datasets import id_of
+from modicum.api.local.release_datasets import data_sets_of, id_of
 from modicum.api.local.submit import RESERVATION_SECONDS
 from modicum.api.local.visibility import OTHERS
 from modicum.api.permissions.actions import Action
@@ -21,6 +21,7 @@ from modicum.server.service.datasets import with_release
 from modicum.server.service.release_steps import refuse_others
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import Visibility
+from modicum.server.settings.quotas import Quotas
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.service import Decider
 
@@ -56,7 +57,7 @@ class Releases:
         decider: Decider,
         threads: Threads,
         sight: Visibility,
-        bound: ReservationBound | None = None,
+        bound: Quotas | None = None,
     ) -> None:
         self._decider = decider
         self._threads = threads
@@ -70,7 +71,7 @@ class Releases:
 
         def work(release: Description) -> Decision:
             return self._decider.check(
-                release, actor=who.name, bound=self._bound_of(who)
+                release, actor=who.name, bound=self._bound_of(who, release)
             )
 
         return await self._with(
@@ -124,7 +125,7 @@ class Releases:
                 once,
                 publish=how.publish,
                 reserve_seconds=how.reserve_seconds,
-                bound=self._bound_of(who),
+                bound=self._bound_of(who, release),
             )
             return requests.post([waiting], loop)[0]
 
@@ -149,9 +150,9 @@ class Releases:
 
     # --- inside ---
 
-    def _bound_of(self, who: Identity) -> ReservationBound | None:
+    def _bound_of(self, who: Identity, release: Description) -> ReservationBound | None:
         """Return the limit on a caller's reservations; plan committers have none."""
-        return None if who.may(Action.COMMIT_PLAN) else self._bound
+        return self._bound and self._bound.of(who, data_sets_of(release))
 
     async def _with(
         self,
