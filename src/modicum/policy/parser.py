@@ -94,10 +94,7 @@ def parse_policy(node: Node, source: str) -> Policy:
     keys = found.read("keys", lambda given: read_keys(given, roles))
     owners = found.read("owners", lambda given: read_owners(given, roles))
     rotation = found.read("rotation", lambda given: _rotation(given, roles))
-    reservations = found.read(
-        "reservations",
-        lambda given: given and read_reservations(Fields(given, "`reservations`")),
-    )
+    reservations = found.read("reservations", read_reservations)
     allows_unmatched = found.read("unmatched", read_unmatched)
     approvals = found.read(
         "approvals", lambda given: read_approvals(given, vocabulary, roles)

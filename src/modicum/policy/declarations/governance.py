@@ -75,7 +75,16 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_reservations(
+def read_reservations(node: Node | None) -> ReservationBound | None:
+    """Return the limit on one actor's reservations; None if there is none.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    return None if node is None else read_bound(Fields(node, "`reservations`"))
+
+
+def read_bound(
     fields: Fields, usual: ReservationBound | None = None
 ) -> ReservationBound:
     """Return the limit on one actor's reservations.

@@ -152,7 +152,9 @@ class Releases:
 
     def _bound_of(self, who: Identity, release: Description) -> ReservationBound | None:
         """Return the limit on a caller's reservations; plan committers have none."""
-        return self._bound and self._bound.of(who, data_sets_of(release))
+        if self._bound is None:
+            return None
+        return self._bound.of(who, data_sets_of(release))
 
     async def _with(
         self,

@@ -14,7 +14,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.core.document import Node
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, choice
-from modicum.policy.declarations.governance import read_reservations
+from modicum.policy.declarations.governance import read_bound
 from modicum.policy.model import ReservationBound, stricter
 
 #: The roles that reserve something.
@@ -76,10 +76,10 @@ def read_quotas(node: Node, usual: Quotas) -> Quotas:
     for key, value in rows:
         with found.guard():
             role = Role(choice(key, "role", SUBMITTING, Code.UNKNOWN_CHOICE))
-            bound = read_reservations(Fields(value, f"`{role.value}`"))
+            bound = read_bound(Fields(value, f"`{role.value}`"))
             roles[role] = replace(bound, role=role.value)
     everybody = usual.everybody
     with found.guard():
-        everybody = read_reservations(fields, everybody)
+        everybody = read_bound(fields, everybody)
     found.raise_any()
     return Quotas(everybody, roles)
