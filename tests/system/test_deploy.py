@@ -224,8 +224,8 @@ def test_the_example_of_settings_says_everything_that_can_be_said() -> None:
         if field.compare and getattr(got, field.name) == getattr(untouched, field.name)
     }
     # Written out with the values that they have anyway.
-    # `local_people` are for a server without sign-in.
-    assert same == {"sessions", "limits", "console", "local_people"}
+    # `local_people` are for a server without sign-in, `ledgers` have further files.
+    assert same == {"sessions", "limits", "console", "local_people", "ledgers"}
     given = YAML(typ="safe").load(f"{text}\n{own}\n")
     for key, kind in (
         ("listen", Listen),

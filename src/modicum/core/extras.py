@@ -15,6 +15,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "anyio": "server",
     "authlib": "server",
     "boto3": "s3",
+    "botocore": "s3",
     "dp_accounting": "pld",
     "duckdb": "query",
     "fastapi": "server",
