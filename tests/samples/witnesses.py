@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -85,7 +85,8 @@ class Buckets(BaseHTTPRequestHandler):
         query = parse_qs(url.query, keep_blank_values=True)
         with self.guard:
             if "versions" in query:
-                return self._list(f"{url.path.rstrip('/')}/{query['prefix'][0]}")
+                path = f"{url.path.rstrip('/')}/{query['prefix'][0]}"
+                return self._list(path, query)
             found = self.lines.get(url.path, [])
             if "versionId" in query:
                 found = [one for one in found if one[0] == query["versionId"][0]]
@@ -116,17 +117,26 @@ class Buckets(BaseHTTPRequestHandler):
     def log_request(self, *_: Any) -> None:
         pass
 
-    def _list(self, path: str) -> None:
-        key, found = path.split("/", 2)[2], self.lines.get(path, [])
+    def _list(self, path: str, query: Mapping[str, list[str]]) -> None:
+        key = path.split("/", 2)[2]
+        # Another key that begins in the same way comes last.
+        found = [(key, *one) for one in reversed(self.lines.get(path, []))]
+        found.append((f"{key}-2", "v0", b"another"))
+        begin = int(query.get("key-marker", ["0"])[0])  # Opaque to clients.
+        page = found[begin : begin + int(query["max-keys"][0])]
         kinds = {True: "Version", False: "DeleteMarker"}
         shown = "".join(
-            f"<{kinds[bool(data)]}><Key>{key}</Key><VersionId>{name}</VersionId>"
+            f"<{kinds[bool(data)]}><Key>{name}</Key><VersionId>{version}</VersionId>"
             f"</{kinds[bool(data)]}>"
-            for name, data in reversed(found)
+            for name, version, data in page
         )
-        # Another key that begins in the same way.
-        other = f"<Version><Key>{key}-2</Key><VersionId>v0</VersionId></Version>"
-        self._answer(200, _xml(f"<Listed>{shown}{other}</Listed>"))
+        end = begin + len(page)
+        if end < len(found):
+            shown += (
+                f"<IsTruncated>true</IsTruncated><NextKeyMarker>{end}</NextKeyMarker>"
+                "<NextVersionIdMarker>v</NextVersionIdMarker>"
+            )
+        self._answer(200, _xml(f"<Listed>{shown}</Listed>"))
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, _xml(f"<Error><Code>{code}</Code></Error>"))

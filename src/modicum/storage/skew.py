@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from modicum.core.errors import Code, Problem, UnavailableError
 from modicum.system.clock import JUMP_SECONDS
 
+#: The last second that is shown: that of the year 9999.
+_LAST = 253_402_300_799
+
 
 def refuse_skew(name: str, own: float, there: float) -> None:
     """Refuse clocks that are further apart than a jump.
@@ -22,7 +25,8 @@ def refuse_skew(name: str, own: float, there: float) -> None:
     if abs(own - there) <= JUMP_SECONDS:
         return
     here, other = (
-        f"{datetime.fromtimestamp(one, UTC):%Y-%m-%dT%H:%M:%SZ}" for one in (own, there)
+        f"{datetime.fromtimestamp(min(max(one, 0), _LAST), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for one in (own, there)
     )
     raise UnavailableError(
         Problem(

@@ -390,4 +390,5 @@ def test_a_witness_that_replaces_nothing_is_out_of_order(
 @pytest.mark.parametrize("zone", ["GMT", "-0000", "+0000"])
 def test_the_date_of_an_answer_is_in_utc(zone: str) -> None:
     assert seconds_ahead(f"Thu, 01 Jan 1970 00:10:00 {zone}", 60.0) == 540.0
+    assert seconds_ahead("Thu, 01 Jan 9999999 00:00:00 GMT", 60.0) is None
     assert seconds_ahead(None, 60.0) is seconds_ahead("yesterday", 60.0) is None

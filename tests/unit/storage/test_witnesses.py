@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
 
 import httpx2
@@ -28,8 +28,11 @@ from samples.witnesses import (
 )
 
 from modicum.api.local import Workspace
+from modicum.api.ports.storage import Store
 from modicum.core.errors import Code, UnavailableError, UsageError, VerificationError
+from modicum.ledger.proof.claims import WitnessedHead, witnessed_bytes
 from modicum.storage.factory import open_store
+from modicum.storage.witness import s3
 from modicum.storage.witness.factory import open_witness
 from modicum.storage.witness.store import WitnessedStore
 from modicum.system.clock import FixedClock, seconds
@@ -168,10 +171,13 @@ def test_a_database_is_beside_the_ledger_in_it(postgres: Cluster) -> None:
     assert not witness.is_beside("ledger.db")
 
 
-@pytest.mark.parametrize("name", ["ftp://x.org/head", "https://", "s3://bucket/"])
+@pytest.mark.parametrize(
+    "name", ["ftp://x.org/head", "https://", "s3://bucket/", "s3://a:secret@bucket/x"]
+)
 def test_other_urls_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="neither a path nor a URL"):
+    with pytest.raises(UsageError, match="neither a path nor a URL") as caught:
         open_witness(name)
+    assert "secret" not in str(caught.value)
 
 
 def test_none_is_none() -> None:
@@ -179,27 +185,90 @@ def test_none_is_none() -> None:
     assert open_witness("none") is None
 
 
+class Bare(BaseHTTPRequestHandler):
+    """Answers with a status only, as proxies and wrong endpoints do."""
+
+    def do_GET(self) -> None:
+        self.send_response(404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.mark.usefixtures("buckets_url")
+def test_what_is_no_answer_of_a_bucket_is_no_empty_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(Bare) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
+        witness = opened("s3://ledgers/bare")
+        for attempt in (witness.latest, witness.kept):
+            with pytest.raises(UnavailableError, match="cannot be used"):
+                attempt()
+        witness.close()
+
+
+@pytest.mark.usefixtures("buckets_url")
+def test_what_boto3_refuses_to_use_is_a_witness_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "nowhere")
+    with pytest.raises(UnavailableError, match="ValueError"):
+        opened("s3://ledgers/wrong").latest()
+
+
+def ledger_at(store: Store) -> Workspace:
+    return Workspace(store, FixedClock(NOON), policy=compiled(), actor="ada")
+
+
+def head_of(store: Store) -> bytes:
+    last = [*store.read(0)][-1]
+    first = next(iter(store.read(0)))
+    return witnessed_bytes(
+        WitnessedHead(first.hash, last.seq, last.hash, at=NOON, key="")
+    )
+
+
 @pytest.mark.spec("LED-31")
-def test_a_version_that_is_kept_shows_that_a_bucket_went_back(buckets_url: str) -> None:
-    url = "s3://ledgers/heads/kept"
-    witness = opened(url)
-    assert witness.replace(None, line(3))
-    assert witness.replace(line(3), line(8))
-    assert not witness.replace(line(8), line(4))  # Nothing lower, whoever puts it.
-
-    def send(method: str, body: bytes | None) -> None:
-        headers = {"If-Match": f'"{sha256(line(8)).hexdigest()}"'} if body else {}
-        place = f"{buckets_url}/ledgers/heads/kept"
-        httpx2.request(method, place, content=body, headers=headers).raise_for_status()
-
-    for method, body in (("PUT", line(4)), ("DELETE", None)):
-        send(method, body)
-        other = opened(url)
-        with pytest.raises(VerificationError, match="had the entry 8") as caught:
-            other.latest()
+@pytest.mark.parametrize("way", ["another history", "deleted", "deleted often"])
+def test_versions_that_are_kept_show_that_a_ledger_went_back(
+    tmp_path: Path, buckets_url: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(s3, "PAGE", 4)
+    key = f"ledgers/kept-{way.replace(' ', '-')}"
+    path, older = tmp_path / "ledger.db", tmp_path / "older.db"
+    store = WitnessedStore(open_store(path), opened(f"s3://{key}"))
+    ledger_at(store).init()
+    ledger_at(store).governance.annotate("one")
+    store.close()
+    shutil.copy(path, older)
+    for text in ("two", "three"):
+        ledger_at(store).governance.annotate(text)
+    line = store.witness.latest()
+    store.close()
+    plain = open_store(older)
+    for number in range(5):
+        ledger_at(plain).governance.annotate(f"other {number}")
+    if way == "another history":
+        attacker = opened(f"s3://{key}")
+        assert attacker.replace(line, head_of(plain))
+        attacker.close()
+    for _ in range({"deleted": 1, "deleted often": 9}.get(way, 0)):
+        httpx2.delete(f"{buckets_url}/{key}").raise_for_status()
+    rolled_back = WitnessedStore(plain, opened(f"s3://{key}"))
+    attempts: list[Callable[[], object]] = [
+        lambda: next(iter(rolled_back.read(0))),
+        lambda: ledger_at(rolled_back).governance.annotate("more"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(VerificationError, match="the known head 4:") as caught:
+            attempt()
         assert caught.value.code is Code.LEDGER_BEHIND
-        other.close()
-    witness.close()
+    rolled_back.close()
+    if way != "another history":  # The ledger itself goes on, and is witnessed anew.
+        again = WitnessedStore(open_store(path), opened(f"s3://{key}"))
+        ledger_at(again).governance.annotate("four")
+        assert again.witness.latest() == head_of(again)
+        again.close()
 
 
 class Late(Register):

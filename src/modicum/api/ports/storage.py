@@ -226,7 +226,11 @@ class HeadWitness(Protocol):
         ...
 
     def latest(self) -> bytes | None:
-        """Return the line; None if it never had one."""
+        """Return the line; None if it has none."""
+        ...
+
+    def kept(self) -> list[bytes]:
+        """Return earlier lines, as far as it keeps them."""
         ...
 
     def replace(self, known: bytes | None, new: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from modicum.storage.witness.http import HttpWitness
 from modicum.storage.witness.s3 import S3Witness
 from modicum.storage.witness.store import WitnessedStore
 
+#: No place for a password.
+_BUCKET: Final = re.compile(r"[A-Za-z0-9._-]+")
 #: Names no witness.
 NONE: Final = "none"
 
@@ -40,7 +43,7 @@ def open_witness(name: str | None) -> HeadWitness | None:
     if scheme in {"http", "https"} and rest.strip("/"):
         return HttpWitness(name)
     bucket, _, key = rest.partition("/")
-    if scheme == "s3" and bucket and key:
+    if scheme == "s3" and _BUCKET.fullmatch(bucket) and key:
         return S3Witness(bucket, key)
     raise UsageError(
         Problem(

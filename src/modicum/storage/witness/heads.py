@@ -60,7 +60,7 @@ class KnownHead(NamedTuple):
             raise behind(
                 f"the witness {witness} contains no head, so it is unknown whether the"
                 " ledger is behind",
-                "restore it; or remove it, and name a  --known-head",
+                "restore it; or remove it or name another one, with a  --known-head",
                 witness,
             ) from error
         return cls(claim.seq, claim.head, claim.key, line)
@@ -129,9 +129,9 @@ def seconds_ahead(date: str | None, own: float) -> float | None:
     """
     try:
         found = parsedate_to_datetime(date or "")
-    except ValueError:
+        return found.replace(tzinfo=found.tzinfo or UTC).timestamp() - own
+    except (ValueError, OverflowError):
         return None
-    return found.replace(tzinfo=found.tzinfo or UTC).timestamp() - own
 
 
 def refuse_unconfirmed(error: UnavailableError) -> NoReturn:

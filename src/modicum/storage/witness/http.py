@@ -58,9 +58,14 @@ class HttpWitness:
         """Return the line; None if the resource does not exist."""
         return self._found()[0]
 
+    def kept(self) -> list[bytes]:
+        """Return nothing: it has the last line only."""
+        return []
+
     def replace(self, known: bytes | None, new: bytes) -> bool:
         """Put the line on the condition that the known one is there."""
-        line, tag = self._last if self._last[0] == known else self._found()
+        last = self._last
+        line, tag = last if last[0] == known else self._found()
         if line != known:
             return False
         condition = {"If-None-Match": "*"} if known is None else {"If-Match": tag}
@@ -82,14 +87,14 @@ class HttpWitness:
         answer = self._send("GET")
         if answer.status_code == _MISSING:
             self._last = None, ""
-            return self._last
+            return None, ""
         tag = answer.headers.get("ETag", "")
         if answer.status_code != _OK:
             raise unreachable(self.name, f"it answered {answer.status_code}")
         if not tag.startswith('"') or len(answer.content) > CLAIM_BYTES_MAX:
             raise unreachable(self.name, "it has no strong ETag, or is too long")
         self._last = answer.content, tag
-        return self._last
+        return answer.content, tag
 
     def _send(
         self, method: str, body: bytes | None = None, more: dict[str, str] | None = None

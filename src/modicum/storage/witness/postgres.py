@@ -22,8 +22,8 @@ T = TypeVar("T")
 #: A turn of the ledger waits for the witness, but not for long.
 _OPTIONS = "-c synchronous_commit=on -c statement_timeout=10s"
 _SELECT: LiteralString = """
-    SELECT line, current_setting('fsync'), extract(epoch FROM clock_timestamp())::float8
-    FROM {s}.head
+    SELECT (SELECT line FROM {s}.head), current_setting('fsync'),
+        extract(epoch FROM clock_timestamp())::float8
 """
 _UPDATE: LiteralString = "UPDATE {s}.head SET line = %(new)s WHERE line = %(known)s"
 _INSERT: LiteralString = """
@@ -83,17 +83,20 @@ class PostgresWitness:
         def query(connection: Connection[Any]) -> bytes | None:
             select = self._sql(_SELECT)
             try:
-                row = connection.execute(select).fetchone()
+                (row,) = connection.execute(select).fetchall()
             except _MISSING:
                 return None
-            if row and row[1] != "on":
+            line, fsync, there = row
+            if line is not None and fsync != "on":
                 raise unreachable(self.name, "it runs with fsync off")
-            if row is None:
-                return None
-            self.ahead = row[2] - seconds()
-            return bytes(row[0])
+            self.ahead = there - seconds()
+            return None if line is None else bytes(line)
 
         return self._query(query)
+
+    def kept(self) -> list[bytes]:
+        """Return nothing: it has the last line only."""
+        return []
 
     def replace(self, known: bytes | None, new: bytes) -> bool:
         """Update the row, or insert the first one."""

@@ -8,17 +8,28 @@ from typing import Any, Final
 
 from modicum.core.extras import needing_extras
 from modicum.ledger.proof.claims import CLAIM_BYTES_MAX
-from modicum.storage.witness.heads import KnownHead, behind, seconds_ahead, unreachable
+from modicum.storage.skew import refuse_skew
+from modicum.storage.witness.heads import KnownHead, seconds_ahead, unreachable
 from modicum.system.clock import seconds
 
-#: Maximum number of versions of the object that a new process compares.
+#: Maximum number of versions of the object that a new process reads.
 VERSIONS_MAX: Final = 16
-_MISSING: Final = frozenset({"NoSuchKey", "404"})
-_CHANGED: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
+#: Maximum number of versions and deletions on a page.
+PAGE: Final = 1000
+#: Maximum number of pages until the versions are found.
+PAGES_MAX: Final = 10
+#: The codes of answers that are no failure, by operation.
+_NONE: Final[Mapping[str, frozenset[str]]] = {
+    "get_object": frozenset({"NoSuchKey"}),
+    "put_object": frozenset(
+        {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"}
+    ),
+}
+_SKEWED: Final = "RequestTimeTooSkewed"
 
 
 class S3Witness:
-    """An object with one line. If the bucket keeps versions, none may be higher.
+    """An object with one line, and with earlier lines if the bucket keeps versions.
 
     The client is that of boto3: region, credentials and endpoint are those of its
     environment variables, files and roles.
@@ -37,7 +48,6 @@ class S3Witness:
             import boto3  # noqa: F401 - only whether it is there
         self._place = {"Bucket": bucket, "Key": key}
         self._last: tuple[bytes | None, str] = None, ""  # Line and tag, as last read.
-        self._highest: int | None = None
         self.ahead: float | None = None
 
     @property
@@ -55,29 +65,35 @@ class S3Witness:
         return False
 
     def latest(self) -> bytes | None:
-        """Return the line; None if the object never existed.
+        """Return the line; None if there is no object."""
+        return self._found()[0]
 
-        Raises:
-            VerificationError: If a version of it that is kept has a higher entry.
-        """
-        highest = self._highest
-        if highest is None:  # Before the line is read, which may be newer than these.
-            highest = self._highest_kept()
-        line = self._found()[0]
-        if (0 if line is None else self._seq(line)) < highest:
-            raise behind(
-                f"the witness {self.name} had the entry {highest}, and was deleted or"
-                " has an earlier one",
-                "find out who changed it, and restore the version with this entry; or,"
-                " if people agreed to continue after a loss, name a new object",
-                self.name,
-            )
-        self._highest = highest
-        return line
+    def kept(self) -> list[bytes]:
+        """Return the lines of the newest versions, deleted ones included."""
+        found: list[bytes] = []
+        what: dict[str, object] = {
+            "Bucket": self._place["Bucket"],
+            "Prefix": self._place["Key"],
+            "MaxKeys": PAGE,
+        }
+        for _ in range(PAGES_MAX):
+            page = self._call("list_object_versions", what) or {}
+            for one in page.get("Versions", ()):
+                if one["Key"] == self._place["Key"] and len(found) < VERSIONS_MAX:
+                    version = self._place | {"VersionId": one["VersionId"]}
+                    answer = self._call("get_object", version)
+                    if answer is not None:
+                        found.append(self._read(answer)[0])
+            if not page.get("IsTruncated") or len(found) == VERSIONS_MAX:
+                return found
+            what["KeyMarker"] = page["NextKeyMarker"]
+            what["VersionIdMarker"] = page["NextVersionIdMarker"]
+        raise unreachable(self.name, "its object was deleted too often")
 
     def replace(self, known: bytes | None, new: bytes) -> bool:
         """Put the line on the condition that the known one is there, and is lower."""
-        line, tag = self._last if self._last[0] == known else self._found()
+        last = self._last
+        line, tag = last if last[0] == known else self._found()
         if line != known or (known is not None and self._seq(new) < self._seq(known)):
             return False
         condition = {"IfNoneMatch": "*"} if known is None else {"IfMatch": tag}
@@ -96,31 +112,17 @@ class S3Witness:
     def _found(self) -> tuple[bytes | None, str]:
         """Return the line, and its tag."""
         answer = self._call("get_object", self._place)
-        self._last = (None, "") if answer is None else self._read(answer)
-        return self._last
+        found = (None, "") if answer is None else self._read(answer)
+        self._last = found
+        return found
 
     def _read(self, answer: Mapping[str, Any]) -> tuple[bytes, str]:
-        line: bytes = answer["Body"]
-        if len(line) > CLAIM_BYTES_MAX:
-            raise unreachable(self.name, "it is too long")
-        return line, answer["ETag"]
-
-    def _highest_kept(self) -> int:
-        """Return the highest entry of the last versions that are kept; 0 for none."""
-        bucket, key = self._place["Bucket"], self._place["Key"]
-        what: dict[str, object] = {
-            "Bucket": bucket,
-            "Prefix": key,
-            "MaxKeys": VERSIONS_MAX,
-        }
-        highest = 0
-        for one in (self._call("list_object_versions", what) or {}).get("Versions", ()):
-            if one["Key"] == key:
-                version = self._place | {"VersionId": one["VersionId"]}
-                found = self._call("get_object", version)
-                if found is not None:
-                    highest = max(highest, self._seq(self._read(found)[0]))
-        return highest
+        line, tag = answer["Body"], answer.get("ETag", "")
+        if len(line) != answer.get("ContentLength") or not tag.startswith('"'):
+            raise unreachable(
+                self.name, "it is cut off, too long, or has no strong ETag"
+            )
+        return line, tag
 
     def _call(
         self, operation: str, what: Mapping[str, object]
@@ -133,11 +135,14 @@ class S3Witness:
             if "Body" in found:
                 found["Body"] = found["Body"].read(CLAIM_BYTES_MAX + 1)
         except ClientError as error:
+            self._note(error.response)
             code = error.response.get("Error", {}).get("Code", "")
-            if code in _MISSING or code in _CHANGED:
-                self._note(error.response)
+            if code in _NONE.get(operation, ()):
                 return None
-            raise unreachable(self.name, f"it answered {code}") from None
+            if code == _SKEWED and self.ahead is not None:
+                own = seconds()
+                refuse_skew(self.name, own, own + self.ahead)
+            raise unreachable(self.name, f"it answered {code[:60]}") from None
         except (BotoCoreError, ValueError) as error:  # The latter, of a wrong endpoint.
             raise unreachable(self.name, type(error).__name__) from None
         self._note(found)

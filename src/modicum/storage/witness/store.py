@@ -70,6 +70,7 @@ class WitnessedStore:
         self._clock = clock
         self._ledger = ""  # The hash of the first entry.
         self._known = KnownHead(0, "")  # The highest head that was ever witnessed.
+        self._kept: list[KnownHead] | None = None  # To be compared; None: to be read.
         self._look_lock = threading.Lock()
         self._looked_at = float("-inf")
         self._fault: UnavailableError | None = None
@@ -133,6 +134,11 @@ class WitnessedStore:
 
     def _latest(self) -> KnownHead | None:
         """Return the head that the witness has; refuse one that went back."""
+        if self._kept is None:
+            self._kept = [
+                KnownHead.read_line(one, self.witness.name)
+                for one in self.witness.kept()
+            ]
         before = self._known  # Another thread may raise it meanwhile.
         line = self.witness.latest()
         if line is not None and line == before.line:
@@ -154,6 +160,13 @@ class WitnessedStore:
         known = self._latest()
         if known is not None:
             known.must_be(record(known.seq), self.name)
+        self._refuse_without_kept(record)
+
+    def _refuse_without_kept(self, record: Callable[[int], Record | None]) -> None:
+        """Refuse a log without a head that the witness had, once in a process."""
+        for one in self._kept or ():
+            one.must_be(record(one.seq), self.name)
+        self._kept = []
 
     def _caught_up(self, known: KnownHead | None, read: Read) -> KnownHead | None:
         """Return the head of a log, which the witness has now.
@@ -169,6 +182,7 @@ class WitnessedStore:
             first = next(records, None)
             known.must_be(first, self.name)
             last = _last(records)
+        self._refuse_without_kept(lambda seq: next(iter(read(seq - 1)), None))
         return known if last is None else self._keep(known, last, read)
 
     def _keep(self, known: KnownHead | None, head: Record, read: Read) -> KnownHead:
