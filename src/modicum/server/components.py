@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 import anyio.to_thread
@@ -126,7 +128,7 @@ class Parts:
         reload: Reads grants again; None if no file has them.
         access: The access trail; None in tests without it.
         ledgers: The parts of each further ledger, by name.
-        host: The host of its public URL, as requests name it; empty for none.
+        hosts: The values of `Host` by which a further ledger is found.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -145,7 +147,7 @@ class Parts:
     reload: Callable[[], None] | None = None
     access: AccessRecord | None = None
     ledgers: Mapping[str, Parts] = field(default_factory=dict)
-    host: str = ""
+    hosts: tuple[str, ...] = ()
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)
@@ -191,14 +193,19 @@ class Parts:
     async def close(self) -> None:
         """Finish running work, and release everything."""
         self.leave()
-        for other in self.ledgers.values():
-            await other.close()
+        closing: list[Callable[[], Awaitable[object]]] = [
+            other.close for other in self.ledgers.values()
+        ]
         if self.entrance is not None:
-            await self.entrance.aclose()
-        await anyio.to_thread.run_sync(self.service.jobs.close)
-        await anyio.to_thread.run_sync(self.decider.close)
-        for one in (*self.closing, self.watch.traces.close):
-            await anyio.to_thread.run_sync(one)
+            closing.append(self.entrance.aclose)
+        for one in (
+            *(self.service.jobs.close, self.decider.close),
+            *(*self.closing, self.watch.traces.close),
+        ):
+            closing.append(partial(anyio.to_thread.run_sync, one))
+        async with AsyncExitStack() as stack:  # Everything, even if one fails.
+            for step in reversed(closing):
+                stack.push_async_callback(step)
 
 
 def parts_of(request: Request) -> Parts:

@@ -112,6 +112,7 @@ def make_parts(
         coming_in = authentication(settings, registry, clock, door)
         for other, own_settings in settings.completed.items():
             others[other] = make_parts(own_settings, door, None, clock, other)
+            others[other].hosts = settings.ledgers[other].hosts
     except BaseException:
         decider.close()
         store.close()
@@ -146,5 +147,4 @@ def make_parts(
         checks=(partial(settings.refuse_behind, store), access.trail.must_be_written),
         access=access,
         ledgers=others,
-        host=settings.host,
     )

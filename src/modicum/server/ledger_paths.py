@@ -26,7 +26,7 @@ class LedgerPaths:
     Args:
         first: The application of the first ledger.
         others: Those of the others, by name.
-        hosts: The names of ledgers by the host of their public URL.
+        hosts: The names of ledgers by the hosts that are theirs.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class LedgerPaths:
             await self._first(scope, receive, send)
             return
         # What is escaped in the path is no part of a name, nor of the prefix.
-        found = _BELOW.fullmatch(scope["raw_path"].decode("latin-1"))
+        found = _BELOW.fullmatch((scope.get("raw_path") or b"").decode("latin-1"))
         if found is None or found[1] not in self._others:
             await self._by_host(scope)(scope, receive, send)
             return

@@ -192,6 +192,6 @@ def application(
         for name, one in parts.ledgers.items()
     }
     hosts = {
-        one.host: name for name, one in parts.ledgers.items() if one.host != parts.host
+        host.lower(): name for name, one in parts.ledgers.items() for host in one.hosts
     }
     return LedgerPaths(first, others, hosts)

@@ -28,7 +28,7 @@ def current_settings(settings: Settings) -> Settings:
     """
     if settings.file is None:
         return settings
-    found = load_settings(settings.file)
+    found = load_settings(settings.file, alone=True)
     current = replace(
         settings, grants=found.grants, people=found.people, programs=found.programs
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from modicum.server.auth.setup import PublicAddress
 from modicum.server.components import Parts
 from modicum.server.factory import make_parts
 from modicum.server.processes import application
+from modicum.server.settings.binding import overridden
 from modicum.server.settings.model import Settings
 from modicum.server.settings.reader import load_settings
 from modicum.storage.factory import open_store
@@ -249,7 +252,13 @@ def test_grants_of_each_ledger_are_read_again(site: Site) -> None:
         ("ads", "ledgers: {x: health.yaml}", Code.KEYS_CONFLICT, "`ledgers` belongs"),
         ("ads", "limits: {leave_s: 3}", Code.KEYS_CONFLICT, "`limits` belongs"),
         ("health", "public_url: https://ads.example.org", Code.KEYS_CONFLICT, "same"),
-        ("health", "public_url: https://dp.example.org", Code.KEYS_CONFLICT, "same"),
+        (
+            "health",
+            "public_url: https://dp.example.org:4",
+            Code.KEYS_CONFLICT,
+            "host",
+        ),
+        ("main", "audit_to: [x.jsonl]", Code.KEYS_CONFLICT, "same `audit_to`"),
     ],
 )
 def test_settings_that_contradict_each_other(
@@ -258,8 +267,11 @@ def test_settings_that_contradict_each_other(
     main = written(tmp_path)
     path = tmp_path / f"{file}.yaml"
     path.write_text(path.read_text() + line + "\n")
-    with pytest.raises(InputError, match=message) as caught:
-        load_settings(main)
+    if file == "main":
+        other = tmp_path / "ads.yaml"
+        other.write_text(other.read_text() + line + "\n")
+    with pytest.raises(mo.ModicumError, match=message) as caught:
+        overridden(load_settings(main))
     assert caught.value.code is code
 
 
@@ -271,6 +283,8 @@ def test_settings_that_contradict_each_other(
         ("  ads: ads.yaml", "  ads: none.yaml", Code.FILE_UNREADABLE),
         ("  ads: ads.yaml", "  ads: health.yaml", Code.KEYS_CONFLICT),
         ("ledger: main.db", "ledger: ./ads.db", Code.KEYS_CONFLICT),
+        ("[testserver]", '["ads.example.org:443"]', Code.KEYS_CONFLICT),
+        ("  ads: ads.yaml", "  ads: main.yaml", Code.KEYS_CONFLICT),
     ],
 )
 def test_names_and_files_of_ledgers(
@@ -279,8 +293,46 @@ def test_names_and_files_of_ledgers(
     main = written(tmp_path)
     main.write_text(main.read_text().replace(before, after))
     with pytest.raises(mo.ModicumError) as caught:
-        load_settings(main)
+        overridden(load_settings(main))
     assert caught.value.code is code
+
+
+def test_options_are_no_way_around(tmp_path: Path) -> None:
+    settings = load_settings(written(tmp_path))
+    ads = str(tmp_path / "ads.db")
+    for attempt in (
+        partial(overridden, ledger=ads),
+        partial(overridden, public_url="https://ads.example.org"),
+    ):
+        with pytest.raises(mo.ModicumError, match="the same") as caught:
+            attempt(settings)
+        assert caught.value.code is Code.KEYS_CONFLICT
+
+
+def test_a_mistake_in_another_file_does_not_keep_grants_in_force(site: Site) -> None:
+    (site.folder / "ads.yaml").write_text("nonsense: [")
+    file = site.folder / "main.yaml"
+    file.write_text(file.read_text() + "people: {ann@example.org: {analyst: all}}\n")
+    site.parts.reload_all()
+    assert site.parts.entrance is not None
+    assert "ann@example.org" in site.parts.entrance.grants.table.names
+
+
+def test_everything_is_closed_even_if_one_fails(site: Site) -> None:
+    closed: list[str] = []
+
+    def fail() -> None:
+        raise ArithmeticError
+
+    parts = site.parts
+    for name, one in (("main", parts), *parts.ledgers.items()):
+        first = (fail,) if name == "health" else ()
+        one.closing = (*first, *one.closing, partial(closed.append, name))
+    with pytest.raises(ArithmeticError):
+        asyncio.run(parts.close())
+    assert sorted(closed) == sorted(NAMES)
+    for one in (parts, *parts.ledgers.values()):
+        one.closing = ()
 
 
 def test_somebody_must_be_recognized(tmp_path: Path) -> None:

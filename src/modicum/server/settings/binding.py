@@ -7,11 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 from modicum.core.document import Node, from_python
 from modicum.core.errors import Code, Problem, UsageError
 from modicum.core.reader import fail, line
-from modicum.server.settings.audit_targets import AuditTarget, audit_target
+from modicum.server.settings.audit_targets import (
+    AuditTarget,
+    TargetKind,
+    audit_target,
+)
 from modicum.server.settings.model import Listen, Settings
 from modicum.server.settings.urls import is_loopback, origin
 from modicum.storage.witness.heads import KnownHead
@@ -47,7 +52,7 @@ def overridden(  # noqa: PLR0913 - one for each option
     telemetry = settings.telemetry
     if log_level is not None:
         telemetry = replace(telemetry, log_level=log_level)
-    return replace(
+    found = replace(
         settings,
         listen=listen,
         telemetry=telemetry,
@@ -56,6 +61,35 @@ def overridden(  # noqa: PLR0913 - one for each option
         workers=settings.workers if workers is None else workers,
         audit_to=_targets(audit_to) or settings.audit_to,
     )
+    _refuse_shared(found)
+    return found
+
+
+def _refuse_shared(settings: Settings) -> None:
+    """Refuse ledgers of one server that share what each must have for itself.
+
+    A host counts without its port: else a request with another spelling of the host of
+    one ledger could reach the first one.
+    """
+    known: set[tuple[str, str]] = set()
+    for own in (settings, *settings.ledgers.values()):
+        ledger = own.ledger
+        place = ledger if "://" in ledger else str(Path(ledger).resolve())
+        files = (one.place for one in own.audit_to if one.kind is TargetKind.FILE)
+        hosts = {urlsplit(f"//{one}").hostname or one for one in own.hosts}
+        mine = {
+            ("`ledger`", place),
+            *(("`audit_to`", str(Path(one).resolve())) for one in files),
+            *(("a host of `public_url` or `allowed_hosts`", one) for one in hosts),
+        }
+        for what, value in sorted(mine & known):
+            message = f"two ledgers of the server have the same {what}"
+            shown = value if what != "`ledger`" or "://" not in value else "a URL"
+            help_ = "give each ledger its own"
+            raise UsageError(
+                Problem(Code.KEYS_CONFLICT, message, notes=(shown,), help=help_)
+            )
+        known |= mine
 
 
 def _targets(given: Sequence[str]) -> tuple[AuditTarget, ...]:

@@ -173,7 +173,7 @@ class Telemetry:
 
 #: What only the settings of the server have: it is the same for all ledgers.
 SHARED: Final = (
-    *("listen", "workers", "telemetry", "limits", "allowed_hosts", "trusted_proxies"),
+    *("listen", "workers", "telemetry", "limits", "trusted_proxies"),
     *("local_people", "ledgers"),
 )
 
@@ -243,7 +243,6 @@ class Settings:
     @property
     def completed(self) -> dict[str, Settings]:
         """The settings of each further ledger, with what the server's are for all."""
-        hosts = {self.host, *self.allowed_hosts} - {""}
         return {
             name: replace(
                 own,
@@ -252,7 +251,7 @@ class Settings:
                 telemetry=self.telemetry,
                 limits=self.limits,
                 trusted_proxies=self.trusted_proxies,
-                allowed_hosts=tuple(sorted(hosts)),
+                allowed_hosts=(*self.hosts, *own.allowed_hosts),
                 public_url=own.public_url or self.public_url,
                 console=own.console and own.public_url is not None,
                 witness=own.witness or NONE,  # The environment's is the first one's.
@@ -261,9 +260,10 @@ class Settings:
         }
 
     @property
-    def host(self) -> str:
-        """The host of its public URL, with the port, as requests name it."""
-        return urlsplit(self.public_url or "").netloc.lower()
+    def hosts(self) -> tuple[str, ...]:
+        """The values of the header `Host` that are its own."""
+        public = urlsplit(self.public_url or "").netloc
+        return (*((public,) if public else ()), *self.allowed_hosts)
 
     def refuse_behind(self, store: EventStore) -> None:
         """Refuse a ledger without the entry that it must have."""

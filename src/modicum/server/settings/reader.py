@@ -64,15 +64,20 @@ _ON_OFF: Final = ("on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-def load_settings(path: str | Path) -> Settings:
-    """Return the settings of a file."""
+def load_settings(path: str | Path, *, alone: bool = False) -> Settings:
+    """Return the settings of a file.
+
+    Args:
+        path: The file.
+        alone: Whether to leave the files of further ledgers unread.
+    """
     node = read_document(read_bytes(path), str(path))
-    return replace(read_settings(node, Path(path).parent), file=Path(path))
+    return replace(read_settings(node, Path(path).parent, alone=alone), file=Path(path))
 
 
 def _of_ledger(path: Path, node: Node) -> Settings:
     """Return the settings of a further ledger, as they are in its file."""
-    own, basic = load_settings(path), Settings()
+    own, basic = load_settings(path, alone=True), Settings()
     given = [key for key in SHARED if getattr(own, key) != getattr(basic, key)]
     if given:
         raise fail(
@@ -92,11 +97,11 @@ def _of_ledger(path: Path, node: Node) -> Settings:
     return own
 
 
-def read_settings(node: Node, folder: Path) -> Settings:
+def read_settings(node: Node, folder: Path, *, alone: bool = False) -> Settings:
     """Return the settings of a tree."""
     fields = Fields(node, "the settings")
     _version(fields)
-    reader = _Reader(fields, folder)
+    reader = _Reader(fields, folder, alone=alone)
     settings = reader.settings()
     with reader.found.guard():
         fields.finish()
@@ -119,7 +124,8 @@ def _version(fields: Fields) -> None:
 class _Reader:
     """Reads one file: section by section, so that one run finds every mistake."""
 
-    def __init__(self, fields: Fields, folder: Path) -> None:
+    def __init__(self, fields: Fields, folder: Path, *, alone: bool) -> None:
+        self._alone = alone
         self._fields = fields
         self._folder = folder
         self.found = Problems()
@@ -141,10 +147,10 @@ class _Reader:
         got = self._who(got)
         further: dict[str, Settings] = {}
         with self.found.guard():
-            further = self._ledgers(got)
+            further = self._ledgers()
         return replace(got, ledgers=further)
 
-    def _ledgers(self, got: Settings) -> dict[str, Settings]:
+    def _ledgers(self) -> dict[str, Settings]:
         """Return the settings of the further ledgers, each from its own file."""
         node = self._fields.take_optional("ledgers")
         pairs = [] if node is None else Fields(node, "`ledgers`").rest()
@@ -152,7 +158,6 @@ class _Reader:
             message = f"`ledgers` has more than {LEDGERS_MAX} entries"
             raise fail(Code.OUT_OF_RANGE, message, node)
         found: dict[str, Settings] = {}
-        places, urls = {_place(got.ledger)}, {got.public_url}
         for key, value in pairs:
             if not _LEDGER.fullmatch(given := line(key, "a ledger")):
                 raise fail(
@@ -161,16 +166,8 @@ class _Reader:
                     key,
                     help="use up to 40 lower-case letters, digits and -",
                 )
-            own = _of_ledger(self._path(value, f"`{given}`"), value)
-            place = _place(own.ledger)
-            is_same_url = own.public_url is not None and own.public_url in urls
-            if place in places or is_same_url:
-                what = "`public_url`" if is_same_url else "`ledger`"
-                message = f"two ledgers of the server have the same {what}"
-                raise fail(Code.KEYS_CONFLICT, message, value)
-            places.add(place)
-            urls.add(own.public_url)
-            found[given] = own
+            path = self._path(value, f"`{given}`")
+            found[given] = Settings() if self._alone else _of_ledger(path, value)
         return found
 
     def _basics(self, got: Settings) -> Settings:
@@ -366,10 +363,6 @@ class _Reader:
             settings = replace(settings, otlp_endpoint=endpoint)
         fields.finish()
         return replace(got, telemetry=settings)
-
-
-def _place(ledger: str) -> str:
-    return ledger if "://" in ledger else str(Path(ledger).resolve())
 
 
 def _local_people(node: Node, got: Settings, named: Iterable[str]) -> GrantsByName:
