@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -373,3 +377,40 @@ def test_a_client_of_one_of_several_ledgers() -> None:
         assert str(client.base_url) == f"{url}/"
     with pytest.raises(mo.ModicumError):
         address_of(f"{url}/releases")
+
+
+_COUNTED = """
+import sys
+from pathlib import Path
+from modicum.server.telemetry.counters import Counts
+folder = Path(sys.argv[1])
+for name in ("", "ads"):
+    counts = Counts(folder, name)
+    for number in range(3 if name else 1):
+        counts.served("/r", "GET", 200, 0.1)
+        counts.checked(0.1)
+for name in ("", "ads", "other"):
+    found = [
+        (one.name, one.value)
+        for metric in Counts(folder, name).collect()
+        for one in metric.samples
+        if one.name in ("modicum_http_requests_total", "modicum_check_seconds_count")
+    ]
+    print(sorted(found))
+"""
+
+
+def test_processes_that_share_their_counters_keep_ledgers_apart(tmp_path: Path) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    done = subprocess.run(
+        (sys.executable, "-c", _COUNTED, str(tmp_path)),
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    first, ads, other = map(ast.literal_eval, done.stdout.splitlines())
+    names = ("modicum_check_seconds_count", "modicum_http_requests_total")
+    assert first == [(name, 1.0) for name in names]
+    assert ads == [(name, 3.0) for name in names]
+    assert other == []
