@@ -391,7 +391,7 @@ def test_settings_of_a_server_that_are_shown_can_be_read(
     for number, text in enumerate(_SETTINGS.findall(page.read_text(encoding="utf-8"))):
         place = tmp_path / f"{number}.yaml"
         place.write_text(text)
-        settings = load_settings(place)
+        settings = load_settings(place, alone=True)
         # Where one person comes in by a link, nobody needs a file.
         known = settings.api_tokens or settings.oidc or settings.local_people
         assert known, name_of(page)
