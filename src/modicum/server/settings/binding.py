@@ -73,13 +73,12 @@ def _refuse_shared(settings: Settings) -> None:
     """
     known: set[tuple[str, str]] = set()
     for own in (settings, *settings.ledgers.values()):
-        ledger = own.ledger
-        place = ledger if "://" in ledger else str(Path(ledger).resolve())
+        place = own.ledger if "://" in own.ledger else _resolved(own.ledger)
         files = (one.place for one in own.audit_to if one.kind is TargetKind.FILE)
         hosts = {urlsplit(f"//{one}").hostname or one for one in own.hosts}
         mine = {
             ("`ledger`", place),
-            *(("`audit_to`", str(Path(one).resolve())) for one in files),
+            *(("`audit_to`", _resolved(one)) for one in files),
             *(("a host of `public_url` or `allowed_hosts`", one) for one in hosts),
         }
         for what, value in sorted(mine & known):
@@ -90,6 +89,13 @@ def _refuse_shared(settings: Settings) -> None:
                 Problem(Code.KEYS_CONFLICT, message, notes=(shown,), help=help_)
             )
         known |= mine
+
+
+def _resolved(path: str) -> str:
+    try:
+        return str(Path(path).resolve())
+    except (OSError, ValueError):  # Nothing can be there; who opens it says so.
+        return path
 
 
 def _targets(given: Sequence[str]) -> tuple[AuditTarget, ...]:
