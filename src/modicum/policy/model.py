@@ -212,7 +212,9 @@ def stricter(
     """
     if one is None or other is None:
         return one or other
-    limited = [(each.share, each.role) for each in (one, other) if each.share]
+    limited = [
+        (each.share, each.role) for each in (one, other) if each.share is not None
+    ]
     share, role = min(limited, key=itemgetter(0), default=(None, ""))
     return ReservationBound(share, min(one.days, other.days), role)
 

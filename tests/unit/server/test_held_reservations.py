@@ -163,6 +163,9 @@ def test_a_role_holds_less_and_the_widest_of_several_counts(tmp_path: Path) -> N
         assert "12.5 % of the limit, the quota of the role `analyst`" in refused.text
         checked = server.post("ann", "/releases:check", release("b", 0.1)).json()
         assert any("refused now" in one for one in checked["notices"])
+        batch = {"releases": [release("b", 0.1), release("c", 0.1)]}
+        answers = server.post("ann", "/releases:batch", batch).json()["answers"]
+        assert [one["problem"]["code"] for one in answers] == ["MOD847"] * 2
 
 
 def test_only_roles_that_submit_have_quotas() -> None:

@@ -55,7 +55,7 @@ class Quotas:
         if not roles or not all(one in self.roles for one in roles):
             return None
         bounds = [self.roles[one] for one in roles]
-        widest = max(bounds, key=lambda one: one.share or 1)
+        widest = max(bounds, key=lambda one: 1 if one.share is None else one.share)
         return replace(widest, days=max(one.days for one in bounds))
 
 
