@@ -40,8 +40,7 @@ from modicum.storage.postgres_tables import (
 )
 from modicum.storage.postgres_url import Address, parse_address
 from modicum.storage.service_tables import Query, Statement
-from modicum.storage.skew import refuse_skew
-from modicum.system.clock import SystemClock
+from modicum.system.clock import SystemClock, refuse_skew
 
 T = TypeVar("T")
 

@@ -7,9 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from modicum.core.errors import Code, Problem, UnavailableError
+
 #: Tolerance of the clock against elapsed time, and against other clocks, in seconds;
 #: beyond it, it jumped.
 JUMP_SECONDS = 300
+
+#: The last second that is shown: that of the year 9999.
+_LATEST = 253_402_300_799
 
 
 def _elapsed() -> float:
@@ -96,6 +101,34 @@ def add_seconds(now: str, seconds: int) -> str:
         return _shown(at + timedelta(seconds=seconds))
     except OverflowError:
         return _shown(datetime.max.replace(tzinfo=UTC))
+
+
+def refuse_skew(name: str, own: float, there: float) -> None:
+    """Refuse clocks that are further apart than a jump.
+
+    Args:
+        name: The display name of what has the other clock.
+        own: The time of this machine, in seconds since 1970.
+        there: The time of the other clock at the same moment.
+
+    Raises:
+        UnavailableError: If they are.
+    """
+    if abs(own - there) <= JUMP_SECONDS:
+        return
+    here, other = (
+        f"{datetime.fromtimestamp(min(max(one, 0), _LATEST), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for one in (own, there)
+    )
+    raise UnavailableError(
+        Problem(
+            Code.CLOCK_JUMPED,
+            f"the clock of this machine shows {here}, and that of {name} shows {other}",
+            notes=("nothing was written, so that no reservation expires by mistake",),
+            help="correct the wrong clock",
+            places=(name,),
+        )
+    )
 
 
 def _shown(at: datetime) -> str:

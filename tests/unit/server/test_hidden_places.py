@@ -34,11 +34,11 @@ from modicum.storage.postgres_errors import (
 from modicum.storage.postgres_store import PostgresStore
 from modicum.storage.postgres_tables import refuse_version
 from modicum.storage.postgres_url import parse_address
-from modicum.storage.skew import refuse_skew
 from modicum.storage.sqlite_errors import SqliteTroubles, linked, replaced
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.storage.sqlite_tables import not_a_ledger, version_of
 from modicum.storage.witness.heads import KnownHead, unreachable
+from modicum.system.clock import refuse_skew
 
 FOLDER, FILE = "/srv/hidden-folder", "hidden-file.db"
 URL = "postgresql://hidden-user:hidden-word@hidden-host:5499/hidden-base"

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from modicum.core.extras import needing_extras
 from modicum.ledger.proof.claims import CLAIM_BYTES_MAX
-from modicum.storage.skew import refuse_skew
 from modicum.storage.witness.heads import KnownHead, seconds_ahead, unreachable
-from modicum.system.clock import seconds
+from modicum.system.clock import refuse_skew, seconds
 
 #: Maximum number of versions of the object that a new process reads.
 VERSIONS_MAX: Final = 16

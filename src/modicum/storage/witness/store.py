@@ -21,14 +21,13 @@ from modicum.core.errors import UnavailableError
 from modicum.ledger import Record, event_of
 from modicum.ledger.proof.claims import WitnessedHead, claim_bytes, witnessed_bytes
 from modicum.storage.proofs.signing_keys import SigningKey
-from modicum.storage.skew import refuse_skew
 from modicum.storage.witness.heads import (
     KnownHead,
     behind,
     refuse_unconfirmed,
     unreachable,
 )
-from modicum.system.clock import seconds
+from modicum.system.clock import refuse_skew, seconds
 
 #: Reads contact the witness at most once in so many seconds.
 LOOK_SECONDS = 1.0
