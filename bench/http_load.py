@@ -229,18 +229,24 @@ def _asks(releases: Iterator[dict[str, Any]], count: int) -> dict[str, list[Ask]
 
 
 def compare_load(
-    ledger: Path, tokens: Sequence[str], releases: Iterator[dict[str, Any]], part: int
+    ledger: Path,
+    tokens: Sequence[str],
+    releases: Iterator[dict[str, Any]],
+    part: int,
+    before: Path | None = None,
 ) -> None:
     """Ask in every way, in turns, and print the table.
 
     Args:
-        ledger: The ledger; the process without HTTP decides on a copy.
+        ledger: The ledger; every other process decides on a copy.
         tokens: One for each client.
         releases: Makes new releases.
         part: The whole run, or such a part of it.
+        before: A working tree of another commit, whose server is asked as well.
     """
-    copy = ledger.with_name("copy.db")
+    copy, other = ledger.with_name("copy.db"), ledger.with_name("before.db")
     shutil.copyfile(ledger, copy)
+    shutil.copyfile(ledger, other)
     turns, size = (15, 2_000) if part == 1 else (3, 400)
     modicum = Path(sys.executable).with_name("modicum")
     found: dict[str, Measured] = {"submit in process": Measured()}
@@ -252,12 +258,22 @@ def compare_load(
             started([sys.executable, "-c", _BARE])
         )
         crowd, bare = Crowd(port, tokens), Crowd(bare_port, tokens)
+        served = [(crowd, pid, "")]
+        if before is not None:
+            elsewhere = ["env", f"PYTHONPATH={before}/src", *serve[:3], other]
+            place = started([*elsewhere, "--port", "0"])
+            old_port, old_pid = stack.enter_context(place)
+            served.append((Crowd(old_port, tokens), old_pid, _BEFORE))
         for turn in range(turns + 1):
             kept = turn > 0  # The first turn fills caches.
             seconds, cpu = decide([next(releases) for _ in range(size)])
             if kept:
                 found["submit in process"].note(size, seconds, cpu)
-            rows = [(crowd, pid, *row) for row in _asks(releases, size).items()]
+            rows = [
+                (one, process, name + suffix, asks)
+                for one, process, suffix in served
+                for name, asks in _asks(releases, size).items()
+            ]
             nothing = [Ask("GET", "/")] * size
             rows.append((bare, bare_pid, "bare ASGI answer", nothing))
             for asking, process, name, asks in rows if turn % 2 else reversed(rows):
@@ -278,7 +294,7 @@ def _print(found: dict[str, Measured], turns: int, size: int, clients: int) -> N
     print("| | releases/s | server CPU ms each | x in process | p50 ms | p99 ms |")
     print("|---|--:|--:|--:|--:|--:|")
     base = statistics.median(found["submit in process"].costs)
-    for name, one in sorted(found.items(), key=lambda row: list(_ORDER).index(row[0])):
+    for name, one in sorted(found.items(), key=_place):
         rate, cost = statistics.median(one.rates), statistics.median(one.costs)
         times = sorted(one.times)
         p50, p99 = (
@@ -290,6 +306,11 @@ def _print(found: dict[str, Measured], turns: int, size: int, clients: int) -> N
         )
 
 
+def _place(row: tuple[str, Measured]) -> tuple[int, str]:
+    return _ORDER.index(row[0].removesuffix(_BEFORE)), row[0]
+
+
+_BEFORE = ", before"
 _ORDER = (
     "submit in process",
     "submit over HTTP",

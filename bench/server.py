@@ -8,7 +8,8 @@ with attributes and noise as people choose them: from not too many.
 
 Then many clients, each with its own token, submit and check releases of a smaller
 policy, such as scheduled jobs repeat them; a process without HTTP submits the same
-(see `http_load`).
+(see `http_load`). `--clients 1000` shows how long they wait when they are many, and
+`--before PATH` asks the server of another working tree in the same turns.
 """
 
 from __future__ import annotations
@@ -254,6 +255,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the ledger is made")
     parser.add_argument("--clients", type=int, help="how many clients submit at once")
     parser.add_argument("--load", action="store_true", help="only the second table")
+    parser.add_argument("--before", type=Path, help="a working tree to compare with")
     given = parser.parse_args()
     part = 10 if given.quick else 1
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
@@ -263,7 +265,7 @@ def main() -> None:
         clients = given.clients or 200 // (4 if given.quick else 1)
         text = policy_text(91, 10)
         tokens = write_ledger(ledger, text, Releases(91, 10, 5), 1_000, clients)
-        compare_load(ledger, tokens, repeated(kinds, 300), part)
+        compare_load(ledger, tokens, repeated(kinds, 300), part, given.before)
 
 
 def one_client(ledger: Path, part: int) -> None:

@@ -72,6 +72,7 @@ SUITES: Final = {
     "server": Suite(
         "who may do what over HTTP, lost answers, long requests",
         (
+            "property/test_dispatch_agrees.py",
             "unit/server/test_access_trail.py",
             "unit/server/test_audit_targets.py",
             "unit/server/test_authorization.py",

@@ -33,6 +33,13 @@ A = TypeVar("A")
 
 #: The prefix of every path.
 PREFIX: Final = "/api/v1"
+
+
+def ledger_prefix(name: str) -> str:
+    """Return what takes the place of `PREFIX` for a ledger beside the first one."""
+    return f"{PREFIX}/ledgers/{name}"
+
+
 #: The media type of JSON documents, one on each line.
 LINES: Final = "application/x-ndjson"
 

@@ -117,11 +117,19 @@ def serve(
             port=port,
             workers=workers,
         )
-        refuse_no_ledger(settings.ledger)
+        for one in (settings, *settings.completed.values()):
+            refuse_no_ledger(one.ledger)
         if check:
             from modicum.server.settings_check import checked
 
             _print_checked(checked(settings, current_actor()), settings)
+            for name, own in settings.completed.items():
+                print(f"\nledger {name}")
+                _print_checked(checked(own, current_actor()), own)
+            note(
+                "the settings are valid; nothing was served, and no provider was"
+                " contacted"
+            )
             return
         open_ledger(settings, in_browser=in_browser)
 
@@ -189,7 +197,6 @@ def _print_checked(found: Checked, settings: Settings) -> None:
         ("ships to", ", ".join(_shipped(settings)) or "nothing: no `audit_to`"),
     ):
         print(printable(f"{what:<12}{text}"))
-    note("the settings are valid; nothing was served, and no provider was contacted")
 
 
 def _escrow(data_sets: int | None, settings: Settings) -> str:

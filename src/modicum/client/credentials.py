@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import ssl
 import stat
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from modicum.api.operations import PREFIX
+from modicum.api.operations import PREFIX, ledger_prefix
 from modicum.core.errors import Code, Problem, UsageError
 
 #: A longer token is none.
@@ -41,6 +42,10 @@ class Token:
             )
 
 
+#: What follows the prefix in the address of one of several ledgers.
+_LEDGER: Final = re.compile(r"ledgers/([a-z0-9-]+)/")
+
+
 def token_of(token: str | None, token_file: str | Path | None) -> Token:
     """Return the token, from the argument or a file."""
     if token is not None and token_file is not None:
@@ -65,7 +70,7 @@ def token_of(token: str | None, token_file: str | Path | None) -> Token:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a server, if it may be contacted."""
+    """Return the address of a server, or of one of its ledgers, if it may be used."""
     try:
         found = urlsplit(url)
         host, _ = found.hostname or "", found.port
@@ -91,6 +96,9 @@ def address_of(url: str) -> str:
         )
     before, separator, more = f"{found.path.rstrip('/')}/".partition(f"{PREFIX}/")
     address = f"{found.scheme}://{found.netloc}{before.rstrip('/')}"
+    ledger = _LEDGER.fullmatch(more)
+    if ledger is not None:
+        return address + ledger_prefix(ledger[1])
     if separator and more:
         raise refused(
             "the address of a server goes on with the query of it",

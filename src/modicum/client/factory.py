@@ -30,7 +30,7 @@ def connect(
 
     Args:
         url: The address of the server, such as `https://modicum.example`. It may end
-            in `/api/v1`.
+            in `/api/v1`, or in `/api/v1/ledgers/NAME` for one of several ledgers.
         token: An API token, or a JWT of the organization's provider.
         token_file: A file with the token; if it is your own, others must not be able to
             read it. If neither is given, `MODICUM_TOKEN` is the token, or

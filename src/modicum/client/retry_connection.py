@@ -100,7 +100,7 @@ class Connection:
         #: The address, without secrets.
         self.url: Final = address_of(url)
         self._client = httpx2.Client(
-            base_url=self.url + PREFIX,
+            base_url=self.url if f"{PREFIX}/" in self.url else self.url + PREFIX,
             headers={"Authorization": f"Bearer {token.value}"},
             verify=trusted(ca_file) if self.url.startswith("https:") else True,
             timeout=timeout_seconds,

@@ -207,7 +207,7 @@ class Relay:
                 sent_back = Headers(raw=message.get("headers", []))
             parts.append(message.get("body", b""))
 
-        await self.request.app.router(scope, receive, answer)
+        await self.request.app.inner(scope, receive, answer)
         return status, b"".join(parts), sent_back
 
 

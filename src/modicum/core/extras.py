@@ -35,7 +35,6 @@ EXTRAS: Final[Mapping[str, str]] = {
     "sklearn": "escrow",
     "sqlglot": "query",
     "starlette": "server",
-    "structlog": "server",
     "uvicorn": "server",
     "wasmtime": "escrow",
 }

@@ -22,6 +22,7 @@ from modicum.server.auth.anonymous_limits import AnonymousLimits
 from modicum.server.auth.middleware import AuthMiddleware
 from modicum.server.body_limits import BODY_BYTES, LimitedBodies
 from modicum.server.components import Parts, parts_of
+from modicum.server.dispatch import Application
 from modicum.server.idempotency import replayed_response
 from modicum.server.inputs.body import malformed
 from modicum.server.openapi import description_of
@@ -89,9 +90,10 @@ def build(
     living: Lifespan[FastAPI] | None = None,
     body_bytes: int = BODY_BYTES,
     data_bytes: int = 0,
+    prefix: str = PREFIX,
 ) -> FastAPI:
-    """Return the application."""
-    app = FastAPI(
+    """Return the application of a ledger."""
+    app = Application(
         title="modicum",
         openapi_url=None,
         docs_url=None,
@@ -101,6 +103,7 @@ def build(
         telemetry=_NO_TELEMETRY,
     )
     app.state.parts = parts
+    app.state.prefix = prefix
     # Not within separate routers: FastAPI would create nested ones twice.
     for routes in (
         receipts,  # First, since a release path matches anything.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from modicum.console.router import Console
+from modicum.core.errors import Code
 from modicum.server.access_trail.record import AccessRecord
 from modicum.server.auth.anonymous_limits import STRANGERS_PER_MINUTE
 from modicum.server.auth.authentication import Recognizing
@@ -124,6 +125,8 @@ class Parts:
         checks: Further checks whether requests can be decided; they raise a mistake.
         reload: Reads grants again; None if no file has them.
         access: The access trail; None in tests without it.
+        ledgers: The parts of each further ledger, by name.
+        host: The host of its public URL, as requests name it; empty for none.
         is_leaving: Whether it is shutting down and accepts nothing new.
     """
 
@@ -141,6 +144,8 @@ class Parts:
     checks: tuple[Callable[[], object], ...] = ()
     reload: Callable[[], None] | None = None
     access: AccessRecord | None = None
+    ledgers: Mapping[str, Parts] = field(default_factory=dict)
+    host: str = ""
     is_leaving: bool = False
     service: Service = field(init=False)
     remembered: Remembered = field(init=False)
@@ -161,13 +166,33 @@ class Parts:
         self.remembered = Remembered(read_view)
         self.decider.readiness.start(*self.checks, changed=self._log_readiness)
 
+    def codes(self) -> tuple[Code, ...]:
+        """Return why nothing can be decided now, on any ledger; empty if it can."""
+        found = list(self.decider.readiness.outcome().codes)
+        for other in self.ledgers.values():
+            found += other.codes()
+        return tuple(dict.fromkeys(found))
+
+    def reload_all(self) -> None:
+        """Read the grants of all ledgers again."""
+        for one in (self, *self.ledgers.values()):
+            if one.reload is not None:
+                one.reload()
+
     def _log_readiness(self, outcome: Outcome) -> None:
         for code in outcome.codes:
             self.watch.log.not_ready(code.value)
 
+    def leave(self) -> None:
+        """Accept nothing new, on any ledger."""
+        for one in (self, *self.ledgers.values()):
+            one.is_leaving = True
+
     async def close(self) -> None:
         """Finish running work, and release everything."""
-        self.is_leaving = True
+        self.leave()
+        for other in self.ledgers.values():
+            await other.close()
         if self.entrance is not None:
             await self.entrance.aclose()
         await anyio.to_thread.run_sync(self.service.jobs.close)
@@ -182,7 +207,7 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
-def verbs_of(request: Request) -> Service:
+async def verbs_of(request: Request) -> Service:
     """Return the operations of the server of a request."""
     return parts_of(request).service
 

@@ -56,7 +56,8 @@ def open_server(
         data_bytes=settings.limits.data_bytes,
         leave_seconds=settings.limits.leave_s,
     )
-    checked(settings, user)  # Errors are reported before any request is accepted.
+    for one in (settings, *settings.completed.values()):
+        checked(one, user)  # Errors are reported before any request is accepted.
     try:
         own = bound(listening)
     except OSError as error:
@@ -83,8 +84,9 @@ def make_parts(
     door: PublicAddress,
     on_open: Callable[[Opened], None] | None = None,
     clock: Clock | None = None,
+    name: str = "",
 ) -> Parts:
-    """Return the parts of a server."""
+    """Return the parts of a server, or of a ledger of this name in it."""
     # Grants may have been taken away since the first process was started.
     settings = current_settings(settings)
     own, clock = equipment(settings), clock or SystemClock()
@@ -97,7 +99,8 @@ def make_parts(
     )
     store = open_store(settings.ledger, keep_open=True)
     telemetry = settings.telemetry
-    watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint)
+    watch = watching(Level(telemetry.log_level), telemetry.otlp_endpoint, name)
+    others: dict[str, Parts] = {}
     try:
         settings.refuse_behind(store)
         registry = open_registry(store, clock=clock)
@@ -107,9 +110,14 @@ def make_parts(
         registry.on_use = access.trail.note_use
         watch.note_access = access.trail.note_served
         coming_in = authentication(settings, registry, clock, door)
+        for other, own_settings in settings.completed.items():
+            others[other] = make_parts(own_settings, door, None, clock, other)
     except BaseException:
         decider.close()
         store.close()
+        for one in others.values():
+            for close in (one.decider.close, *one.closing):
+                close()
         raise
     if on_open is not None:
         on_open(Opened(door.origin, coming_in.links))
@@ -137,4 +145,6 @@ def make_parts(
         ),
         checks=(partial(settings.refuse_behind, store), access.trail.must_be_written),
         access=access,
+        ledgers=others,
+        host=settings.host,
     )

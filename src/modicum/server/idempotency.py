@@ -50,6 +50,12 @@ class Keyed:
     def __init__(self, request: Request, key: str) -> None:
         self._request = request
         self._key = key
+        self._stored: dict[int, tuple[Any, Answer]] = {}
+
+    def stored(self, found: Any) -> Answer | None:
+        """Return the answer that was stored about a result; None if none was."""
+        about, answer = self._stored.get(id(found), (None, None))
+        return answer if about is found else None
 
     async def once(
         self, rendered: Callable[[Any], Answer], secret: bytes = b""
@@ -58,9 +64,9 @@ class Keyed:
         digest: Any = hashlib.sha256()
         if secret:
             digest = hmac.new(secret, digestmod=hashlib.sha256)
-        url = self._request.url
+        path, query = _path_and_query(self._request)
         kind = self._request.headers.get("content-type", "")
-        for part in (self._request.method, url.path, url.query, kind):
+        for part in (self._request.method, path, query, kind):
             digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
         # Without a body, nothing is read; permissions are checked later.
         if (self._request.scope["route"].openapi_extra or {}).get("requestBody"):
@@ -68,10 +74,20 @@ class Keyed:
 
         def render(found: Any) -> bytes:
             answer = rendered(found)
+            self._stored[id(found)] = found, answer
             body = msgspec.Raw(answer.body)
             return _encoder.encode(StoredResponse(answer.status, answer.etag, body))
 
         return IdempotencyKey(self._key, digest.hexdigest(), render)
+
+
+def _path_and_query(request: Request) -> tuple[str, str]:
+    """Return the path and the query of a request, as its URL has them."""
+    scope = request.scope
+    sent: bytes = scope.get("raw_path") or b"%"
+    if b"%" in sent or b"#" in sent or b"#" in scope["query_string"]:
+        return request.url.path, request.url.query
+    return scope["path"], scope["query_string"].decode()
 
 
 def stored_response(replayed: Replayed) -> StoredResponse:
@@ -86,7 +102,7 @@ def replayed_response(replayed: Replayed) -> Response:
     return answer.response({REPLAYED: "true"})
 
 
-def keyed(
+async def keyed(
     request: Request,
     key: Annotated[
         str | None,

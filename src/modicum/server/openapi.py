@@ -93,6 +93,10 @@ def _described(app: FastAPI) -> Json:
         _refine(operation, method, path)
         _gather(operation["responses"], mistakes)
     components["responses"] = dict(sorted(mistakes.items()))
+    found["paths"] = {
+        path.replace(PREFIX, app.state.prefix, 1): item
+        for path, item in found["paths"].items()
+    }
     return found
 
 

@@ -18,6 +18,7 @@ from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from modicum.api.operations import ledger_prefix
 from modicum.ops.wiring import sharing_metrics
 from modicum.server.app import build
 from modicum.server.body_limits import BODY_BYTES
@@ -28,6 +29,7 @@ from modicum.server.connections import (
     connections_max,
     patient,
 )
+from modicum.server.ledger_paths import LedgerPaths
 from modicum.server.reload import on_hangup
 from modicum.server.shutdown import ending_well, leaving
 from modicum.server.telemetry.library_logs import taking_over
@@ -157,7 +159,7 @@ def application(
     body_bytes: int = BODY_BYTES,
     data_bytes: int = 0,
     leave_seconds: float = 0.0,
-) -> FastAPI:
+) -> ASGIApp:
     """Return the application of a process; its parts end with it."""
     forbid_core_dumps()
     parts = make()
@@ -170,10 +172,20 @@ def application(
         watch.log.began(version=version("modicum"))
         with ending:
             try:
-                with leaving(parts, leave_seconds), on_hangup(parts.reload):
+                with leaving(parts, leave_seconds), on_hangup(parts.reload_all):
                     yield
             finally:
                 await parts.close()
                 watch.log.ended()
 
-    return build(parts, living, body_bytes, data_bytes)
+    first = build(parts, living, body_bytes, data_bytes)
+    if not parts.ledgers:
+        return first
+    others = {
+        name: build(one, None, body_bytes, data_bytes, prefix=ledger_prefix(name))
+        for name, one in parts.ledgers.items()
+    }
+    hosts = {
+        one.host: name for name, one in parts.ledgers.items() if one.host != parts.host
+    }
+    return LedgerPaths(first, others, hosts)

@@ -45,7 +45,7 @@ class Shutdown:
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         was_leaving = self._parts.is_leaving
-        self._parts.is_leaving = True
+        self._parts.leave()
         if not was_leaving:
             self._loop.call_later(self._seconds, self._hand_on, number, frame)
         elif number == signal.SIGINT:

@@ -45,6 +45,19 @@ class AsyncRequests:
         waiting.once = once
         return waiting
 
+    def known(
+        self,
+        release: Description,
+        actor: str,
+        once: IdempotencyKey | None,
+        **how: Unpack[SubmitOptions],
+    ) -> QueuedRequest | None:
+        """Return the same, if that takes no time; else None."""
+        waiting = self._clerk.known(release, actor, **how)
+        if waiting is not None:
+            waiting.once = once
+        return waiting
+
     def prepared(
         self,
         release: Description,

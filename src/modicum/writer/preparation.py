@@ -87,12 +87,31 @@ class Preparation:
         the writer find a mistake, the client is to find it, too: see `submission`.
         """
         plain, compiled = Plain.of(release), self.compiled()
-        if plain is None or type(how["reserve_seconds"]) is not int:
-            return self.submission(release, actor, **how)
-        if not self._familiar.knows(plain, compiled):
-            waiting = self.submission(release, actor, **how)
+        known = self._known(plain, compiled, actor, how)
+        if known is not None:
+            return known
+        waiting = self.submission(release, actor, **how)
+        if plain is not None:
             self._familiar.note(plain, compiled)
-            return waiting
+        return waiting
+
+    def known(
+        self, release: Description, actor: str, **how: Unpack[SubmitOptions]
+    ) -> QueuedRequest | None:
+        """Return the same, if that takes no time; else None."""
+        return self._known(Plain.of(release), self.compiled(), actor, how)
+
+    def _known(
+        self,
+        plain: Plain | None,
+        compiled: CompiledPolicy,
+        actor: str,
+        how: SubmitOptions,
+    ) -> QueuedRequest | None:
+        if plain is None or type(how["reserve_seconds"]) is not int:
+            return None
+        if not self._familiar.knows(plain, compiled):
+            return None
 
         def work(compiled: CompiledPolicy) -> Work:
             one = prepared(plain.read(), compiled, **how)

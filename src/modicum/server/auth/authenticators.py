@@ -9,15 +9,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
-from modicum.api.permissions.tokens import token_digest
+from modicum.api.permissions.tokens import Token, token_digest
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
-from modicum.server.auth.grants import CurrentGrants
+from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
 from modicum.server.auth.ports import Clock, Tokens
 from modicum.server.auth.problems import not_accepted
 from modicum.server.auth.provider import Provider
+from modicum.server.auth.registry import REMEMBERED_MAX
 from modicum.server.settings.model import Programs
 
 #: Accepted `typ` values of tokens. Other types have other purposes.
@@ -98,6 +99,7 @@ class ApiTokens:
         self._tokens = tokens
         self._cookie = cookie
         self._grants = grants
+        self._known: dict[str, tuple[Token, GrantTable, Identity]] = {}
 
     async def identify(self, request: Request) -> Identity | None:
         """Return the owner of the request's token; None if it has none."""
@@ -112,7 +114,19 @@ class ApiTokens:
             token = await run_in_threadpool(self._tokens.token_by_digest, digest)
         if token is None:
             raise not_accepted()
-        return self._grants.table.under(token.identity())
+        return self._identity(token)
+
+    def _identity(self, token: Token) -> Identity:
+        """Return whom a token stands for; under the same grants, it stays the same."""
+        table = self._grants.table
+        known = self._known.get(token.digest)
+        if known is not None and known[0] is token and known[1] is table:
+            return known[2]
+        found = table.under(token.identity())
+        if len(self._known) >= REMEMBERED_MAX:
+            self._known.clear()
+        self._known[token.digest] = token, table, found
+        return found
 
 
 class Authenticators:

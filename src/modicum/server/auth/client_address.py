@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final, TypeAlias
 
@@ -72,6 +73,10 @@ def client_network(client: Sequence[Any] | None) -> str:
     return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
 
 
+#: Of peers only: they have few addresses, and choose no text.
+_peer = lru_cache(1024)(address_of)
+
+
 def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
     """Return whether an address is one of the proxies that are believed."""
     return address is not None and any(
@@ -85,7 +90,7 @@ def client_path(
     trusted: Sequence[Network],
 ) -> ClientPath:
     """Return the path of a request, believing only trusted proxies."""
-    client = address_of(peer)
+    client = _peer(peer)
     if not is_trusted(client, trusted):
         # An untrusted peer with proxy headers is a proxy missing in the settings: its
         # requests may come from anywhere.

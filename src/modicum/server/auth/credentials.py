@@ -35,6 +35,13 @@ class Credentials:
 
 def credentials_of(request: Request, cookie: str) -> Credentials:
     """Return the credentials of a request."""
+    known: dict[str, Credentials] = request.scope.setdefault("modicum.credentials", {})
+    if cookie not in known:
+        known[cookie] = _read(request, cookie)
+    return known[cookie]
+
+
+def _read(request: Request, cookie: str) -> Credentials:
     query = request.scope.get("query_string", b"").decode("latin-1")
     if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
         raise unusable(

@@ -30,7 +30,10 @@ _SECURITY: Final[tuple[tuple[str, str], ...]] = (
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
 )
 _HSTS: Final = ("strict-transport-security", "max-age=31536000")
-_NO_STORE: Final = ("cache-control", "no-store")
+_FORWARDING: Final = frozenset(one.encode() for one in FORWARDING)
+#: Headers with credentials.
+_SECRET: Final = (b"authorization", b"cookie")
+_NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +82,30 @@ class AuthMiddleware:
         if scope["type"] != "http":  # There are no web sockets here.
             return
         send = self._saying(send)
-        headers = [
-            (name.decode("latin-1").lower(), value.decode("latin-1"))
-            for name, value in scope["headers"]
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        forwarded = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in headers
+            if name in _FORWARDING
         ]
         client = scope.get("client")
-        came = client_path(client[0] if client else None, headers, self._gate.trusted)
+        came = client_path(client[0] if client else None, forwarded, self._gate.trusted)
         try:
             self._check(headers, came)
         except ModicumError as error:
             await self._refuse(error)(scope, receive, send)
             return
         _note_client(scope, came)
+        if forwarded:
+            scope["headers"] = [one for one in headers if one[0] not in _FORWARDING]
         await self._app(scope, receive, send)
 
-    def _check(self, headers: Sequence[tuple[str, str]], came: ClientPath) -> None:
-        hosts = [value.strip().lower() for name, value in headers if name == "host"]
+    def _check(self, headers: Sequence[tuple[bytes, bytes]], came: ClientPath) -> None:
+        hosts = [
+            value.decode("latin-1").strip().lower()
+            for name, value in headers
+            if name == b"host"
+        ]
         if len(hosts) != 1 or hosts[0] not in self._gate.hosts:
             raise AccessError(
                 Problem(
@@ -104,7 +115,7 @@ class AuthMiddleware:
                     " `allowed_hosts`",
                 )
             )
-        secret = any(name in ("authorization", "cookie") for name, _ in headers)
+        secret = any(name in _SECRET for name, _ in headers)
         if secret and not came.is_safe:
             raise unusable(
                 "credentials were sent over plain http, or by an unknown proxy",
@@ -124,7 +135,7 @@ class AuthMiddleware:
                 names = {name.lower() for name, _ in given}
                 extra = [pair for pair in self._says if pair[0] not in names]
                 if b"cache-control" not in names:
-                    extra.append((_NO_STORE[0].encode(), _NO_STORE[1].encode()))
+                    extra.append(_NO_STORE)
                 message = {**message, "headers": given + extra}
             await send(message)
 
@@ -132,7 +143,7 @@ class AuthMiddleware:
 
 
 def _note_client(scope: Scope, came: ClientPath) -> None:
-    """Set the path of a request, and remove what proxies reported.
+    """Set the path of a request.
 
     The request itself is changed: its route is recorded there, and logged by the outer
     middleware. A copy would hide it.
@@ -140,8 +151,3 @@ def _note_client(scope: Scope, came: ClientPath) -> None:
     port = scope["client"][1] if scope.get("client") else 0
     scope["scheme"] = "https" if came.is_https else "http"
     scope["client"] = (str(came.client), port) if came.client is not None else None
-    scope["headers"] = [
-        (name, value)
-        for name, value in scope["headers"]
-        if name.decode("latin-1").lower() not in FORWARDING
-    ]

@@ -51,8 +51,7 @@ def _ready(parts: Parts, scope: Scope) -> Response:
         problems = [Problem(Code.LEDGER_BUSY, message, help=remedy)]
     else:
         # The causes are shown only to those who may read the ledger.
-        codes = parts.decider.readiness.outcome().codes
-        problems = [Problem(code, "nothing can be decided now") for code in codes]
+        problems = [Problem(one, "nothing can be decided now") for one in parts.codes()]
     if not problems:
         return json_response({"status": "ready"})
     state = scope.setdefault("state", {})

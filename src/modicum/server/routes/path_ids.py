@@ -23,13 +23,13 @@ class LiteralEnd(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether it matches a request."""
-        if not self._ends_so(scope):
+        if not self.ends_so(scope.get("raw_path")):
             return Match.NONE, {}
         return super().matches(scope)
 
-    def _ends_so(self, scope: Scope) -> bool:
+    def ends_so(self, sent: bytes | None) -> bool:
+        """Return whether a path, as it was sent, has the route's own end."""
         _, after_id, end = self.path_format.rpartition("}/")
-        sent = scope.get("raw_path")
         if not after_id or sent is None:
             return True
         # Other escapes have their usual meaning.

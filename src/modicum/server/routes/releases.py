@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Query
 from msgspec.structs import asdict
 from starlette.requests import Request
@@ -24,7 +25,7 @@ from modicum.ledger import Standing
 from modicum.policy.json_schema.release import release_schema
 from modicum.server.auth.authentication import Who
 from modicum.server.components import Service, Verbs, parts_of
-from modicum.server.idempotency import OnlyOnce, stored_response
+from modicum.server.idempotency import Keyed, OnlyOnce, stored_response
 from modicum.server.inputs.body import body_of
 from modicum.server.responses import Answer, answer_of, json_response
 from modicum.server.routes.openapi_parts import ReleaseId, serve
@@ -141,6 +142,9 @@ async def submit(
     try:
         once = await keyed.once(_brief)
         found = await verbs.releases.submit(who, body, how, once)
+        stored = keyed.stored(found)
+        if stored is not None and not text:
+            return stored.response()
         return await _decided(found, verbs, text=text)
     except ApprovalError:
         if not reason:
@@ -185,17 +189,23 @@ async def submit_batch(
     trace = getattr(request.state, "trace", "")
 
     def batch() -> schema.Batch:
-        return schema.Batch(answers=tuple(_item(one, trace, text) for one in found))
+        return schema.Batch(
+            answers=tuple(_item(one, keyed, trace, text) for one in found)
+        )
 
     return json_response(await verbs.threads.compute(batch) if text else batch())
 
 
-def _item(found: Outcome, trace: str, text: bool) -> schema.BatchItem:
+def _item(found: Outcome, keyed: Keyed, trace: str, text: bool) -> schema.BatchItem:
+    stored = keyed.stored(found)
+    if stored is not None and not text:
+        raw: Any = msgspec.Raw(stored.body)
+        return schema.BatchItem(decision=raw)
     if isinstance(found, Decision):
         return schema.BatchItem(decision=decision_view(found, text=text, losses="none"))
     if isinstance(found, Replayed):
-        stored: Any = stored_response(found).body
-        return schema.BatchItem(decision=stored, replayed=True)
+        raw = stored_response(found).body
+        return schema.BatchItem(decision=raw, replayed=True)
     return schema.BatchItem(problem=details_of(found, trace))
 
 

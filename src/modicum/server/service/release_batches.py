@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from modicum.api.local import Decision
 from modicum.api.local.batch import OWN_MISTAKES
@@ -55,17 +55,11 @@ class ReleaseBatches(Releases):
         They are enqueued together, or none of them is. If the outcome of some is
         unknown, so is that of the batch: repeated under its key, it is completed.
         """
-        ready = await self._prepared(who, bodies, how, once)
-        queued = [one for one in ready if isinstance(one, QueuedRequest)]
-        loop = asyncio.get_running_loop()
-        promises = self._decider.for_coroutines.post(queued, loop)
-        results = iter(
-            await self._threads.turn(asyncio.gather(*promises, return_exceptions=True))
-        )
-        found = [
-            _outcome(next(results) if isinstance(one, QueuedRequest) else one)
-            for one in ready
-        ]
+        ready = await self._ready(who, bodies, how, once)
+        found = [_outcome(one) for one in await self._results(ready)]
+        if any(isinstance(one, InputError) for one in found):
+            placed = await self._placed(who, bodies, found, how, once)
+            found = [_outcome(one) for one in await self._results(placed)]
         return [
             await self._sight.concealed(who, _named(body), one)
             if isinstance(one, ConflictError)
@@ -73,55 +67,79 @@ class ReleaseBatches(Releases):
             for body, one in zip(bodies, found, strict=True)
         ]
 
-    async def _prepared(
+    async def _results(self, ready: Sequence[QueuedRequest | Outcome]) -> list[Any]:
+        """Return the result of each; those that are queued are so together."""
+        queued = [one for one in ready if isinstance(one, QueuedRequest)]
+        loop = asyncio.get_running_loop()
+        promises = self._decider.for_coroutines.post(queued, loop)
+        results = iter(
+            await self._threads.turn(asyncio.gather(*promises, return_exceptions=True))
+        )
+        return [
+            next(results) if isinstance(one, QueuedRequest) else one for one in ready
+        ]
+
+    async def _ready(
         self,
         who: Identity,
         bodies: Sequence[Body],
         how: SubmitOptions,
         once: IdempotencyKey,
-    ) -> list[QueuedRequest | ModicumError]:
+    ) -> list[QueuedRequest | Outcome]:
         """Return each release ready for the queue, or what is wrong with it."""
-
-        def prepared(number: int, release: Description) -> QueuedRequest:
-            if how.publish:
-                refuse_others(self._decider, who, release)
-            return self._decider.for_coroutines.prepared(
-                release,
-                who.name,
-                once.part(number),
-                publish=how.publish,
-                reserve_seconds=how.reserve_seconds,
-                bound=self._bound_of(who),
-            )
+        requests, options = self._decider.for_coroutines, self._options(who, how)
 
         def attempt(number: int, body: Body) -> QueuedRequest | ModicumError:
             try:
                 release = body.description()
                 must(who, Action.SUBMIT_RELEASE, data_sets_of(release))
-                return prepared(number, release)
+                if how.publish:
+                    refuse_others(self._decider, who, release)
+                own = once.part(number)
+                return requests.submission(release, who.name, own, **options)
             except _OWN as mistake:
                 return mistake
 
-        def attempt_all() -> list[QueuedRequest | ModicumError]:
+        def attempt_all() -> list[QueuedRequest | Outcome]:
             return [attempt(number, body) for number, body in enumerate(bodies)]
 
-        ready, left = await self._threads.submit(attempt_all), TREE_BYTES
-        for number, body in enumerate(bodies):
-            # As much is read for positions as for a single release.
-            if isinstance(ready[number], InputError) and len(body.text) <= left:
-                left -= len(body.text)
-                ready[number] = await self._placed(who, body, partial(prepared, number))
-        return ready
+        return await self._threads.submit(attempt_all)
 
     async def _placed(
-        self, who: Identity, body: Body, work: Callable[[Description], QueuedRequest]
-    ) -> QueuedRequest | ModicumError:
-        """Return a release ready for the queue; a mistake in it has a position."""
-        run, action = self._threads.submit, Action.SUBMIT_RELEASE
-        try:
-            return await with_release(who, action, body, work, self._threads, run)
-        except _OWN as mistake:
-            return mistake
+        self,
+        who: Identity,
+        bodies: Sequence[Body],
+        found: Sequence[Outcome],
+        how: SubmitOptions,
+        once: IdempotencyKey,
+    ) -> list[QueuedRequest | Outcome]:
+        """Return answers in which mistakes have positions.
+
+        As much is read for positions as for a single release. What turns out to be no
+        mistake, under a policy that is newer, is ready for the queue.
+        """
+        requests, options = self._decider.for_coroutines, self._options(who, how)
+        run, action, left = self._threads.submit, Action.SUBMIT_RELEASE, TREE_BYTES
+
+        def prepared(number: int, release: Description) -> QueuedRequest:
+            if how.publish:
+                refuse_others(self._decider, who, release)
+            own = once.part(number)
+            return requests.prepared(release, who.name, own, **options)
+
+        placed: list[QueuedRequest | Outcome] = [*found]
+        for number, body in enumerate(bodies):
+            if not isinstance(found[number], InputError) or len(body.text) > left:
+                continue
+            left -= len(body.text)
+            work = partial(prepared, number)
+            try:
+                placed[number] = await with_release(
+                    who, action, body, work, self._threads, run
+                )
+            except _OWN as mistake:
+                placed[number] = mistake
+        return placed
 
 
 def _outcome(found: Decision | BaseException) -> Outcome:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from modicum.api.local import Decision
 from modicum.api.local.evaluation import Description
 from modicum.api.local.explanation.remedies import Explanation
-from modicum.api.local.release_datasets import id_of
+from modicum.api.local.release_datasets import data_sets_of, id_of, must
 from modicum.api.local.submit import RESERVATION_SECONDS
 from modicum.api.local.visibility import OTHERS
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
+from modicum.core.errors import ModicumError
 from modicum.policy.model import ReservationBound
 from modicum.server.inputs.body import Body
 from modicum.server.service.datasets import with_release
@@ -22,6 +24,8 @@ from modicum.server.service.release_steps import refuse_others
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import Visibility
 from modicum.writer.idempotency import IdempotencyKey
+from modicum.writer.preparation import SubmitOptions as QueueOptions
+from modicum.writer.price_cache import BYTES_MAX
 from modicum.writer.service import Decider
 
 R = TypeVar("R")
@@ -113,25 +117,34 @@ class Releases:
         once: IdempotencyKey | None = None,
     ) -> Decision:
         """Decide a release and, if it is allowed, reserve its loss."""
+        promise: asyncio.Future[Decision] | None = None
 
         def join(release: Description) -> asyncio.Future[Decision]:
             if how.publish:
                 refuse_others(self._decider, who, release)
-            requests = self._decider.for_coroutines
-            waiting = requests.submission(
-                release,
-                who.name,
-                once,
-                publish=how.publish,
-                reserve_seconds=how.reserve_seconds,
-                bound=self._bound_of(who),
-            )
+            options = self._options(who, how)
+            waiting = requests.submission(release, who.name, once, **options)
             return requests.post([waiting], loop)[0]
 
-        async def run(joined: Callable[[], asyncio.Future[Decision]]) -> Decision:
-            return await self._threads.turn(await self._threads.submit(joined))
+        def join_at_once() -> asyncio.Future[Decision] | None:
+            release = body.description()
+            must(who, Action.SUBMIT_RELEASE, data_sets_of(release))
+            options = self._options(who, how)
+            waiting = requests.known(release, who.name, once, **options)
+            return None if waiting is None else requests.post([waiting], loop)[0]
 
-        loop = asyncio.get_running_loop()
+        async def run(joined: Callable[[], asyncio.Future[Decision]]) -> Decision:
+            nonlocal promise
+            found, promise = promise, None
+            if found is None:
+                found = await self._threads.submit(joined)
+            return await self._threads.turn(found)
+
+        requests, loop = self._decider.for_coroutines, asyncio.get_running_loop()
+        if body.is_json and len(body.text) <= BYTES_MAX and not how.publish:
+            # Handing it to a thread would cost more. All refusals are left to that.
+            with suppress(ModicumError):
+                promise = self._threads.at_once(join_at_once)
         return await self._with(who, Action.SUBMIT_RELEASE, body, join, run)
 
     async def backfill(
@@ -148,6 +161,14 @@ class Releases:
         )
 
     # --- inside ---
+
+    def _options(self, who: Identity, how: SubmitOptions) -> QueueOptions:
+        """Return the options of a submission as the writer has them."""
+        return {
+            "publish": how.publish,
+            "reserve_seconds": how.reserve_seconds,
+            "bound": self._bound_of(who),
+        }
 
     def _bound_of(self, who: Identity) -> ReservationBound | None:
         """Return the limit on a caller's reservations; plan committers have none."""

@@ -61,6 +61,10 @@ class Threads:
             partial(work, *args, **named), limiter=self._submitting
         )
 
+    def at_once(self, work: Callable[[], T]) -> T:
+        """Return the result of work that takes no time, and waits for nothing."""
+        return work()
+
     async def turn(self, promise: asyncio.Future[T]) -> T:
         """Return the writer's result of a queued request."""
         return await promise

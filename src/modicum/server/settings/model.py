@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 from modicum.api.permissions.identity import Grants
 from modicum.api.ports.storage import EventStore
 from modicum.policy.model import ReservationBound
 from modicum.server.settings.audit_targets import AuditTarget
 from modicum.server.settings.tables import TablesOf
+from modicum.storage.witness.factory import NONE
 from modicum.storage.witness.heads import KnownHead
 
 #: The default listening address.
@@ -168,6 +170,13 @@ class Telemetry:
     otlp_endpoint: str | None = None
 
 
+#: What only the settings of the server have: it is the same for all ledgers.
+SHARED: Final = (
+    *("listen", "workers", "telemetry", "limits", "allowed_hosts", "trusted_proxies"),
+    *("local_people", "ledgers"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a server. Secrets are in files, which are only named here.
@@ -201,6 +210,7 @@ class Settings:
         file: The file that they are from, whose grants are read again on SIGHUP; None
             if there is none.
         audit_to: Where the access trail is shipped to.
+        ledgers: The settings of each further ledger, by name.
     """
 
     ledger: str = "ledger.db"
@@ -227,6 +237,32 @@ class Settings:
     telemetry: Telemetry = field(default_factory=Telemetry)
     file: Path | None = field(default=None, compare=False)
     audit_to: tuple[AuditTarget, ...] = ()
+    ledgers: Mapping[str, Settings] = field(default_factory=dict)
+
+    @property
+    def completed(self) -> dict[str, Settings]:
+        """The settings of each further ledger, with what the server's are for all."""
+        hosts = {self.host, *self.allowed_hosts} - {""}
+        return {
+            name: replace(
+                own,
+                listen=self.listen,
+                workers=self.workers,
+                telemetry=self.telemetry,
+                limits=self.limits,
+                trusted_proxies=self.trusted_proxies,
+                allowed_hosts=tuple(sorted(hosts)),
+                public_url=own.public_url or self.public_url,
+                console=own.console and own.public_url is not None,
+                witness=own.witness or NONE,  # The environment's is the first one's.
+            )
+            for name, own in self.ledgers.items()
+        }
+
+    @property
+    def host(self) -> str:
+        """The host of its public URL, with the port, as requests name it."""
+        return urlsplit(self.public_url or "").netloc.lower()
 
     def refuse_behind(self, store: EventStore) -> None:
         """Refuse a ledger without the entry that it must have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from modicum.server.settings.binding import known_head
 from modicum.server.settings.grants import read_grants
 from modicum.server.settings.model import (
     RESERVATIONS,
+    SHARED,
     ClaimNames,
     EscrowSettings,
     GrantsByName,
@@ -55,6 +57,9 @@ LEEWAY_S_MAX: Final = 120
 WORKERS_MAX: Final = 64
 #: The greatest number of a user.
 UID_MAX: Final = 2**32 - 2
+#: Maximum number of ledgers beside the first one.
+LEDGERS_MAX: Final = 32
+_LEDGER: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ON_OFF: Final = ("on", "off")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -63,6 +68,28 @@ def load_settings(path: str | Path) -> Settings:
     """Return the settings of a file."""
     node = read_document(read_bytes(path), str(path))
     return replace(read_settings(node, Path(path).parent), file=Path(path))
+
+
+def _of_ledger(path: Path, node: Node) -> Settings:
+    """Return the settings of a further ledger, as they are in its file."""
+    own, basic = load_settings(path), Settings()
+    given = [key for key in SHARED if getattr(own, key) != getattr(basic, key)]
+    if given:
+        raise fail(
+            Code.KEYS_CONFLICT,
+            f"`{given[0]}` belongs into the settings of the server",
+            node,
+            notes=(f"it is in {path}",),
+            help="move it there: all ledgers share it",
+        )
+    if own.is_local:
+        raise fail(
+            Code.MISSING_KEY,
+            f"nobody can be recognized for the ledger of {path}",
+            node,
+            help="write  api_tokens: true  there, or `oidc`",
+        )
+    return own
 
 
 def read_settings(node: Node, folder: Path) -> Settings:
@@ -111,7 +138,40 @@ class _Reader:
             if node is not None:
                 with self.found.guard():
                     got = read(Fields(node, f"`{key}`"), got)
-        return self._who(got)
+        got = self._who(got)
+        further: dict[str, Settings] = {}
+        with self.found.guard():
+            further = self._ledgers(got)
+        return replace(got, ledgers=further)
+
+    def _ledgers(self, got: Settings) -> dict[str, Settings]:
+        """Return the settings of the further ledgers, each from its own file."""
+        node = self._fields.take_optional("ledgers")
+        pairs = [] if node is None else Fields(node, "`ledgers`").rest()
+        if len(pairs) > LEDGERS_MAX:
+            message = f"`ledgers` has more than {LEDGERS_MAX} entries"
+            raise fail(Code.OUT_OF_RANGE, message, node)
+        found: dict[str, Settings] = {}
+        places, urls = {_place(got.ledger)}, {got.public_url}
+        for key, value in pairs:
+            if not _LEDGER.fullmatch(given := line(key, "a ledger")):
+                raise fail(
+                    Code.BAD_NAME,
+                    f"`{given[:60]}` is not a name of a ledger",
+                    key,
+                    help="use up to 40 lower-case letters, digits and -",
+                )
+            own = _of_ledger(self._path(value, f"`{given}`"), value)
+            place = _place(own.ledger)
+            is_same_url = own.public_url is not None and own.public_url in urls
+            if place in places or is_same_url:
+                what = "`public_url`" if is_same_url else "`ledger`"
+                message = f"two ledgers of the server have the same {what}"
+                raise fail(Code.KEYS_CONFLICT, message, value)
+            places.add(place)
+            urls.add(own.public_url)
+            found[given] = own
+        return found
 
     def _basics(self, got: Settings) -> Settings:
         take = self._fields.take_optional
@@ -306,6 +366,10 @@ class _Reader:
             settings = replace(settings, otlp_endpoint=endpoint)
         fields.finish()
         return replace(got, telemetry=settings)
+
+
+def _place(ledger: str) -> str:
+    return ledger if "://" in ledger else str(Path(ledger).resolve())
 
 
 def _local_people(node: Node, got: Settings, named: Iterable[str]) -> GrantsByName:

@@ -31,11 +31,11 @@ class TelemetryContext:
 
 
 def watching(
-    level: Level = Level.INFO, otlp_endpoint: str | None = None
+    level: Level = Level.INFO, otlp_endpoint: str | None = None, ledger: str = ""
 ) -> TelemetryContext:
     """Return the telemetry of a serving process by its settings; call it there."""
     return TelemetryContext(
-        Log(sys.stderr, level),
+        Log(sys.stderr, level, ledger=ledger),
         traces_to(otlp_endpoint, version("modicum")),
-        Counts(metrics_folder()),
+        Counts(metrics_folder(), ledger),
     )

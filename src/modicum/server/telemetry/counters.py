@@ -30,67 +30,93 @@ class Counts:
         shared: The folder that all processes behind one port share; None for a process
             that serves alone. `PROMETHEUS_MULTIPROC_DIR` must have named it before
             prometheus-client was imported.
+        ledger: The name of the ledger, as a label; empty for the first one.
     """
 
-    def __init__(self, shared: Path | None = None) -> None:
+    def __init__(self, shared: Path | None = None, ledger: str = "") -> None:
         own = CollectorRegistry()
+        self._ledger = ledger
+        self._labels = (ledger,) if ledger else ()
+        more = ("ledger",) if ledger else ()
         self._own = own
         self._shared = shared
         self._requests = Counter(
             "modicum_http_requests",
             "Requests that were served.",
-            ["route", "method", "status"],
+            ["route", "method", "status", *more],
             registry=own,
         )
         self._seconds = Histogram(
             "modicum_http_seconds",
             "The duration of requests.",
-            ["route", "method"],
+            ["route", "method", *more],
             buckets=SECONDS,
             registry=own,
         )
+        self._served: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._decided: dict[tuple[str, str], Counter] = {}
         self._decisions = Counter(
             "modicum_decisions",
             "Submitted releases with a decision, by policy digest.",
-            ["decision", "policy_version"],
+            ["decision", "policy_version", *more],
             registry=own,
         )
         self._checks = Histogram(
             "modicum_check_seconds",
             "The duration of release checks.",
+            more,
             buckets=SECONDS,
             registry=own,
         )
         self._compiles = Histogram(
             "modicum_compile_seconds",
             "The duration of policy compilation.",
+            more,
             buckets=SECONDS,
             registry=own,
         )
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        self._requests.labels(route, method, str(status)).inc()
-        self._seconds.labels(route, method).observe(seconds)
+        key = route, method, status
+        if key not in self._served:  # Looking up labels takes longer than counting.
+            self._served[key] = (
+                self._requests.labels(route, method, str(status), *self._labels),
+                self._seconds.labels(route, method, *self._labels),
+            )
+        requests, durations = self._served[key]
+        requests.inc()
+        durations.observe(seconds)
 
     def decided(self, decision: str, policy: str) -> None:
         """Count a submitted release that was decided."""
-        self._decisions.labels(decision, policy[:VERSION_CHARACTERS]).inc()
+        key = decision, policy[:VERSION_CHARACTERS]
+        if key not in self._decided:
+            self._decided[key] = self._decisions.labels(*key, *self._labels)
+        self._decided[key].inc()
 
     def checked(self, seconds: float) -> None:
         """Count a check."""
-        self._checks.observe(seconds)
+        self._labeled(self._checks).observe(seconds)
 
     def compiled(self, seconds: float) -> None:
         """Count a compiled policy, valid or not."""
-        self._compiles.observe(seconds)
+        self._labeled(self._compiles).observe(seconds)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the counters; with a shared folder, of all processes."""
-        if self._shared is None:
-            yield from self._own.collect()
-            return
-        elsewhere = CollectorRegistry()
-        gathering: Any = MultiProcessCollector
-        gathering(elsewhere, path=str(self._shared))
-        yield from elsewhere.collect()
+        """Yield the counters of the ledger; with a shared folder, of all processes."""
+        found = self._own
+        if self._shared is not None:
+            found = CollectorRegistry()
+            gathering: Any = MultiProcessCollector
+            gathering(found, path=str(self._shared))
+        for metric in found.collect():
+            metric.samples = [
+                one
+                for one in metric.samples
+                if one.labels.get("ledger", "") == self._ledger
+            ]
+            yield metric
+
+    def _labeled(self, of: Histogram) -> Histogram:
+        return of.labels(*self._labels) if self._labels else of

@@ -7,12 +7,13 @@ caller.
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TextIO
-
-import structlog
 
 from modicum.server.telemetry.tracebacks import frames_of, kinds_of
 from modicum.system.clock import SystemClock
@@ -33,6 +34,7 @@ _NUMBERS: Final[Mapping[Level, int]] = {
     Level.WARNING: 30,
     Level.ERROR: 40,
 }
+_JSON: Final = json.JSONEncoder()
 _NOW: Final = SystemClock().now
 
 
@@ -76,6 +78,7 @@ class Log:
         stream: The output stream; None for none.
         level: The least that is written.
         now: Returns the time, in UTC.
+        ledger: The name of the ledger, in each line; empty for the first one.
     """
 
     def __init__(
@@ -83,14 +86,13 @@ class Log:
         stream: TextIO | None = None,
         level: Level = Level.INFO,
         now: Callable[[], str] = _NOW,
+        ledger: str = "",
     ) -> None:
-        self._least = _NUMBERS[level] if stream is not None else 100
-        self._logger = structlog.wrap_logger(
-            structlog.WriteLogger(stream) if stream is not None else None,
-            processors=[structlog.processors.JSONRenderer()],
-            wrapper_class=structlog.BoundLogger,
-            context_class=dict,
-        )
+        self._about = {"ledger": ledger} if ledger else {}
+        self._least = _NUMBERS[level]
+        self._stream = stream
+        self._unwritten: list[str] = []
+        self._guard = threading.Lock()
         self._now = now
 
     # --- the server ---
@@ -119,7 +121,7 @@ class Log:
 
     def served(self, one: Served, level: Level = Level.INFO) -> None:
         """Log a served request."""
-        self._write(
+        self._write_soon(
             level,
             "request",
             trace=one.trace,
@@ -173,6 +175,40 @@ class Log:
     # --- inside ---
 
     def _write(self, level: Level, event: str, **fields: Any) -> None:
-        if _NUMBERS[level] < self._least:
+        self._note(level, event, fields)
+        self._flush()
+
+    def _write_soon(self, level: Level, event: str, **fields: Any) -> None:
+        """Write a line at the end of the present turn of the event loop.
+
+        Requests that end together are written together: each write costs a switch of
+        threads.
+        """
+        is_first = self._note(level, event, fields)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._flush()
             return
-        self._logger.info(event, timestamp=self._now(), level=level.value, **fields)
+        if is_first:
+            loop.call_soon(self._flush)
+
+    def _note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bool:
+        """Note a line; return whether it is the first that is not written."""
+        if self._stream is None or _NUMBERS[level] < self._least:
+            return False
+        about = {"event": event, "timestamp": self._now(), "level": level.value}
+        line = _JSON.encode({**about, **self._about, **fields}) + "\n"
+        with self._guard:
+            self._unwritten.append(line)
+            return len(self._unwritten) == 1
+
+    def _flush(self) -> None:
+        if self._stream is None:
+            return
+        with self._guard:
+            if self._unwritten:
+                text = "".join(self._unwritten)
+                self._unwritten.clear()
+                self._stream.write(text)
+                self._stream.flush()
