@@ -94,6 +94,7 @@ class Code(Enum):
     CLOCK_JUMPED = "MOD710"
     LEDGER_BEHIND = "MOD711"
     NOT_WITNESSED = "MOD712"
+    GAP_OPEN = "MOD713"
     # Rounds and plans
     ROUND_MISSING = "MOD801"
     PLAN_STALE = "MOD802"

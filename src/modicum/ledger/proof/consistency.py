@@ -12,6 +12,7 @@ from modicum.ledger.decision.approvals import (
     approvals_required,
     approved_by,
     is_approved,
+    may_accept_loss,
     may_open_rounds,
     policy_approvals,
     release_approvals,
@@ -32,6 +33,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     RoundOpened,
 )
+from modicum.ledger.log.gap_events import GapClosed, LedgerResumed
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.ledger.state.rounds import Planning
@@ -210,6 +212,8 @@ Claim: TypeAlias = (
     | ApprovalGiven
     | ReleaseRequested
     | PlanBody
+    | LedgerResumed
+    | GapClosed
 )
 
 
@@ -232,6 +236,10 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return _ill_opened(body, event, policy, state)
         case PlanCommitted():
             return ill_planned(body, state)
+        case LedgerResumed() | GapClosed():
+            agrees = isinstance(body, LedgerResumed) or body.accepted
+            may = not agrees or may_accept_loss(event.actor, policy)
+            return "" if may else f"`{event.actor}` agrees to a loss without a role"
         case _:
             assert_never(body)
 
