@@ -15,6 +15,7 @@ from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
+    Body,
     Event,
     PastRecorded,
     PastRedescribed,
@@ -274,8 +275,7 @@ class _Replay:
             self.signed += bool(body.key)
         elif isinstance(body, PolicyProposed):
             _compiled(body, seq)
-        elif isinstance(body, LostEntriesFound):
-            self._check_found(body, seq)
+        self._check_found(body, seq)
         if isinstance(body, ReleaseReserved):
             self._check_decision(body.release, ((), ()), event, seq)
             self._check_held(body, event, seq)
@@ -318,8 +318,10 @@ class _Replay:
                 seq, f"release `{release.id}` was approved under another id"
             )
 
-    def _check_found(self, body: LostEntriesFound, seq: int) -> None:
+    def _check_found(self, body: Body, seq: int) -> None:
         """Check that the first lost entry follows one of this log."""
+        if not isinstance(body, LostEntriesFound):
+            return
         gap = self.state.planning.gaps.open.get(body.gap)
         if gap is None or gap.begins or not body.entries:
             return

@@ -77,7 +77,7 @@ class Gap(LostEntries, frozen=True):
         last: Its hash.
         releases: The releases that these are about, by id.
         uncounted: What no release accounts for: people must judge it.
-        asked_by: Who asked to accept the loss.
+        asked_by: Who asked to accept the loss; empty if nobody did.
     """
 
     opened: int
@@ -86,7 +86,7 @@ class Gap(LostEntries, frozen=True):
     last: str = ""
     releases: Mapping[str, LostRelease] = MappingProxyType({})
     uncounted: tuple[str, ...] = ()
-    asked_by: tuple[str, ...] = ()
+    asked_by: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -211,8 +211,9 @@ class Gaps:
                 self.open[gap.head] = _with(gap, body.entries, known)
             case LossAcceptanceRequested():
                 gap = self._gap(body.gap)
-                asked = (*gap.asked_by, event.actor)
-                self.open[gap.head] = replace(gap, asked_by=asked)
+                if gap.asked_by:
+                    raise _asked_before(gap.asked_by)
+                self.open[gap.head] = replace(gap, asked_by=event.actor)
             case GapClosed():
                 self._close(body, event.actor, seq, known)
 
@@ -236,8 +237,7 @@ class Gaps:
     def _ask(self, body: ResumeRequested, by: str, seq: int) -> None:
         self._must_be_new(body.head)
         if body.head in self.asked:
-            known = self.asked[body.head].by
-            raise _impossible(f"`{known}` already asked to go on; another agrees")
+            raise _asked_before(self.asked[body.head].by)
         if not 1 <= body.since < min(seq, body.seq):
             raise _impossible(f"no entry {body.since} is in both logs")
         self.asked[body.head] = Asked(_lost(body), by)
@@ -255,8 +255,7 @@ class Gaps:
     def _close(self, body: GapClosed, by: str, seq: int, known: Standings) -> None:
         gap = self._gap(body.gap)
         if body.accepted:
-            asked = set(map(person_key, gap.asked_by))
-            if not asked or person_key(by) in asked:
+            if not gap.asked_by or person_key(by) == person_key(gap.asked_by):
                 raise _impossible(f"nobody but `{by}` asked to accept the loss")
         elif not gap.is_complete or gap.uncounted or any(gap.missing(known)):
             raise _impossible("not all that was lost is accounted for")
@@ -411,7 +410,6 @@ def _gap_to_plain(gap: Gap) -> Plain:
     lists: dict[str, Plain] = {
         "releases": list(releases),
         "uncounted": list(gap.uncounted),
-        "asked_by": list(gap.asked_by),
     }
     return {**asdict(gap), **lists}
 
@@ -421,10 +419,12 @@ def _gap_from_plain(plain: dict[str, Any]) -> Gap:
         name: LostRelease(content, day, ReleaseStatus(status), at, by)
         for name, content, day, status, at, by in plain.pop("releases")
     }
-    lists: dict[str, Any] = {
-        key: tuple(plain.pop(key)) for key in ("uncounted", "asked_by")
-    }
-    return Gap(**plain, **lists, releases=releases)
+    uncounted = tuple(plain.pop("uncounted"))
+    return Gap(**plain, uncounted=uncounted, releases=releases)
+
+
+def _asked_before(by: str) -> ConflictError:
+    return _impossible(f"`{by}` already asked for it; another person agrees")
 
 
 def _impossible(message: str) -> ConflictError:

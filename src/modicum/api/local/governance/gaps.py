@@ -90,7 +90,7 @@ def ask_to_accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     """Ask to spend again although lost entries were not found."""
     why = reason_text(reason, "accepting a loss")
     gap = open_gap(entry, head)
-    if entry.actor not in gap.asked_by:
+    if entry.actor != gap.asked_by:
         entry.add(LossAcceptanceRequested(gap.head, why))
     return gap
 
