@@ -76,7 +76,7 @@ def resume(
             print_json(
                 {
                     "outcome": done.outcome,
-                    "lost": {"seq": lost.seq, "head": lost.head, "since": lost.since},
+                    "lost": {"seq": lost.seq, "head": lost.head, "common": lost.common},
                     "entry": done.seq,
                 }
             )
@@ -84,7 +84,7 @@ def resume(
         what = f"entries up to {lost.seq} ({lost.head[:12]}) are lost"
         if done.outcome == "asked":
             print(
-                f"{shown(ledger)}: {what}, after entry {lost.since}; you asked to go"
+                f"{shown(ledger)}: {what}, after entry {lost.common}; you asked to go"
                 f" on (entry {done.seq})\n  another person agrees with  modicum ledger"
                 " resume --after-loss --agree --reason …"
             )

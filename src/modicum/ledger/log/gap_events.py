@@ -14,7 +14,7 @@ from msgspec import Struct
 from modicum.ledger.log.event_kind import EventBody, event
 from modicum.ledger.log.field_codec import Digest
 
-_LOST = "the entries after {0.since}, up to {0.seq} {0.head:.12}"
+_LOST = "the entries after {0.common}, up to {0.seq} {0.head:.12}"
 
 
 class LostEntries(Struct, frozen=True):
@@ -23,13 +23,13 @@ class LostEntries(Struct, frozen=True):
     Attributes:
         seq: The number of the last one that the witness knows of.
         head: Its hash.
-        since: The number of the last entry that this log is believed to share with the
+        common: The number of the last entry that this log is believed to share with the
             one that was lost.
     """
 
     seq: int
     head: Digest
-    since: int
+    common: int
 
 
 @event("resume-requested", 7, "nothing", claims=False, shown=_LOST)

@@ -238,8 +238,8 @@ class Gaps:
         self._must_be_new(body.head)
         if body.head in self.asked:
             raise _asked_before(self.asked[body.head].by)
-        if not 1 <= body.since < min(seq, body.seq):
-            raise _impossible(f"no entry {body.since} is in both logs")
+        if not 1 <= body.common < min(seq, body.seq):
+            raise _impossible(f"no entry {body.common} is in both logs")
         self.asked[body.head] = Asked(_lost(body), by)
 
     def _resume(self, body: LedgerResumed, by: str, seq: int) -> None:
@@ -250,7 +250,7 @@ class Gaps:
         if person_key(asked.by) == person_key(by):
             raise _impossible(f"`{by}` asked to go on, and agrees")
         del self.asked[body.head]
-        self.open[body.head] = Gap(body.seq, body.head, body.since, seq)
+        self.open[body.head] = Gap(body.seq, body.head, body.common, seq)
 
     def _close(self, body: GapClosed, by: str, seq: int, known: Standings) -> None:
         gap = self._gap(body.gap)
@@ -306,7 +306,7 @@ GAP_REMEDY = (
 
 
 def _lost(body: ResumeRequested | LedgerResumed) -> LostEntries:
-    return LostEntries(body.seq, body.head, body.since)
+    return LostEntries(body.seq, body.head, body.common)
 
 
 def _with(gap: Gap, entries: tuple[str, ...], known: Standings) -> Gap:

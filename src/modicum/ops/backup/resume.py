@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from modicum.api.local import Workspace
+from modicum.api.local import Clock
 from modicum.api.local.governance.gaps import agree_to_resume, ask_to_resume
 from modicum.api.ports.storage import Store
 from modicum.core.canonical import decode, digest
@@ -41,7 +41,13 @@ class Resumption(Struct, frozen=True):
 
 
 def resume_after_loss(
-    store: Store, actor: str, reason: str, *, since: int | None, agree: bool
+    store: Store,
+    actor: str,
+    reason: str,
+    *,
+    agree: bool,
+    since: int | None = None,
+    clock: Clock | None = None,
 ) -> Resumption:
     """Ask to go on with a ledger that is behind its witness, or agree to it.
 
@@ -52,17 +58,28 @@ def resume_after_loss(
         store: The ledger with its witness.
         actor: Who acts.
         reason: Why, for the record; 1 to 2000 characters.
+        agree: Whether to agree to the request of another person.
         since: The last entry that is believed to be in both logs; by default, the last
             one of this log before what the witness has.
-        agree: Whether to agree to the request of another person.
+        clock: The time of day; None for the machine's clock.
 
     Raises:
         ConflictError: If the same person asks and agrees, or another one asked already.
         UsageError: If there is no witness, or nothing is lost.
         VerificationError: If the witness is of another ledger, or moved on.
     """
+    if not isinstance(store, WitnessedStore):
+        raise UsageError(
+            Problem(
+                Code.BAD_NAME,
+                "no witness is named, so it is not known what is lost",
+                help="name it in MODICUM_WITNESS",
+            )
+        )
     known = _lost(store)
-    workspace = _unwitnessed(store, actor)
+    workspace = wiring.workspace_on(
+        store.unwitnessed, actor=actor, clock=clock, from_beginning=True
+    )
     gaps = workspace.state().planning.gaps
     if known.digits not in gaps.open and known.digits not in gaps.closed:
         if not agree:
@@ -82,26 +99,12 @@ def resume_after_loss(
     state = workspace.state()
     gap = state.planning.gaps.open.get(known.digits)
     lost = gap or LostEntries(known.seq, known.digits, 0)
-    assert isinstance(store, WitnessedStore)
     store.resume(known)
     return Resumption("resumed", lost, state.seq)
 
 
-def _unwitnessed(store: Store, actor: str) -> Workspace:
-    assert isinstance(store, WitnessedStore)
-    return wiring.workspace_on(store.unwitnessed, actor=actor, from_beginning=True)
-
-
-def _lost(store: Store) -> KnownHead:
+def _lost(store: WitnessedStore) -> KnownHead:
     """Return the head that the witness has and the ledger lacks."""
-    if not isinstance(store, WitnessedStore):
-        raise UsageError(
-            Problem(
-                Code.BAD_NAME,
-                "no witness is named, so it is not known what is lost",
-                help="name it in MODICUM_WITNESS",
-            )
-        )
     known = store.lost()
     if known is None:
         raise UsageError(

@@ -70,7 +70,7 @@ def ask_to_resume(entry: Entry, lost: LostEntries, reason: str) -> int:
     known = entry.book.state.planning.gaps.asked.get(lost.head)
     if known is not None and (known.lost, known.by) == (lost, entry.actor):
         return entry.book.state.seq
-    entry.add(ResumeRequested(lost.seq, lost.head, lost.since, why))
+    entry.add(ResumeRequested(lost.seq, lost.head, lost.common, why))
     return entry.book.state.seq
 
 
@@ -82,7 +82,7 @@ def agree_to_resume(entry: Entry, head: str, reason: str) -> Gap:
         raise _nobody_asked("modicum ledger resume --after-loss")
     _must_be_able(entry)
     lost = gaps.asked[head].lost
-    entry.add(LedgerResumed(lost.seq, lost.head, lost.since, why))
+    entry.add(LedgerResumed(lost.seq, lost.head, lost.common, why))
     return gaps.open[head]
 
 
