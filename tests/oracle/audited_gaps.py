@@ -1,4 +1,4 @@
-"""What an auditor makes of entries that were lost: written without the product's code."""
+"""What an auditor makes of lost entries: written without the product's code."""
 
 from __future__ import annotations
 
@@ -97,8 +97,7 @@ class Gaps:
             known: Tells what became of a release before it.
         """
         kind, body = event["kind"], event["body"]
-        if self.open:
-            self._frozen(seq, kind, body)
+        self._look_at_losses(seq, kind, body)
         by = str(event["actor"]).strip().casefold()
         if kind == "resume-requested":
             self._asked[body["head"]] = by, body["seq"], body["common"]
@@ -112,16 +111,21 @@ class Gaps:
         elif kind == "loss-acceptance-requested":
             self.open[body["gap"]].accepting = by
         elif kind == "gap-closed":
-            gap = self.open.pop(body["gap"])
-            if body["accepted"]:
-                if gap.accepting in ("", by):
-                    self._broken.append(f"{seq}: one person accepted a loss")
-            else:
-                self._check_all(seq, gap, known)
-        elif kind == "past-recorded" and body.get("lost_at"):
+            self._close(seq, self.open.pop(body["gap"]), known, by * body["accepted"])
+        self._hashes.append(hash_)
+
+    def _look_at_losses(self, seq: int, kind: str, body: Plain) -> None:
+        if kind == "past-recorded" and body.get("lost_at"):
             if not any(one.has(body) for one in self.open.values()):
                 self._broken.append(f"{seq}: it stands for no lost entry")
-        self._hashes.append(hash_)
+        elif self.open:
+            self._frozen(seq, kind, body)
+
+    def _close(self, seq: int, gap: Lost, known: Known, accepting: str) -> None:
+        if not accepting:
+            self._check_all(seq, gap, known)
+        elif gap.accepting in ("", accepting):
+            self._broken.append(f"{seq}: one person accepted a loss")
 
     def _frozen(self, seq: int, kind: str, body: Plain) -> None:
         if kind in ("flow-begun", "flow-released"):

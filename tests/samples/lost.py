@@ -20,14 +20,14 @@ class Restored:
 
     Args:
         folder: The folder.
-        policy: The text of the first policy.
+        policy: The text of the first policy; None if the ledger is there.
     """
 
-    def __init__(self, folder: Path, policy: str) -> None:
+    def __init__(self, folder: Path, policy: str | None) -> None:
         self.folder = folder
         self.clock = FixedClock(NOON)
         self.path = folder / "ledger.db"
-        self._policy: str | None = policy
+        self._policy = policy
 
     def store(self) -> Store:
         """Return the ledger with its witness."""

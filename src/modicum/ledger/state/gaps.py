@@ -236,8 +236,9 @@ class Gaps:
 
     def _ask(self, body: ResumeRequested, by: str, seq: int) -> None:
         self._must_be_new(body.head)
-        if body.head in self.asked:
-            raise _asked_before(self.asked[body.head].by)
+        before = self.asked.get(body.head)
+        if before is not None and before.by != by:
+            raise _asked_before(before.by)
         if not 1 <= body.common < min(seq, body.seq):
             raise _impossible(f"no entry {body.common} is in both logs")
         self.asked[body.head] = Asked(_lost(body), by)

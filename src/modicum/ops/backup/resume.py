@@ -83,10 +83,10 @@ def resume_after_loss(
     gaps = workspace.state().planning.gaps
     if known.digits not in gaps.open and known.digits not in gaps.closed:
         if not agree:
-            last = workspace.state().seq
-            lost = LostEntries(
-                known.seq, known.digits, since or min(last, known.seq - 1)
-            )
+            common = since or min(workspace.state().seq, known.seq - 1)
+            lost = LostEntries(known.seq, known.digits, common)
+            if since is None and known.digits in gaps.asked:
+                lost = gaps.asked[known.digits].lost
             seq = workspace.turn(
                 # What expired here may have been started in the lost entries.
                 lambda entry: ask_to_resume(entry, lost, reason),
