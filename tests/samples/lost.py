@@ -14,6 +14,15 @@ from modicum.storage.witness.factory import witnessed
 from modicum.system.clock import FixedClock
 from samples.small import NOON, compiled
 
+#: A policy that compiles quickly.
+RULES = """
+modicum: policy/v1
+name: small
+units: {user: {id: user_id}}
+schema: {attributes: {diagnosis: low}}
+policies: [{name: all, when: "true", unit: user, budget: {rho: 2}}]
+"""
+
 
 class Restored:
     """A ledger in a folder, its witness beside it, and copies of earlier times.

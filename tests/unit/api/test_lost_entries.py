@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples.lost import Restored
+from samples.lost import RULES, Restored
 from samples.small import compiled, counts
 
 from modicum.api.local import Workspace
@@ -59,13 +59,6 @@ from modicum.storage.witness.store import WitnessedStore
 from modicum.system.clock import add_seconds
 from modicum.system.files import write_whole
 
-RULES = """
-modicum: policy/v1
-name: small
-units: {user: {id: user_id}}
-schema: {attributes: {diagnosis: low}}
-policies: [{name: all, when: "true", unit: user, budget: {rho: 2}}]
-"""
 TRACKED = """
 modicum: policy/v1
 name: tracked
