@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from samples.small import compiled, counts
 
 from modicum.api.local import Workspace
 from modicum.api.local.governance.gaps import accept, ask_to_accept
+from modicum.api.local.plans.plan import Outcome
+from modicum.api.local.plans.requests import Handed, read_request
 from modicum.core.canonical import decode, encode
+from modicum.core.document import from_python
 from modicum.core.errors import (
     ApprovalError,
     Code,
@@ -310,7 +314,21 @@ def test_a_flow_of_an_escrow_is_refused(gone_on: Restored) -> None:
 
 @pytest.mark.spec("LED-33")
 def test_a_plan_has_nothing_to_spend(tmp_path: Path) -> None:
-    ws = forgetful(tmp_path, RULES).resumed()
+    text = RULES + "roles: {officer: [olga]}\n"
+    place = Restored(tmp_path, text)
+    ws = place.workspace()
+    ws.init()
+    ws.rounds.open("r-1")
+    asked = counts("planned", rho="0.001")
+    handed = Handed("planned", None, partial(from_python, {**asked, "utility": 1}))
+    requests = [read_request(handed, compiled(text))]
+    assert ws.rounds.plan(requests).accepted == ("planned",)
+    ask, agree = (9, "d" * 64, 1, "x"), place.workspace("bob")
+    ws.turn(lambda entry: entry.add(ResumeRequested(*ask)))
+    agree.turn(lambda entry: entry.add(LedgerResumed(*ask)))
+    plan = ws.rounds.plan(requests)
+    assert plan.accepted == ()
+    assert [one.outcome for one in plan.outcomes] == [Outcome.LEFT_OUT]
     decision = ws.check(counts("planned", rho="1e-9"))
     assert {one.share for one in decision.verdict.losses} == {0}
     assert ws.backfill(counts("past")).status == "recorded"
@@ -353,7 +371,7 @@ def test_entries_come_from_a_ledger_a_bundle_or_lines(
     assert standing["begun"].status is ReleaseStatus.STARTED
     assert standing["dropped"].status is ReleaseStatus.CANCELED
     assert standing["kept"].status is ReleaseStatus.RESERVED
-    # Whoever retries what was lost has the answer that it counts.
+    # A retry of what was lost has the answer that it counts.
     again = gone_on.workspace().submit(counts("gone", rho="0.002"), publish=True)
     assert (again.retry, again.status) == (True, "recorded")
 

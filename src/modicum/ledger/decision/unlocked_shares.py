@@ -235,6 +235,8 @@ class Unlocked:
 
     def of_unit(self, unit: str) -> Fraction:
         """Return the part that everybody may have used of a unit's limits."""
+        if self.gap:
+            return Fraction(0)
         opened = self._planning.present_round
         millionths = opened.unlocked.get(unit) if opened else None
         return WHOLE if millionths is None else Fraction(millionths, MILLION)

@@ -77,7 +77,7 @@ class Gap(LostEntries, frozen=True):
         last: Its hash.
         releases: The releases that these are about, by id.
         uncounted: What no release accounts for: people must judge it.
-        asked_by: Who asked to accept the loss; empty if nobody did.
+        requested_by: Who requested to accept the loss; empty if nobody did.
     """
 
     opened: int
@@ -86,7 +86,7 @@ class Gap(LostEntries, frozen=True):
     last: str = ""
     releases: Mapping[str, LostRelease] = MappingProxyType({})
     uncounted: tuple[str, ...] = ()
-    asked_by: str = ""
+    requested_by: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -130,12 +130,12 @@ class Gap(LostEntries, frozen=True):
         return f"entries up to {self.seq} ({self.head[:12]}) are lost"
 
 
-class Asked(Struct, frozen=True):
+class ResumeRequest(Struct, frozen=True):
     """A request to go on after a loss.
 
     Attributes:
         lost: What is lost.
-        by: Who asked.
+        by: The requester.
     """
 
     lost: LostEntries
@@ -147,13 +147,13 @@ class Gaps:
     """The gaps of a log, up to its head.
 
     Attributes:
-        asked: The pending requests to go on, by the hash of the last lost entry.
+        requests: The pending requests to go on, by the hash of the last lost entry.
         open: The gaps that are open, by that hash.
         closed: Of those that were closed, the last entry of which two people accepted
             that losses may be missing; 0 if none are.
     """
 
-    asked: dict[str, Asked] = field(default_factory=dict)
+    requests: dict[str, ResumeRequest] = field(default_factory=dict)
     open: dict[str, Gap] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
 
@@ -211,9 +211,9 @@ class Gaps:
                 self.open[gap.head] = _with(gap, body.entries, known)
             case LossAcceptanceRequested():
                 gap = self._gap(body.gap)
-                if gap.asked_by:
-                    raise _asked_before(gap.asked_by)
-                self.open[gap.head] = replace(gap, asked_by=event.actor)
+                if gap.requested_by:
+                    raise _asked_before(gap.requested_by)
+                self.open[gap.head] = replace(gap, requested_by=event.actor)
             case GapClosed():
                 self._close(body, event.actor, seq, known)
 
@@ -236,27 +236,27 @@ class Gaps:
 
     def _ask(self, body: ResumeRequested, by: str, seq: int) -> None:
         self._must_be_new(body.head)
-        before = self.asked.get(body.head)
+        before = self.requests.get(body.head)
         if before is not None and before.by != by:
             raise _asked_before(before.by)
         if not 1 <= body.common < min(seq, body.seq):
             raise _impossible(f"no entry {body.common} is in both logs")
-        self.asked[body.head] = Asked(_lost(body), by)
+        self.requests[body.head] = ResumeRequest(_lost(body), by)
 
     def _resume(self, body: LedgerResumed, by: str, seq: int) -> None:
         self._must_be_new(body.head)
-        asked = self.asked.get(body.head)
-        if asked is None or asked.lost != _lost(body):
+        request = self.requests.get(body.head)
+        if request is None or request.lost != _lost(body):
             raise _impossible("nobody asked to go on without these entries")
-        if person_key(asked.by) == person_key(by):
+        if person_key(request.by) == person_key(by):
             raise _impossible(f"`{by}` asked to go on, and agrees")
-        del self.asked[body.head]
+        del self.requests[body.head]
         self.open[body.head] = Gap(body.seq, body.head, body.common, seq)
 
     def _close(self, body: GapClosed, by: str, seq: int, known: Standings) -> None:
         gap = self._gap(body.gap)
         if body.accepted:
-            if not gap.asked_by or person_key(by) == person_key(gap.asked_by):
+            if not gap.requested_by or person_key(by) == person_key(gap.requested_by):
                 raise _impossible(f"nobody but `{by}` asked to accept the loss")
         elif not gap.is_complete or gap.uncounted or any(gap.missing(known)):
             raise _impossible("not all that was lost is accounted for")
@@ -274,11 +274,13 @@ class Gaps:
 
     def to_plain(self) -> dict[str, Plain]:
         """Return all of it as plain data; nothing if there never was a gap."""
-        if not (self.asked or self.open or self.closed):
+        if not (self.requests or self.open or self.closed):
             return {}  # Digests of states without gaps were signed without the key.
         return {
             "gaps": {
-                "asked": [[asdict(one.lost), one.by] for one in self.asked.values()],
+                "requests": [
+                    [asdict(one.lost), one.by] for one in self.requests.values()
+                ],
                 "open": [_gap_to_plain(one) for one in self.open.values()],
                 "closed": dict(self.closed),
             }
@@ -290,10 +292,12 @@ class Gaps:
         found = plain.get("gaps")
         if found is None:
             return cls()
-        asked = [Asked(LostEntries(**lost), by) for lost, by in found["asked"]]
+        requests = [
+            ResumeRequest(LostEntries(**lost), by) for lost, by in found["requests"]
+        ]
         gaps = map(_gap_from_plain, found["open"])
         return cls(
-            {one.lost.head: one for one in asked},
+            {one.lost.head: one for one in requests},
             {one.head: one for one in gaps},
             found["closed"],
         )

@@ -51,8 +51,8 @@ def resume_after_loss(
 ) -> Resumption:
     """Ask to go on with a ledger that is behind its witness, or agree to it.
 
-    If it was agreed to, and the witness was not told yet, it is now: so this may be
-    repeated after a crash.
+    If it was agreed to, and the witness still has the old line, it is replaced: so this
+    may be repeated after a crash.
 
     Args:
         store: The ledger with its witness.
@@ -85,8 +85,8 @@ def resume_after_loss(
         if not agree:
             common = since or min(workspace.state().seq, known.seq - 1)
             lost = LostEntries(known.seq, known.digits, common)
-            if since is None and known.digits in gaps.asked:
-                lost = gaps.asked[known.digits].lost
+            if since is None and known.digits in gaps.requests:
+                lost = gaps.requests[known.digits].lost
             seq = workspace.turn(
                 # What expired here may have been started in the lost entries.
                 lambda entry: ask_to_resume(entry, lost, reason),

@@ -37,7 +37,7 @@ from modicum.ledger.log.gap_events import (
 )
 from modicum.ledger.state.gaps import Gap, LostRelease, lost_entry
 
-#: One entry has at most so many lost ones, and hardly more bytes of them.
+#: Maximum number of lost entries in one entry, and about how many bytes of them.
 _ENTRIES_MAX: Final = 100
 _BYTES_MAX: Final = 256 * 1024
 
@@ -67,7 +67,7 @@ class BroughtBack(Struct, frozen=True):
 def ask_to_resume(entry: Entry, lost: LostEntries, reason: str) -> int:
     """Ask to go on without lost entries; return the number of the request's entry."""
     why = reason_text(reason, "going on after a loss")
-    known = entry.book.state.planning.gaps.asked.get(lost.head)
+    known = entry.book.state.planning.gaps.requests.get(lost.head)
     if known is not None and (known.lost, known.by) == (lost, entry.actor):
         return entry.book.state.seq
     entry.add(ResumeRequested(lost.seq, lost.head, lost.common, why))
@@ -78,10 +78,10 @@ def agree_to_resume(entry: Entry, head: str, reason: str) -> Gap:
     """Agree to go on without lost entries. From here on, every limit counts as full."""
     why = reason_text(reason, "going on after a loss")
     gaps = entry.book.state.planning.gaps
-    if head not in gaps.asked:
+    if head not in gaps.requests:
         raise _nobody_asked("modicum ledger resume --after-loss")
     _must_be_able(entry)
-    lost = gaps.asked[head].lost
+    lost = gaps.requests[head].lost
     entry.add(LedgerResumed(lost.seq, lost.head, lost.common, why))
     return gaps.open[head]
 
@@ -90,7 +90,7 @@ def ask_to_accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     """Ask to spend again although lost entries were not found."""
     why = reason_text(reason, "accepting a loss")
     gap = open_gap(entry, head)
-    if entry.actor != gap.asked_by:
+    if entry.actor != gap.requested_by:
         entry.add(LossAcceptanceRequested(gap.head, why))
     return gap
 
@@ -99,7 +99,7 @@ def accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     """Agree to spend again although losses may be missing."""
     why = reason_text(reason, "accepting a loss")
     gap = open_gap(entry, head)
-    if not gap.asked_by:
+    if not gap.requested_by:
         raise _nobody_asked("modicum ledger accept-loss")
     _must_be_able(entry)
     entry.add(GapClosed(gap.head, accepted=True, reason=why))
@@ -137,8 +137,8 @@ def bring_back(
         if name not in standings and name in described and one.status.counts:
             release, policy, assumptions = described[name]
             if policy == active:
-                told = (assumptions, one.at, one.by)
-                entry.add(PastRecorded(release, policy, *told))
+                origin = (assumptions, one.at, one.by)
+                entry.add(PastRecorded(release, policy, *origin))
                 recorded.append(name)
             else:
                 policies[policy] = None
