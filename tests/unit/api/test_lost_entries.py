@@ -56,6 +56,7 @@ from modicum.ledger.log.gap_events import (
     ResumeRequested,
 )
 from modicum.ledger.replay.fold import fold
+from modicum.reports.limitations import lost_entries
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.bundles import export_bundle
 from modicum.storage.proofs.ledger_log import open_log
@@ -342,8 +343,10 @@ def test_status_and_verification_say_what_is_lost(gone_on: Restored) -> None:
     (problem,) = status_view(ws).problems
     assert problem.code == Code.GAP_OPEN.value
     assert "are lost" in problem.message
-    (gap,) = ws.verify().gaps.open.values()
+    gaps = ws.verify().gaps
+    (gap,) = gaps.open.values()
     assert gap.text().startswith("entries up to 9 ")
+    assert "entries up to 9 " in "".join(map(str, lost_entries(gaps)))
 
 
 # --- bringing back --------------------------------------------------------------
@@ -536,7 +539,9 @@ def test_two_people_accept_a_loss(gone_on: Restored) -> None:
     bob.turn(lambda entry: accept(entry, "so it was"))
     assert ann.check(counts("new")).allowed
     assert ann.submit(counts("new")).allowed
-    assert ann.verify().gaps.accepted == (8,)
+    gaps = ann.verify().gaps
+    assert gaps.accepted == (8,)
+    assert "accepted that with entry 8" in "".join(map(str, lost_entries(gaps)))
     with pytest.raises(InputError, match="no such gap"):
         gone_on.bring_back(gone_on.folder / "full.db")
 
