@@ -393,6 +393,7 @@ def changed(record: Record, key: str, value: object) -> Record:
         (lambda all_: all_[:6] + all_[7:], "another number|its number"),
         (lambda all_: all_[5:], "its first entry follows none"),
         (lambda all_: all_[:4], "does not lead to entry 9"),
+        (lambda all_: [*all_[:6], Record(7, b"\xff", "")], "that is no entry"),
         (
             lambda all_: [*all_[:6], changed(all_[6], "actor", "eve"), *all_[7:]],
             "it does not follow the entry before it",
@@ -402,7 +403,7 @@ def changed(record: Record, key: str, value: object) -> Record:
             "does not lead to entry 9",
         ),
     ],
-    ids=["short", "hole", "late", "nothing", "changed", "another-end"],
+    ids=["short", "hole", "late", "nothing", "bytes", "changed", "another-end"],
 )
 def test_a_forged_or_incomplete_file_is_refused(
     gone_on: Restored, change: Callable[[Sequence[Record]], Sequence[Record]], why: str

@@ -255,7 +255,10 @@ def _described(
 
 
 def _text(record: Record) -> str:
-    return record.payload.decode("utf-8")
+    try:
+        return record.payload.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_these(f"entry {record.seq} cannot be read") from error
 
 
 def _must_be_able(entry: Entry) -> None:
