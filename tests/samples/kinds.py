@@ -46,6 +46,13 @@ from modicum.ledger.log.events import (
     RequestWithdrawn,
     RoundOpened,
 )
+from modicum.ledger.log.gap_events import (
+    GapClosed,
+    LedgerResumed,
+    LossAcceptanceRequested,
+    LostEntriesFound,
+    ResumeRequested,
+)
 from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,
@@ -124,5 +131,11 @@ BODIES: tuple[Body, ...] = (
     FlowWithheld(SHA, 1, {"exact": SHA, "private": SHA}),
     FlowFailed(SHA, 1),
     FlowReleased(SHA, "amir"),
+    ResumeRequested(9, SHA, 4, "the disk died"),
+    LedgerResumed(9, SHA, 4, "so it is"),
+    LostEntriesFound(SHA, ('{"seq":5}', '{"seq":6}')),
+    LossAcceptanceRequested(SHA, "it was a test"),
+    GapClosed(SHA, accepted=True, reason="so it was"),
+    PastRecorded(small(), SHA, (), NOON, "ann"),
     PastRedescribed(small(PART), small(), SHA, "one day", ("olga", "pavel")),
 )

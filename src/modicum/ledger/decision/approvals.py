@@ -248,6 +248,16 @@ def may_open_rounds(person: str, policy: Policy) -> bool:
     return roles_missing(person, policy) is None
 
 
+def may_accept_loss(person: str, policy: Policy) -> bool:
+    """Return whether a person may agree to go on after a loss of entries.
+
+    It may make room in every budget, as another policy may: so who may approve that.
+    """
+    if policy.activation is None:
+        return True
+    return not {*policy.activation.roles}.isdisjoint(roles_of(person, policy))
+
+
 def plans_freely(person: str, policy: Policy) -> bool:
     """Return whether what a person's plans reserve is not limited by identity.
 

@@ -26,11 +26,12 @@ from modicum.ledger.log.field_codec import (
     Shares,
     Time,
 )
+from modicum.ledger.log.gap_events import GapBody
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
 #: Version of the event schema. Older events stay readable; newer ones are refused.
-EVENT_VERSION = 6
+EVENT_VERSION = 7
 
 #: The subjects of votes.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
@@ -190,7 +191,13 @@ def causes(blocking: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]
     return (*blocking, *(f"unmatched `{name}`" for name in unmatched))
 
 
-@event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})
+@event(
+    "past-recorded",
+    1,
+    "balances",
+    claims=False,
+    later={"assumptions": 2, "lost_at": 7, "lost_by": 7},
+)
 class PastRecorded(EventBody, frozen=True):
     """A past release; it is counted and cannot be denied.
 
@@ -198,11 +205,16 @@ class PastRecorded(EventBody, frozen=True):
         release: The release.
         policy: Digest of the policy whose vocabulary describes it.
         assumptions: The assumptions about unknown properties, as text.
+        lost_at: If it stands for a lost entry that was found, the time of that; else
+            empty.
+        lost_by: The actor of that entry; else empty.
     """
 
     release: RecordedRelease
     policy: Digest
     assumptions: tuple[str, ...] = ()
+    lost_at: str = ""
+    lost_by: str = ""
 
 
 @event("past-redescribed", 5, "balances", claims=True)
@@ -416,7 +428,7 @@ ChargeBody: TypeAlias = (
     ReleaseReserved | ReleaseVoided | ReleaseExpired | PastRecorded | PastRedescribed
 )
 #: The type checker names the places that forget a kind.
-Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
+Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody | GapBody
 
 
 class Event(Struct, frozen=True):
@@ -443,12 +455,12 @@ def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
     """Return the day on which a release counts as made.
 
     That is the day of its event; for a past release, its stated release day, if there
-    is one in a readable form.
+    is one in a readable form, or the day of the lost entry that it stands for.
     """
     if isinstance(body, PastRecorded):
         released_on = body.release.metadata.get("released_on", "")
         try:
             return day_named(released_on)
         except ValueError:
-            pass
+            at = body.lost_at or at
     return day_of(at)

@@ -13,6 +13,7 @@ from modicum.ledger.decision.approvals import (
     approved_by,
     asking_people,
     is_approved,
+    may_accept_loss,
     may_open_rounds,
     policy_approvals,
     release_approvals,
@@ -33,6 +34,7 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     RoundOpened,
 )
+from modicum.ledger.log.gap_events import GapClosed, LedgerResumed
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.ledger.state.rounds import Planning
@@ -212,6 +214,8 @@ Claim: TypeAlias = (
     | ApprovalGiven
     | ReleaseRequested
     | PlanBody
+    | LedgerResumed
+    | GapClosed
 )
 
 
@@ -234,6 +238,10 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return _ill_opened(body, event, policy, state)
         case PlanCommitted():
             return ill_planned(body, state)
+        case LedgerResumed() | GapClosed():
+            agrees = isinstance(body, LedgerResumed) or body.accepted
+            may = not agrees or may_accept_loss(event.actor, policy)
+            return "" if may else f"`{event.actor}` agrees to a loss without a role"
         case _:
             assert_never(body)
 
