@@ -29,8 +29,12 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     DisclosureRecorded,
+    GapClosed,
     GroupActivated,
     GroupRetired,
+    LedgerResumed,
+    LossAcceptanceRequested,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
@@ -44,14 +48,8 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     RequestWithdrawn,
-    RoundOpened,
-)
-from modicum.ledger.log.gap_events import (
-    GapClosed,
-    LedgerResumed,
-    LossAcceptanceRequested,
-    LostEntriesFound,
     ResumeRequested,
+    RoundOpened,
 )
 from modicum.ledger.log.recorded_release import (
     RecordedMechanism,

@@ -43,16 +43,14 @@ from modicum.ledger import (
 from modicum.ledger.log.escrow_events import FlowBegun, FlowReleased
 from modicum.ledger.log.events import (
     Body,
-    PastRecorded,
-    ReleaseReserved,
-    ReleaseStarted,
-    ReleaseVoided,
-)
-from modicum.ledger.log.gap_events import (
     GapClosed,
     LedgerResumed,
     LossAcceptanceRequested,
     LostEntriesFound,
+    PastRecorded,
+    ReleaseReserved,
+    ReleaseStarted,
+    ReleaseVoided,
     ResumeRequested,
 )
 from modicum.ledger.replay.fold import fold

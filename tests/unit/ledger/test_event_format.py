@@ -43,6 +43,7 @@ from modicum.ledger.log.events import (
     KINDS,
     ApprovalGiven,
     Body,
+    GapBody,
     PastRecorded,
     PastRedescribed,
     PolicyActivated,
@@ -53,7 +54,6 @@ from modicum.ledger.log.events import (
     RequestWithdrawn,
     day_of_release,
 )
-from modicum.ledger.log.gap_events import GapBody
 from modicum.ledger.log.recorded_release import (
     RecordedMechanism,
     RecordedRelease,

@@ -17,6 +17,7 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     Event,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
@@ -26,7 +27,6 @@ from modicum.ledger.log.events import (
     ReleaseRequested,
     ReleaseReserved,
 )
-from modicum.ledger.log.gap_events import LostEntriesFound
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.proof.consistency import (
     contradiction,

@@ -23,8 +23,10 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     Event,
+    GapClosed,
     GroupActivated,
     GroupRetired,
+    LedgerResumed,
     PastRedescribed,
     PlanBody,
     PlanCommitted,
@@ -34,7 +36,6 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     RoundOpened,
 )
-from modicum.ledger.log.gap_events import GapClosed, LedgerResumed
 from modicum.ledger.log.recorded_release import RecordedMechanism, RecordedRelease
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.ledger.state.rounds import Planning

@@ -22,6 +22,12 @@ from modicum.ledger.log.events import (
     Body,
     DisclosureRecorded,
     Event,
+    GapBody,
+    GapClosed,
+    LedgerResumed,
+    LossAcceptanceRequested,
+    LostEntries,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     ReleaseExpired,
@@ -29,16 +35,8 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-    day_of_release,
-)
-from modicum.ledger.log.gap_events import (
-    GapBody,
-    GapClosed,
-    LedgerResumed,
-    LossAcceptanceRequested,
-    LostEntries,
-    LostEntriesFound,
     ResumeRequested,
+    day_of_release,
 )
 from modicum.ledger.state.lifecycle import STATUS_AFTER, ReleaseStatus, Standing
 from modicum.policy.declarations.roles import person_key

@@ -15,6 +15,7 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     DisclosureRecorded,
     Event,
+    GapBody,
     GovernanceBody,
     PastRecorded,
     PastRedescribed,
@@ -34,7 +35,6 @@ from modicum.ledger.log.events import (
     RequestWithdrawn,
     day_of_release,
 )
-from modicum.ledger.log.gap_events import GapBody
 from modicum.ledger.log.recorded_release import RecordedRelease, difference
 from modicum.ledger.state.consent import Agreement
 from modicum.ledger.state.datasets import add_vote

@@ -14,7 +14,7 @@ from modicum.api.ports.storage import Store
 from modicum.core.canonical import decode, digest
 from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.ledger import Record
-from modicum.ledger.log.gap_events import LostEntries
+from modicum.ledger.log.events import LostEntries
 from modicum.ops import wiring
 from modicum.storage.proofs.bundles import is_bundle, open_bundle
 from modicum.storage.proofs.ledger_log import open_log

@@ -20,19 +20,17 @@ from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import Record, RecordedRelease, ReleaseStatus, event_of
 from modicum.ledger.decision.approvals import may_accept_loss
 from modicum.ledger.log.events import (
+    GapClosed,
+    LedgerResumed,
+    LossAcceptanceRequested,
+    LostEntries,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
-)
-from modicum.ledger.log.gap_events import (
-    GapClosed,
-    LedgerResumed,
-    LossAcceptanceRequested,
-    LostEntries,
-    LostEntriesFound,
     ResumeRequested,
 )
 from modicum.ledger.state.gaps import Gap, LostRelease, lost_entry
