@@ -165,8 +165,10 @@ def _day_of(event: Plain) -> int:
     """Return the day that an event is charged on, as an ordinal."""
     day = str(event["at"])[:10]
     if event["kind"] == "past-recorded":
-        lost = event["body"].get("lost_at", "")[:10]
-        day = event["body"]["release"]["metadata"].get("released_on", lost or day)
+        body = event["body"]
+        day = body.get("lost_at", "")[:10] or day
+        if not body.get("lost_by"):
+            day = body["release"]["metadata"].get("released_on", day)
     return ordinal(day)
 
 
@@ -189,7 +191,7 @@ class _Auditor:
         self._meanings: dict[str, set[tuple[str, Meaning]]] = {}
         self._last_time = ""
         self._people = People(self.found.broken)
-        self._gaps = Gaps(self.found.broken)
+        self._gaps = Gaps(self.found.broken, self._people.with_owners)
         self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
         self._version = 1

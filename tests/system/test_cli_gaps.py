@@ -60,8 +60,8 @@ def test_a_ledger_goes_on_and_has_everything_again() -> None:
     assert asked.exit_code == 0
     assert "are lost, after entry 2; you asked to go on (entry 3)" in asked.stdout
     alone = run(*RESUME, "--agree")
-    assert alone.exit_code == 4
-    assert "asked to go on, and agrees" in alone.stderr
+    assert alone.exit_code == 5
+    assert "who asked, and agrees" in alone.stderr
     done = printed(*RESUME, "--agree", actor="bob")
     assert (done["outcome"], done["entry"], done["lost"]["seq"]) == ("resumed", 4, 3)
     denied = run("release", "check", "second.json")
@@ -87,7 +87,7 @@ def test_two_people_accept_a_loss() -> None:
     assert printed(*RESUME)["outcome"] == "asked"
     assert run(*RESUME, "--agree", actor="bob").exit_code == 0
     assert "you asked to accept that (entry 5)" in run(*ACCEPT).stdout
-    assert run(*ACCEPT, "--agree").exit_code == 4
+    assert run(*ACCEPT, "--agree").exit_code == 5
     assert printed(*ACCEPT, "--agree", actor="bob")["outcome"] == "accepted"
     assert printed("ledger", "verify")["losses_accepted"] == [6]
     text = run("ledger", "verify").stdout

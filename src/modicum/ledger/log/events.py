@@ -12,6 +12,7 @@ nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -206,7 +207,7 @@ class PastRecorded(EventBody, frozen=True):
         assumptions: The assumptions about unknown properties, as text.
         lost_at: If it stands for a lost entry that was found, the time of that; else
             empty.
-        lost_by: The actor of that entry; else empty.
+        lost_by: The actor of that entry, if it reserved the release; else empty.
     """
 
     release: RecordedRelease
@@ -546,13 +547,12 @@ KINDS: tuple[type[Body], ...] = get_args(Body)
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
     """Return the day on which a release counts as made.
 
-    That is the day of its event; for a past release, its stated release day, if there
-    is one in a readable form, or the day of the lost entry that it stands for.
+    That is the day of its event, or of the lost one that it stands for; for a release
+    that was recorded as past, its stated release day, if there is a readable one.
     """
     if isinstance(body, PastRecorded):
-        released_on = body.release.metadata.get("released_on", "")
-        try:
-            return day_named(released_on)
-        except ValueError:
-            at = body.lost_at or at
+        at = body.lost_at or at
+        if not body.lost_by:
+            with suppress(ValueError):
+                return day_named(body.release.metadata.get("released_on", ""))
     return day_of(at)

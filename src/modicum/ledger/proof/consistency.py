@@ -12,8 +12,8 @@ from modicum.ledger.decision.approvals import (
     approvals_required,
     approved_by,
     asking_people,
+    ill_agreed,
     is_approved,
-    may_accept_loss,
     may_open_rounds,
     policy_approvals,
     release_approvals,
@@ -241,8 +241,8 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return ill_planned(body, state)
         case LedgerResumed() | GapClosed():
             agrees = isinstance(body, LedgerResumed) or body.accepted
-            may = not agrees or may_accept_loss(event.actor, policy)
-            return "" if may else f"`{event.actor}` agrees to a loss without a role"
+            requester = state.planning.gaps.requester(body)
+            return ill_agreed(event.actor, requester, policy) if agrees else ""
         case _:
             assert_never(body)
 

@@ -174,7 +174,7 @@ class RequesterWindow(_ActorBalances):
         match event.body:
             case ReleaseReserved(release=release):
                 day = day_of(event.at)
-                # Times never fall from one entry to the next.
+                # A lost one may be behind later ones: it goes when these do.
                 for past in list(takewhile(self._is_before(day), self._recent)):
                     self._drop(past)
                 self._recent[release.id] = LossChange(release, seq, day)
@@ -227,7 +227,7 @@ class RequesterWindow(_ActorBalances):
     def _releases(self, actor: str) -> Set[str]:
         own = self._holders.of(actor)
         # Days before are not dropped: another clock may look at an earlier day.
-        past = frozenset(takewhile(self._is_before(self._day), own))
+        past = frozenset(filter(self._is_before(self._day), own))
         gone = past | self._due
         return own - gone if gone else own
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -24,18 +24,22 @@ from modicum.ledger.log.events import (
     Event,
     GapBody,
     GapClosed,
+    GroupActivated,
+    GroupRetired,
     LedgerResumed,
     LossAcceptanceRequested,
     LostEntries,
     LostEntriesFound,
     PastRecorded,
     PastRedescribed,
+    PolicyActivated,
     ReleaseExpired,
     ReleasePosted,
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
     ResumeRequested,
+    RoundOpened,
     day_of_release,
 )
 from modicum.ledger.state.lifecycle import STATUS_AFTER, ReleaseStatus, Standing
@@ -43,8 +47,12 @@ from modicum.policy.declarations.roles import person_key
 
 Standings: TypeAlias = Mapping[str, Standing]
 
-#: What may have flowed, or be known, and no description of a release contains.
-_UNCOUNTED = (*get_args(EscrowBody), *get_args(GapBody), DisclosureRecorded)
+#: What no description of a release contains: what may have flowed or be known, and what
+#: may have narrowed limits, or what may be read.
+_UNCOUNTED = (
+    *(*get_args(EscrowBody), *get_args(GapBody), DisclosureRecorded),
+    *(PolicyActivated, RoundOpened, GroupActivated, GroupRetired),
+)
 
 
 class LostRelease(Struct, frozen=True):
@@ -55,7 +63,8 @@ class LostRelease(Struct, frozen=True):
         day: The day that it counts as made on, as an ordinal.
         status: Its status.
         at: The time of the lost entry that brought it in; empty if it is older.
-        by: The actor of that entry.
+        by: The actor of that entry, if it reserved the release.
+        back: Whether an entry of this log stands for that one.
     """
 
     content: str
@@ -63,6 +72,7 @@ class LostRelease(Struct, frozen=True):
     status: ReleaseStatus
     at: str = ""
     by: str = ""
+    back: bool = False
 
 
 class Gap(LostEntries, frozen=True):
@@ -82,7 +92,7 @@ class Gap(LostEntries, frozen=True):
     begins: int = 0
     found: int = 0
     last: str = ""
-    releases: Mapping[str, LostRelease] = MappingProxyType({})
+    releases: dict[str, LostRelease] = msgspec.field(default_factory=dict)
     uncounted: tuple[str, ...] = ()
     requested_by: str = ""
 
@@ -102,26 +112,28 @@ class Gap(LostEntries, frozen=True):
             return known is None or known.status is not ReleaseStatus.RESERVED
         if known is None or (known.content, known.day) != (lost.content, lost.day):
             return False
-        if known.status is ReleaseStatus.RECORDED:
-            return True
+        if known.status is ReleaseStatus.RECORDED:  # It counts for who reserved it.
+            return known.seq < self.begins or lost.back or not lost.by
         # A release of this id that was made after the loss is another one.
-        is_shared = known.seq < self.begins
-        return is_shared and known.status in (
-            ReleaseStatus.STARTED,
-            ReleaseStatus.PUBLISHED,
-        )
+        return known.seq < self.begins and known.status in _STARTED
 
-    def permits(self, body: Body) -> bool:
-        """Return whether lost entries end or start a reservation, as an event does."""
+    def permits(self, body: Body) -> bool | None:
+        """Return whether lost entries end or start a reservation, as an event does.
+
+        Returns:
+            None if all of them were found, and none is about it.
+        """
         match body:
             case ReleaseStarted(release=name):
-                ended = (ReleaseStatus.STARTED, ReleaseStatus.PUBLISHED)
+                ended = _STARTED
             case ReleaseVoided(release=name):
                 ended = (ReleaseStatus.CANCELED, ReleaseStatus.EXPIRED)
             case _:
                 return False
         lost = self.releases.get(name)
-        return lost is not None and lost.status in ended
+        if lost is None:
+            return None if self.is_complete else False
+        return lost.status in ended
 
     def text(self) -> str:
         """Return what is lost."""
@@ -160,19 +172,33 @@ class Gaps:
         """The entries by which people accepted that losses may be missing."""
         return tuple(seq for seq in self.closed.values() if seq)
 
-    def refuse(self, body: Body) -> None:
-        """Refuse an event that may spend while a gap is open.
+    def requester(self, body: LedgerResumed | GapClosed) -> str:
+        """Return who requested what an event agrees to; empty if nobody did."""
+        if isinstance(body, LedgerResumed):
+            request = self.requests.get(body.head)
+            return request.by if request else ""
+        gap = self.open.get(body.gap)
+        return gap.requested_by if gap else ""
+
+    def permit(self, body: Body) -> bool:
+        """Return whether an event spends nothing that may be lost.
 
         Reservations of before count already, but what was given back and spent again
         in lost entries is not known.
+        """
+        frozen = (ReleaseStarted, ReleaseVoided, ReleaseExpired)
+        if not self.open or not isinstance(body, (*frozen, FlowBegun, FlowReleased)):
+            return True
+        found = {one.permits(body) for one in self.open.values()}
+        return True in found and False not in found
+
+    def refuse(self, body: Body) -> None:
+        """Refuse an event that may spend while a gap is open.
 
         Raises:
             ConflictError: If it may.
         """
-        frozen = (ReleaseStarted, ReleaseVoided, ReleaseExpired)
-        if not self.open or not isinstance(body, (*frozen, FlowBegun, FlowReleased)):
-            return
-        if not any(one.permits(body) for one in self.open.values()):
+        if not self.permit(body):
             raise ConflictError(*self.problems())
 
     def problems(self) -> tuple[Problem, ...]:
@@ -215,20 +241,22 @@ class Gaps:
             case GapClosed():
                 self._close(body, event.actor, seq, known)
 
-    def stands_for(self, body: PastRecorded) -> None:
-        """Refuse a past release that stands for a lost entry that was not found.
+    def stand_for(self, body: PastRecorded, day: int) -> None:
+        """Note that a past release stands for a lost entry that was found.
+
+        Args:
+            body: It.
+            day: The day that it counts on.
 
         Raises:
-            ConflictError: If it was not.
+            ConflictError: If it was not found.
         """
         release = body.release
+        it = release.content, day, body.lost_at, body.lost_by
         for gap in self.open.values():
             lost = gap.releases.get(release.id)
-            if lost is not None and (release.content, body.lost_at, body.lost_by) == (
-                lost.content,
-                lost.at,
-                lost.by,
-            ):
+            if lost is not None and it == (lost.content, lost.day, lost.at, lost.by):
+                gap.releases[release.id] = replace(lost, back=True)
                 return
         raise _impossible(f"no lost entry is about `{release.id}` as it is recorded")
 
@@ -366,13 +394,13 @@ def _take(
     body = event.body
     match body:
         case ReleaseReserved() | PastRecorded():
-            reserved = isinstance(body, ReleaseReserved)
+            status, origin = ReleaseStatus.RESERVED, (event.at, event.actor)
+            if isinstance(body, PastRecorded):  # It may stand for another lost one.
+                status = ReleaseStatus.RECORDED
+                origin = body.lost_at or event.at, body.lost_by
+            day = day_of_release(body, event.at)
             releases[body.release.id] = LostRelease(
-                body.release.content,
-                day_of_release(body, event.at),
-                ReleaseStatus.RESERVED if reserved else ReleaseStatus.RECORDED,
-                event.at,
-                event.actor,
+                body.release.content, day, status, *origin
             )
         case ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired():
             before, standing = _before(body.release, releases, known)
@@ -389,6 +417,7 @@ def _take(
             pass  # It spends nothing; people decide anew.
 
 
+_STARTED = (ReleaseStatus.STARTED, ReleaseStatus.PUBLISHED)
 #: What was not started.
 _WAITING = (ReleaseStatus.RESERVED, ReleaseStatus.CANCELED, ReleaseStatus.EXPIRED)
 
@@ -407,7 +436,7 @@ def _before(
 
 def _gap_to_plain(gap: Gap) -> Plain:
     releases = [
-        [name, one.content, one.day, one.status.value, one.at, one.by]
+        [name, one.content, one.day, one.status.value, one.at, one.by, one.back]
         for name, one in gap.releases.items()
     ]
     lists: dict[str, Plain] = {
@@ -419,8 +448,8 @@ def _gap_to_plain(gap: Gap) -> Plain:
 
 def _gap_from_plain(plain: dict[str, Any]) -> Gap:
     releases = {
-        name: LostRelease(content, day, ReleaseStatus(status), at, by)
-        for name, content, day, status, at, by in plain.pop("releases")
+        name: LostRelease(content, day, ReleaseStatus(status), *origin)
+        for name, content, day, status, *origin in plain.pop("releases")
     }
     uncounted = tuple(plain.pop("uncounted"))
     return Gap(**plain, uncounted=uncounted, releases=releases)

@@ -371,9 +371,9 @@ class State(Struct):
         release = body.release
         if release.id in self.releases:
             raise id_taken(self.releases[release.id])
-        if isinstance(body, PastRecorded) and (body.lost_at or body.lost_by):
-            self.planning.gaps.stands_for(body)
         day = day_of_release(body, event.at)
+        if isinstance(body, PastRecorded) and (body.lost_at or body.lost_by):
+            self.planning.gaps.stand_for(body, day)
         if isinstance(body, ReleaseReserved):
             status, expires_at = ReleaseStatus.RESERVED, body.expires_at
         else:

@@ -18,8 +18,9 @@ from modicum.api.local.governance.approval_cases import (
 )
 from modicum.core.errors import Code, ConflictError, InputError, Problem
 from modicum.ledger import Record, RecordedRelease, ReleaseStatus, event_of
-from modicum.ledger.decision.approvals import may_accept_loss
+from modicum.ledger.decision.approvals import ill_agreed
 from modicum.ledger.log.events import (
+    Body,
     GapClosed,
     LedgerResumed,
     LossAcceptanceRequested,
@@ -33,7 +34,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     ResumeRequested,
 )
-from modicum.ledger.state.gaps import Gap, LostRelease, lost_entry
+from modicum.ledger.state.gaps import Gap, lost_entry
 
 #: Maximum number of lost entries in one entry, and about how many bytes of them.
 _ENTRIES_MAX: Final = 100
@@ -78,9 +79,8 @@ def agree_to_resume(entry: Entry, head: str, reason: str) -> Gap:
     gaps = entry.book.state.planning.gaps
     if head not in gaps.requests:
         raise _nobody_asked("modicum ledger resume --after-loss")
-    _must_be_able(entry)
     lost = gaps.requests[head].lost
-    entry.add(LedgerResumed(lost.seq, lost.head, lost.common, why))
+    _agree(entry, LedgerResumed(lost.seq, lost.head, lost.common, why))
     return gaps.open[head]
 
 
@@ -99,8 +99,7 @@ def accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     gap = open_gap(entry, head)
     if not gap.requested_by:
         raise _nobody_asked("modicum ledger accept-loss")
-    _must_be_able(entry)
-    entry.add(GapClosed(gap.head, accepted=True, reason=why))
+    _agree(entry, GapClosed(gap.head, accepted=True, reason=why))
     return gap
 
 
@@ -111,7 +110,8 @@ def bring_back(
 
     Args:
         entry: The turn.
-        records: The log that was lost, or its end, in order.
+        records: The log that was lost, or its end, in order; not read if all lost
+            entries were found before.
         head: Which gap, if several are open.
 
     Raises:
@@ -119,20 +119,18 @@ def bring_back(
             of, or do not follow an entry of this log; nothing is written then.
     """
     gap = open_gap(entry, head)
-    lost = _lost_part(entry, records, gap)
-    gaps = entry.book.state.planning.gaps
     if not gap.is_complete:
-        for texts in _portions(lost):
+        for texts in _portions(_lost_part(entry, records, gap)):
             entry.add(LostEntriesFound(gap.head, texts))
-        gap = gaps.open[gap.head]
-    described = _described(lost)
+        gap = entry.book.state.planning.gaps.open[gap.head]
+    described = _described(_found(entry, gap))
     recorded, moved = [], []
     policies: dict[str, None] = {}
     active = active_policy(entry.book).policy.digest
     standings = entry.book.state.releases
     for name in [*gap.missing(standings)]:
         one = gap.releases[name]
-        if name not in standings and name in described and one.status.counts:
+        if name not in standings:
             release, policy, assumptions = described[name]
             if policy == active:
                 origin = (assumptions, one.at, one.by)
@@ -140,7 +138,7 @@ def bring_back(
                 recorded.append(name)
             else:
                 policies[policy] = None
-        elif _moves(entry, name, one):
+        elif _moves(entry, name, gap):
             moved.append(name)
     missing = tuple(gap.missing(standings))
     closed = not missing and not gap.uncounted
@@ -151,11 +149,7 @@ def bring_back(
         tuple(recorded),
         tuple(moved),
         tuple(policies),
-        tuple(
-            one
-            for one in missing
-            if one in standings or described[one][1] not in policies
-        ),
+        tuple(one for one in missing if one in standings),
         gap.uncounted,
         closed,
     )
@@ -176,19 +170,19 @@ def open_gap(entry: Entry, head: str | None = None) -> Gap:
     raise InputError(Problem(Code.OUT_OF_RANGE, message, help=remedy))
 
 
-def _moves(entry: Entry, name: str, lost: LostRelease) -> bool:
-    """Start or cancel a reservation that lost entries started or ended."""
-    known = entry.book.state.releases.get(name)
-    if known is None or known.status is not ReleaseStatus.RESERVED:
+def _moves(entry: Entry, name: str, gap: Gap) -> bool:
+    """Start or cancel a reservation of before, as lost entries started or ended it."""
+    state, status = entry.book.state, gap.releases[name].status
+    known = state.releases[name]
+    if known.status is not ReleaseStatus.RESERVED or known.seq >= gap.begins:
+        return False  # One that was made after the loss is another one.
+    body: ReleaseStarted | ReleaseVoided = ReleaseStarted(name)
+    if not status.counts:
+        body = ReleaseVoided(name, f"it was {status.value} in lost entries")
+    if not state.planning.gaps.permit(body):
         return False
-    if not lost.status.counts:
-        entry.add(ReleaseVoided(name, f"it was {lost.status.value} in lost entries"))
-        return True
-    same = (known.content, known.day) == (lost.content, lost.day)
-    if not same or lost.status is ReleaseStatus.RESERVED:
-        return False
-    entry.add(ReleaseStarted(name))
-    if lost.status is ReleaseStatus.PUBLISHED:
+    entry.add(body)
+    if status is ReleaseStatus.PUBLISHED:
         entry.add(ReleasePosted(name))
     return True
 
@@ -234,13 +228,23 @@ def _portions(lost: Sequence[Record]) -> Iterator[tuple[str, ...]]:
     yield tuple(texts)
 
 
+def _found(entry: Entry, gap: Gap) -> Iterator[Body]:
+    """Yield what is lost, from this log alone: it proves that nothing was changed."""
+    for record in entry.read(gap.opened):
+        body = event_of(record, record.seq).body
+        if isinstance(body, LostEntriesFound) and body.gap == gap.head:
+            for text in body.entries:
+                lost, _ = lost_entry(text)
+                yield event_of(lost, lost.seq).body
+
+
 def _described(
-    lost: Iterable[Record],
+    lost: Iterable[Body],
 ) -> dict[str, tuple[RecordedRelease, str, tuple[str, ...]]]:
     """Return the releases of lost entries, with their policies and assumptions."""
     found: dict[str, tuple[RecordedRelease, str, tuple[str, ...]]] = {}
-    for record in lost:
-        match event_of(record, record.seq).body:
+    for body in lost:
+        match body:
             case ReleaseReserved(release=one, policy=policy):
                 found[one.id] = one, policy, ()
             case PastRecorded(release=one, policy=policy, assumptions=assumptions):
@@ -259,12 +263,13 @@ def _text(record: Record) -> str:
         raise _not_these(f"entry {record.seq} cannot be read") from error
 
 
-def _must_be_able(entry: Entry) -> None:
-    """Refuse people who may not agree to another policy, if the policy names some."""
-    if not may_accept_loss(entry.actor, active_policy(entry.book).policy):
-        raise refused(
-            f"`{entry.actor}` cannot agree: the roles of `activation` in the policy can"
-        )
+def _agree(entry: Entry, body: LedgerResumed | GapClosed) -> None:
+    """Add an agreement; people who may not agree are refused."""
+    requester = entry.book.state.planning.gaps.requester(body)
+    why = ill_agreed(entry.actor, requester, active_policy(entry.book).policy)
+    if why:
+        raise refused(why)
+    entry.add(body)
 
 
 def _nobody_asked(command: str) -> ConflictError:
