@@ -113,7 +113,8 @@ def bring_back(
     """Record every loss of lost entries, and close the gap.
 
     The entries must lead from one that the ledger has to the one that the witness
-    knew. May be repeated: what is there is skipped.
+    knew. May be repeated: what is there is skipped, and what was found is not read
+    again.
     """
     from modicum.api.local.governance.gaps import bring_back as bring
     from modicum.ops.backup.resume import exported_records

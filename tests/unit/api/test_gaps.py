@@ -561,7 +561,7 @@ def test_what_was_lost_counts_no_longer_than_its_days(tmp_path: Path) -> None:
     )
     place.clock.time = add_seconds(place.clock.time, 13 * 3600)
     beside = Workspace(open_store(place.path), place.clock, policy=None, actor="ann")
-    beside.submit(counts("later", rho="0.001"))
+    beside.submit(counts("later", rho="0.001"), publish=True)
     place.resumed()
     assert place.bring_back(place.folder / "full.db").closed
     place.clock.time = add_seconds(place.clock.time, 7 * 86_400 - 13 * 3600)
