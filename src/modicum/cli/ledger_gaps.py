@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from modicum.cli.governance import Reason
-from modicum.cli.ledger_access import open_workspace
+from modicum.cli.ledger_access import open_workspace, refuse_no_ledger
 from modicum.cli.options import DEFAULT_LEDGER, Actor, Json, Ledger, shown
 from modicum.cli.output import print_json, reporting
 from modicum.core.errors import printable
@@ -64,6 +64,7 @@ def resume(
             raise typer.BadParameter(
                 "it is for ledgers that lost entries", param_hint="--after-loss"
             )
+        refuse_no_ledger(ledger)
         done = resume_after_loss(
             opened_store(ledger),
             actor or current_actor(),

@@ -68,6 +68,13 @@ def resume_after_loss(
         UsageError: If there is no witness, or nothing is lost.
         VerificationError: If the witness is of another ledger, or moved on.
     """
+    workspace = wiring.workspace_on(
+        store.unwitnessed if isinstance(store, WitnessedStore) else store,
+        actor=actor,
+        clock=clock,
+        from_beginning=True,
+    )
+    gaps = workspace.state().planning.gaps
     if not isinstance(store, WitnessedStore):
         raise UsageError(
             Problem(
@@ -77,10 +84,6 @@ def resume_after_loss(
             )
         )
     known = _lost(store)
-    workspace = wiring.workspace_on(
-        store.unwitnessed, actor=actor, clock=clock, from_beginning=True
-    )
-    gaps = workspace.state().planning.gaps
     if known.digits not in gaps.open and known.digits not in gaps.closed:
         if not agree:
             common = since or min(workspace.state().seq, known.seq - 1)
