@@ -35,7 +35,7 @@ class Restored:
     def __init__(self, folder: Path, policy: str | None) -> None:
         self.folder = folder
         self.clock = FixedClock(NOON)
-        self.path = folder / "ledger.db"
+        self.path: Path | str = folder / "ledger.db"
         self._policy = policy
 
     def store(self) -> Store:

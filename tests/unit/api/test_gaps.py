@@ -14,6 +14,7 @@ import pytest
 from oracle.audit_sums import UnsupportedError
 from oracle.auditor import audit as audited
 from samples.lost import RULES, Restored
+from samples.postgres import Cluster
 from samples.small import compiled, counts
 
 from modicum.api.local import Workspace
@@ -57,6 +58,7 @@ from modicum.ledger.log.events import (
     ResumeRequested,
 )
 from modicum.ledger.replay.fold import fold
+from modicum.ops.backup.restore import Heads, restore
 from modicum.ops.backup.resume import exported_records
 from modicum.reports.limitations import lost_entries
 from modicum.storage.factory import open_store
@@ -709,6 +711,19 @@ def test_what_no_release_counts_is_for_people(tmp_path: Path) -> None:
     done = place.bring_back(place.folder / "full.db")
     assert (done.recorded, done.closed) == (("gone",), False)
     assert done.uncounted == ("disclosure-recorded",)
+
+
+@pytest.mark.spec("LED-32", "LED-33", "LED-34")
+def test_a_ledger_in_postgresql_goes_on(lost: Restored, postgres: Cluster) -> None:
+    lost.path = postgres.new_ledger()
+    restore(str(lost.folder / "older.db"), lost.path, Heads())
+    assert refusal(lost.workspace().state) is Code.LEDGER_BEHIND
+    ws = lost.resumed()
+    assert not ws.check(counts("new", rho="1e-9")).allowed
+    assert refusal(lambda: ws.start("kept")) is Code.GAP_OPEN
+    assert lost.bring_back(lost.folder / "full.db").closed
+    assert spent(lost.workspace()) == spent(whole(lost))
+    sound(lost)
 
 
 @pytest.mark.spec("LED-32")
