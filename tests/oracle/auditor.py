@@ -20,6 +20,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
+from oracle.audited_gaps import Gaps
 from oracle.audited_people import People
 from oracle.escrow import permits
 
@@ -164,7 +165,10 @@ def _day_of(event: Plain) -> int:
     """Return the day that an event is charged on, as an ordinal."""
     day = str(event["at"])[:10]
     if event["kind"] == "past-recorded":
-        day = event["body"]["release"]["metadata"].get("released_on", day)
+        body = event["body"]
+        day = body.get("lost_at", "")[:10] or day
+        if not body.get("lost_by"):
+            day = body["release"]["metadata"].get("released_on", day)
     return ordinal(day)
 
 
@@ -187,6 +191,7 @@ class _Auditor:
         self._meanings: dict[str, set[tuple[str, Meaning]]] = {}
         self._last_time = ""
         self._people = People(self.found.broken)
+        self._gaps = Gaps(self.found.broken, self._people.with_owners)
         self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
         self._version = 1
@@ -208,6 +213,7 @@ class _Auditor:
             self._disclosed.add(body["id"])
         self._look_at_escrow(event, seq)
         self._people.take(seq, event, hash_)
+        self._gaps.take(seq, event, hash_, self._standing)
         self.found.signed = self._people.signed
         if kind == "round-opened" and body["unlocked"]:
             raise UnsupportedError("budgets that are unlocked step by step")
@@ -219,6 +225,11 @@ class _Auditor:
             self._correct(body, seq)
         elif kind in LIFE:
             self._step(event, seq)
+
+    def _standing(self, name: str) -> tuple[str, str]:
+        """Return the status and the contents of a release; empty if there are none."""
+        release, _ = self._counted.get(name, ({"content": ""}, 0))
+        return self._status.get(name, ""), release["content"]
 
     def _units(self) -> set[tuple[str, Meaning]]:
         """Return what tells the instances of each unit of the active policy apart."""
@@ -313,7 +324,8 @@ class _Auditor:
         if kind != "past-recorded":
             # An entry up to version 5 follows from the rules alone.
             none = () if event["v"] < 6 else self._sums.unmatched(release)
-            over = (*self._sums.exceeded(charges), *none)
+            full = bool(self._gaps.open)
+            over = (*self._sums.exceeded(charges, full=full), *none)
             body = event["body"]
             said = (*body.get("blocking", ()), *body.get("unmatched", ()))
             self._compare(kind, said, over, seq)
@@ -344,7 +356,8 @@ class _Auditor:
         if self._status.get(name) != before:
             self.found.broken.append(f"{seq}: {name} cannot be {after}")
             return
-        over = before == "reserved" and self._expires[name] <= event["at"]
+        late = self._expires[name] <= event["at"] and not self._gaps.open
+        over = before == "reserved" and late
         if over != (kind == "release-expired") and before == "reserved":
             self.found.broken.append(f"{seq}: {name} cannot be {after} at that time")
         self._status[name] = after

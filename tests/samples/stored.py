@@ -10,7 +10,7 @@ from msgspec import structs
 from modicum.core.canonical import Plain
 from modicum.ledger import Event, RecordedRelease
 from modicum.ledger.log.codec import event_codecs
-from modicum.ledger.log.events import EVENT_VERSION, Body, ReleaseDenied
+from modicum.ledger.log.events import EVENT_VERSION, Body, PastRecorded, ReleaseDenied
 
 
 def to_plain(event: Event) -> dict[str, Plain]:
@@ -28,8 +28,24 @@ def to_plain(event: Event) -> dict[str, Plain]:
     }
 
 
+def before_seventh(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return an event as it was stored before version 7."""
+    if plain["kind"] == PastRecorded.kind:
+        del plain["body"]["lost_at"], plain["body"]["lost_by"]
+    return plain
+
+
+def read_before_seventh(body: Body) -> Body:
+    """Return what is read of a body that was stored so."""
+    if isinstance(body, PastRecorded):
+        return structs.replace(body, lost_at="", lost_by="")
+    return body
+
+
 def before_sixth(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event as it was stored before version 6."""
+    if plain["body"].keys() >= {"lost_at", "lost_by"}:
+        before_seventh(plain)
     if plain["kind"] == ReleaseDenied.kind:
         del plain["body"]["unmatched"]
     for value in plain["body"].values():
@@ -51,4 +67,4 @@ def read_before_sixth(body: Body) -> Body:
     }
     if isinstance(body, ReleaseDenied):
         changed["unmatched"] = ()
-    return structs.replace(body, **changed)
+    return structs.replace(read_before_seventh(body), **changed)
