@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
@@ -38,7 +39,10 @@ _OWN: Final = frozenset(
     {*_AS_HEADERS.values(), "accept", "content-length", "content-type"}
 )
 #: What routing adds to a request, beside what a server receives.
-_ROUTED: Final = ("route", "router", "endpoint", "path_params", "fastapi")
+_ROUTED: Final = (
+    *("route", "router", "endpoint", "path_params", "fastapi"),
+    "modicum.credentials",  # Those of a call are read anew, with its own address.
+)
 
 #: The most fields of a form.
 FIELDS_MAX: Final = 1_000
@@ -208,6 +212,8 @@ class Relay:
             parts.append(message.get("body", b""))
 
         await self.request.app.inner(scope, receive, answer)
+        if "route" not in scope:  # No operation has such an address, nor any page.
+            raise HTTPException(status)
         return status, b"".join(parts), sent_back
 
 

@@ -102,6 +102,11 @@ def test_an_id_stays_one_part_of_the_path(server: Served) -> None:
         assert f"<h1>{name}" in shown.text or name in shown.text
 
 
+def test_an_address_that_no_operation_has_is_no_page(server: Served) -> None:
+    assert server.page("olga", "/risk?job=none").status_code == 200
+    assert server.page("olga", "/risk?job=a%2Fb").status_code == 404
+
+
 def test_a_form_counts_once(server: Served) -> None:
     assert server.post("amir", "/releases", release("once")).status_code == 200
     first = server.fill("amir", "/releases/once/start", key="same")

@@ -62,19 +62,19 @@ def address_of(text: str | None) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+#: Of the clients of requests, whose addresses are short and have one spelling.
+_known_address = lru_cache(1024)(address_of)
+
+
 def client_network(client: Sequence[Any] | None) -> str:
     """Return the address of a client as ASGI has it; of IPv6, its network.
 
     One client may use all addresses of a network.
     """
-    address = address_of(client[0] if client else None)
+    address = _known_address(client[0] if client else None)
     if address is None or address.version == 4:
         return "" if address is None else str(address)
     return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
-
-
-#: Of peers only: they have few addresses, and choose no text.
-_peer = lru_cache(1024)(address_of)
 
 
 def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
@@ -90,7 +90,7 @@ def client_path(
     trusted: Sequence[Network],
 ) -> ClientPath:
     """Return the path of a request, believing only trusted proxies."""
-    client = _peer(peer)
+    client = _known_address(peer)
     if not is_trusted(client, trusted):
         # An untrusted peer with proxy headers is a proxy missing in the settings: its
         # requests may come from anywhere.
