@@ -120,16 +120,7 @@ def serve(
         for one in (settings, *settings.completed.values()):
             refuse_no_ledger(one.ledger)
         if check:
-            from modicum.server.settings_check import checked
-
-            _print_checked(checked(settings, current_actor()), settings)
-            for name, own in settings.completed.items():
-                print(f"\nledger {name}")
-                _print_checked(checked(own, current_actor()), own)
-            note(
-                "the settings are valid; nothing was served, and no provider was"
-                " contacted"
-            )
+            _check(settings, current_actor())
             return
         open_ledger(settings, in_browser=in_browser)
 
@@ -178,6 +169,17 @@ def _print_address(opened: Opened) -> None:
     for name, link in opened.links.items():
         whose = f" of {printable(name)}" if len(opened.links) > 1 else ""
         note(f"one-time sign-in link{whose}:  {link}")
+
+
+def _check(settings: Settings, user: str) -> None:
+    """Check the settings of all ledgers, and print what a server would do."""
+    from modicum.server.settings_check import checked
+
+    _print_checked(checked(settings, user), settings)
+    for name, own in settings.completed.items():
+        print(f"\nledger {name}")
+        _print_checked(checked(own, user), own)
+    note("the settings are valid; nothing was served, and no provider was contacted")
 
 
 def _print_checked(found: Checked, settings: Settings) -> None:

@@ -30,11 +30,11 @@ from modicum.storage.postgres_errors import (
     error_of,
     forgetful,
     out_of_turn,
-    skewed,
 )
 from modicum.storage.postgres_store import PostgresStore
 from modicum.storage.postgres_tables import refuse_version
 from modicum.storage.postgres_url import parse_address
+from modicum.storage.skew import refuse_skew
 from modicum.storage.sqlite_errors import SqliteTroubles, linked, replaced
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.storage.sqlite_tables import not_a_ledger, version_of
@@ -112,13 +112,10 @@ def of_postgres() -> Iterator[ModicumError]:
         for committing in (True, False):
             yield error_of(address, error, committing=committing)
     now = SystemClock().now()
-    from datetime import datetime
-
-    at = datetime.fromisoformat(now)
     yield broken(address, "its head is 5, its last entry is 4")
     yield forgetful(address)
     yield out_of_turn(address, 30)
-    yield skewed(address, at, at)
+    yield raised(lambda: refuse_skew(address.name, 0, 1e6))
     yield lost_entries(address.name, "it was removed")
     yield raised(lambda: refuse_version(address.name, 99))
 
