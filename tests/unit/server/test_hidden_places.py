@@ -39,7 +39,6 @@ from modicum.storage.sqlite_errors import SqliteTroubles, linked, replaced
 from modicum.storage.sqlite_store import SqliteStore
 from modicum.storage.sqlite_tables import not_a_ledger, version_of
 from modicum.storage.witness.heads import KnownHead, unreachable
-from modicum.system.clock import SystemClock
 
 FOLDER, FILE = "/srv/hidden-folder", "hidden-file.db"
 URL = "postgresql://hidden-user:hidden-word@hidden-host:5499/hidden-base"
@@ -111,7 +110,6 @@ def of_postgres() -> Iterator[ModicumError]:
     for error in DRIVER:
         for committing in (True, False):
             yield error_of(address, error, committing=committing)
-    now = SystemClock().now()
     yield broken(address, "its head is 5, its last entry is 4")
     yield forgetful(address)
     yield out_of_turn(address, 30)
