@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -188,10 +189,12 @@ class ReservationBound(Struct, frozen=True):
         share: The part of each limit; None for all of it. A single release may take
             more, for a day at most.
         days: The maximum lifetime of a reservation.
+        role: The role that the share is for; empty if it is for everybody.
     """
 
     share: Fraction | None = None
     days: int = RESERVATION_DAYS_MAX
+    role: str = ""
 
     def seconds(self, *, is_large: bool) -> int:
         """Return the maximum lifetime of a reservation."""
@@ -209,8 +212,9 @@ def stricter(
     """
     if one is None or other is None:
         return one or other
-    shares = [share for share in (one.share, other.share) if share is not None]
-    return ReservationBound(min(shares, default=None), min(one.days, other.days))
+    limited = [(each.share, each.role) for each in (one, other) if each.share]
+    share, role = min(limited, key=itemgetter(0), default=(None, ""))
+    return ReservationBound(share, min(one.days, other.days), role)
 
 
 class Declared(Struct, frozen=True):

@@ -12,9 +12,9 @@ from modicum.core.errors import Code, InputError, Problem, UsageError
 from modicum.integrations.loader import Adapters
 from modicum.ops.escrow.equipment import EscrowEquipment, EscrowPlace
 from modicum.ops.wiring import witness_named
-from modicum.policy.model import ReservationBound
 from modicum.risk.worker.messages import Bounds
 from modicum.server.settings.model import EscrowSettings, Settings
+from modicum.server.settings.quotas import Quotas
 from modicum.server.settings.tables import TablesOf
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.signing_keys import SigningKey, load_key, needs_passphrase
@@ -37,7 +37,7 @@ class Equipment:
     bounds: Bounds = field(default_factory=Bounds)
     signing_key: SigningKey | None = field(default=None, repr=False)
     escrow: Tools | None = field(default=None, repr=False)
-    reservations: ReservationBound | None = None
+    reservations: Quotas | None = None
 
 
 def equipment(settings: Settings) -> Equipment:

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 from samples.served import Served, served
 
+from modicum.api.permissions.actions import Role
+from modicum.api.permissions.identity import ALL, Identity
 from modicum.core.document import from_python
+from modicum.core.errors import InputError
 from modicum.policy.model import ReservationBound, stricter
 from modicum.server.resources import Equipment
 from modicum.server.settings.model import RESERVATIONS, Settings
+from modicum.server.settings.quotas import Quotas
 from modicum.server.settings.reader import read_settings
 
 POLICY = """
@@ -115,11 +119,15 @@ def settings(**more: object) -> Settings:
 
 def test_settings_bound_reservations_where_people_are_told_apart() -> None:
     assert settings().bound is None
-    assert settings(api_tokens=True).bound == ReservationBound(Fraction(1, 4), 7)
+    assert settings(api_tokens=True).bound == Quotas(
+        ReservationBound(Fraction(1, 4), 7)
+    )
     wider = {"share": 0.5}
-    assert settings(reservations=wider).bound == ReservationBound(Fraction(1, 2), 7)
+    assert settings(reservations=wider).bound == Quotas(
+        ReservationBound(Fraction(1, 2), 7)
+    )
     off = settings(api_tokens=True, reservations={"share": 1, "days": 90}).bound
-    assert off == ReservationBound(Fraction(1), 90)
+    assert off == Quotas(ReservationBound(Fraction(1), 90))
 
 
 def test_of_two_bounds_the_smaller_numbers_hold() -> None:
@@ -127,3 +135,36 @@ def test_of_two_bounds_the_smaller_numbers_hold() -> None:
     assert stricter(one, other) == ReservationBound(Fraction(1, 4), 3)
     assert stricter(one, None) == stricter(None, one) == one
     assert stricter(None, None) is None
+
+
+def test_a_role_holds_less_and_the_widest_of_several_counts(tmp_path: Path) -> None:
+    roles = {"analyst": {"share": 0.125, "days": 2}, "data-steward": {"days": 5}}
+    quotas = settings(reservations={"roles": roles}).bound
+    assert quotas is not None
+    visits = frozenset({"visits"})
+
+    def of(*held: Role) -> ReservationBound | None:
+        return quotas.of(Identity("ann", dict.fromkeys(held, visits)), visits)
+
+    analyst = ReservationBound(Fraction(1, 8), 2, "analyst")
+    assert of(Role.ANALYST) == analyst
+    assert of(Role.DATA_STEWARD) == ReservationBound(Fraction(1, 4), 5)
+    assert of(Role.ANALYST, Role.DATA_STEWARD) == of(Role.DATA_STEWARD)
+    # An engineer of one data set commits no plans, and has no quota of the role.
+    assert of(Role.ANALYST, Role.PLATFORM_ENGINEER) == RESERVATIONS.everybody
+    engineer = Identity("pat", {Role.PLATFORM_ENGINEER: frozenset({ALL})})
+    assert quotas.of(engineer, visits) is None
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    own, policy = Equipment(reservations=quotas), tmp_path / "policy.yaml"
+    with served(tmp_path / "ledger.db", policy=policy, own=own) as server:
+        assert server.post("ann", "/releases", release("a", 0.1)).status_code == 200
+        refused = server.post("ann", "/releases", release("b", 0.1))
+        assert refused.json()["code"] == "MOD847"
+        assert "12.5 % of the limit, the quota of the role `analyst`" in refused.text
+        checked = server.post("ann", "/releases:check", release("b", 0.1)).json()
+        assert any("refused now" in one for one in checked["notices"])
+
+
+def test_only_roles_that_submit_have_quotas() -> None:
+    with pytest.raises(InputError, match="auditor"):
+        settings(reservations={"roles": {"auditor": {"days": 1}}})

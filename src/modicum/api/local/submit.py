@@ -381,12 +381,15 @@ def seconds_held(
     if bound.share is not None and not one.publish and (held or is_long):
         found = followed.holdings.judged(actor, one.release, day, bound.share)
         if found.beyond is not None:
-            raise _holds_too_much(actor, found.beyond, [*held])
+            raise _holds_too_much(actor, found.beyond, [*held], bound.role)
         is_large = found.is_large
     return min(one.reserve_seconds, bound.seconds(is_large=is_large))
 
 
-def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictError:
+def _holds_too_much(
+    actor: str, loss: RuleLoss, held: list[str], role: str
+) -> ConflictError:
+    of_role = f", the quota of the role `{role}`" if role else ""
     holds, more, most = _amounts_held(loss)
     shown = ", ".join(f"`{one[:60]}`" for one in held[:HELD_SHOWN])
     others = f" and {len(held) - HELD_SHOWN} others" if len(held) > HELD_SHOWN else ""
@@ -398,7 +401,7 @@ def _holds_too_much(actor: str, loss: RuleLoss, held: list[str]) -> ConflictErro
             f" `{loss.rule.id}`{where}, and this release adds {more}: one identity may"
             f" hold {most}",
             notes=(
-                f"that is {brief(100 * loss.share)} % of the limit",
+                f"that is {brief(100 * loss.share)} % of the limit{of_role}",
                 f"reserved and not started: {shown}{others}",
                 "nothing was written",
             ),

@@ -66,7 +66,13 @@ class Identity:
         """Return whether they may do something."""
         if action in PEOPLE_ONLY and not self.is_present:
             return False
-        return any(self._reaches(action, data_set, sets) for sets in self._for(action))
+        return any(True for _ in self.roles_for(action, data_set))
+
+    def roles_for(self, action: Action, data_set: str | None = None) -> Iterator[Role]:
+        """Yield their roles that allow something."""
+        for role, sets in self.grants.items():
+            if action in ALLOWED[role] and self._reaches(action, data_set, sets):
+                yield role
 
     def must(self, action: Action, data_set: str | None = None) -> None:
         """Refuse an action that is not allowed."""
@@ -78,12 +84,6 @@ class Identity:
         sets = {one for each in self.grants.values() for one in each}
         if not any(self.may(action, one) for action in actions for one in sets):
             self.must(actions[0])
-
-    def _for(self, action: Action) -> Iterator[frozenset[str]]:
-        """Yield the data sets of each role that allows an action."""
-        for role, sets in self.grants.items():
-            if action in ALLOWED[role]:
-                yield sets
 
     @staticmethod
     def _reaches(action: Action, data_set: str | None, sets: frozenset[str]) -> bool:

@@ -75,22 +75,28 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_reservations(
-    node: Node | None, usual: ReservationBound | None = None
-) -> ReservationBound | None:
-    """Return the limit on one actor's reservations; `usual` by default.
+def read_reservations(node: Node | None) -> ReservationBound | None:
+    """Return the limit on one actor's reservations; None if there is none.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    return None if node is None else read_bound(Fields(node, "`reservations`"))
+
+
+def read_bound(
+    fields: Fields, usual: ReservationBound | None = None
+) -> ReservationBound:
+    """Return the limit on one actor's reservations.
 
     Args:
-        node: The `reservations` block; None if there is none.
+        fields: The keys.
         usual: The values of omitted keys; by default no limit.
 
     Raises:
         InputError: With every mistake found.
     """
-    if node is None:
-        return usual
     found = Problems()
-    fields = Fields(node, "`reservations`")
     bound = usual or ReservationBound()
     share, days = bound.share, bound.days
     given = fields.take_optional("share")

@@ -87,7 +87,7 @@ class ReleaseBatches(Releases):
         once: IdempotencyKey,
     ) -> list[QueuedRequest | Outcome]:
         """Return each release ready for the queue, or what is wrong with it."""
-        requests, options = self._decider.for_coroutines, self._options(who, how)
+        requests = self._decider.for_coroutines
 
         def attempt(number: int, body: Body) -> QueuedRequest | ModicumError:
             try:
@@ -96,6 +96,7 @@ class ReleaseBatches(Releases):
                 if how.publish:
                     refuse_others(self._decider, who, release)
                 own = once.part(number)
+                options = self._options(who, how, release)
                 return requests.submission(release, who.name, own, **options)
             except _OWN as mistake:
                 return mistake
@@ -118,13 +119,13 @@ class ReleaseBatches(Releases):
         As much is read for positions as for a single release. What turns out to be no
         mistake, under a policy that is newer, is ready for the queue.
         """
-        requests, options = self._decider.for_coroutines, self._options(who, how)
+        requests = self._decider.for_coroutines
         run, action, left = self._threads.submit, Action.SUBMIT_RELEASE, TREE_BYTES
 
         def prepared(number: int, release: Description) -> QueuedRequest:
             if how.publish:
                 refuse_others(self._decider, who, release)
-            own = once.part(number)
+            own, options = once.part(number), self._options(who, how, release)
             return requests.prepared(release, who.name, own, **options)
 
         placed: list[QueuedRequest | Outcome] = [*found]

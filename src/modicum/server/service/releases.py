@@ -23,6 +23,7 @@ from modicum.server.service.datasets import with_release
 from modicum.server.service.release_steps import refuse_others
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import Visibility
+from modicum.server.settings.quotas import Quotas
 from modicum.writer.idempotency import IdempotencyKey
 from modicum.writer.preparation import SubmitOptions as QueueOptions
 from modicum.writer.price_cache import BYTES_MAX
@@ -60,7 +61,7 @@ class Releases:
         decider: Decider,
         threads: Threads,
         sight: Visibility,
-        bound: ReservationBound | None = None,
+        bound: Quotas | None = None,
     ) -> None:
         self._decider = decider
         self._threads = threads
@@ -74,7 +75,7 @@ class Releases:
 
         def work(release: Description) -> Decision:
             return self._decider.check(
-                release, actor=who.name, bound=self._bound_of(who)
+                release, actor=who.name, bound=self._bound_of(who, release)
             )
 
         return await self._with(
@@ -122,14 +123,14 @@ class Releases:
         def join(release: Description) -> asyncio.Future[Decision]:
             if how.publish:
                 refuse_others(self._decider, who, release)
-            options = self._options(who, how)
+            options = self._options(who, how, release)
             waiting = requests.submission(release, who.name, once, **options)
             return requests.post([waiting], loop)[0]
 
         def join_at_once() -> asyncio.Future[Decision] | None:
             release = body.description()
             must(who, Action.SUBMIT_RELEASE, data_sets_of(release))
-            options = self._options(who, how)
+            options = self._options(who, how, release)
             waiting = requests.known(release, who.name, once, **options)
             return None if waiting is None else requests.post([waiting], loop)[0]
 
@@ -162,17 +163,21 @@ class Releases:
 
     # --- inside ---
 
-    def _options(self, who: Identity, how: SubmitOptions) -> QueueOptions:
+    def _options(
+        self, who: Identity, how: SubmitOptions, release: Description
+    ) -> QueueOptions:
         """Return the options of a submission as the writer has them."""
         return {
             "publish": how.publish,
             "reserve_seconds": how.reserve_seconds,
-            "bound": self._bound_of(who),
+            "bound": self._bound_of(who, release),
         }
 
-    def _bound_of(self, who: Identity) -> ReservationBound | None:
+    def _bound_of(self, who: Identity, release: Description) -> ReservationBound | None:
         """Return the limit on a caller's reservations; plan committers have none."""
-        return None if who.may(Action.COMMIT_PLAN) else self._bound
+        if self._bound is None:
+            return None
+        return self._bound.of(who, data_sets_of(release))
 
     async def _with(
         self,

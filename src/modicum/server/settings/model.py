@@ -14,6 +14,7 @@ from modicum.api.permissions.identity import Grants
 from modicum.api.ports.storage import EventStore
 from modicum.policy.model import ReservationBound
 from modicum.server.settings.audit_targets import AuditTarget
+from modicum.server.settings.quotas import Quotas
 from modicum.server.settings.tables import TablesOf
 from modicum.storage.witness.factory import NONE
 from modicum.storage.witness.heads import KnownHead
@@ -22,7 +23,7 @@ from modicum.storage.witness.heads import KnownHead
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8642
 #: The default limit on one actor's reservations, on a server with several actors.
-RESERVATIONS: Final = ReservationBound(Fraction(1, 4), 7)
+RESERVATIONS: Final = Quotas(ReservationBound(Fraction(1, 4), 7))
 
 Network: TypeAlias = IPv4Network | IPv6Network
 #: Grants by the name of a group, a person or a program.
@@ -230,7 +231,7 @@ class Settings:
     local_people: GrantsByName = field(default_factory=dict)
     sessions: SessionTimes = field(default_factory=SessionTimes)
     limits: Limits = field(default_factory=Limits)
-    reservations: ReservationBound | None = None
+    reservations: Quotas | None = None
     signing_key_file: Path | None = None
     tables: Mapping[str, TablesOf] = field(default_factory=dict)
     escrow: EscrowSettings | None = None
@@ -276,7 +277,7 @@ class Settings:
         return self.oidc is None and not self.api_tokens
 
     @property
-    def bound(self) -> ReservationBound | None:
+    def bound(self) -> Quotas | None:
         """The limit on one actor's reservations; a single user has none."""
         is_alone = self.is_local and not self.local_people
         return self.reservations or (None if is_alone else RESERVATIONS)

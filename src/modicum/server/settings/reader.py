@@ -27,7 +27,6 @@ from modicum.core.reader import (
 )
 from modicum.core.yaml_reader import read_document
 from modicum.ops.files.documents import read_bytes
-from modicum.policy.declarations.governance import read_reservations
 from modicum.server.settings.audit_targets import audit_target
 from modicum.server.settings.binding import known_head
 from modicum.server.settings.grants import read_grants
@@ -46,6 +45,7 @@ from modicum.server.settings.model import (
     Settings,
     Telemetry,
 )
+from modicum.server.settings.quotas import read_quotas
 from modicum.server.settings.tables import read_tables
 from modicum.server.settings.urls import host_of, network, origin, service_url
 from modicum.storage.witness.factory import NONE
@@ -200,8 +200,8 @@ class _Reader:
             got = replace(got, tables=read_tables(take("tables"), self._folder))
         with self.found.guard():
             if (node := take("reservations")) is not None:
-                bound = read_reservations(node, RESERVATIONS)
-                got = replace(got, reservations=bound)
+                quotas = read_quotas(node, RESERVATIONS)
+                got = replace(got, reservations=quotas)
         with self.found.guard():
             targets = optional_items(take("audit_to"), "`audit_to`")
             named = (audit_target(one, "a target", self._folder) for one in targets)

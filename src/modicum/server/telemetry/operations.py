@@ -16,13 +16,13 @@ from modicum.api.local.ledger_view import LedgerView
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import ApprovalError
 from modicum.policy import CompiledPolicy
-from modicum.policy.model import ReservationBound
 from modicum.server.inputs.body import Body
 from modicum.server.service.policies import Policies
 from modicum.server.service.release_batches import Outcome, ReleaseBatches
 from modicum.server.service.releases import SubmitOptions
 from modicum.server.service.threads import Threads
 from modicum.server.service.visibility import Visibility
+from modicum.server.settings.quotas import Quotas
 from modicum.server.telemetry.context import TelemetryContext
 from modicum.server.telemetry.counters import VERSION_CHARACTERS
 from modicum.server.telemetry.traces import Spanned
@@ -95,7 +95,7 @@ class WatchedReleases(ReleaseBatches):
         threads: Threads,
         sight: Visibility,
         watch: TelemetryContext,
-        bound: ReservationBound | None = None,
+        bound: Quotas | None = None,
     ) -> None:
         super().__init__(decider, threads, sight, bound)
         self._watch = watch
