@@ -30,7 +30,7 @@ from modicum.ledger.proof.claims import read_signed, read_witnessed
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.signing_keys import make_key
 from modicum.storage.witness.file import FileWitness
-from modicum.storage.witness.heads import KnownHead, unreachable
+from modicum.storage.witness.heads import KnownHead, seconds_ahead, unreachable
 from modicum.storage.witness.store import WitnessedStore
 from modicum.system.clock import FixedClock, SystemClock
 from modicum.writer.idempotency import IdempotencyKey as Once
@@ -377,3 +377,17 @@ def test_many_processes_are_never_refused(
     head = KnownHead.read_line(line, "w")
     assert head.seq == 25
     store.close()
+
+
+def test_a_witness_that_replaces_nothing_is_out_of_order(
+    store: WitnessedStore, witness: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness, "replace", lambda known, new: False)
+    with pytest.raises(UnavailableError, match="not confirmed by the witness"):
+        append(store, RECORDS[:1])
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000", "+0000"])
+def test_the_date_of_an_answer_is_in_utc(zone: str) -> None:
+    assert seconds_ahead(f"Thu, 01 Jan 1970 00:10:00 {zone}", 60.0) == 540.0
+    assert seconds_ahead(None, 60.0) is seconds_ahead("yesterday", 60.0) is None

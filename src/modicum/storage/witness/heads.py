@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, NoReturn
 
@@ -134,9 +135,10 @@ def seconds_ahead(date: str | None, own: float) -> float | None:
         None if there is no `Date`.
     """
     try:
-        return parsedate_to_datetime(date or "").timestamp() - own
+        found = parsedate_to_datetime(date or "")
     except ValueError:
         return None
+    return found.replace(tzinfo=found.tzinfo or UTC).timestamp() - own
 
 
 def refuse_unconfirmed(error: UnavailableError) -> NoReturn:

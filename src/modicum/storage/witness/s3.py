@@ -126,7 +126,7 @@ class S3Witness:
         self, operation: str, what: Mapping[str, object]
     ) -> dict[str, Any] | None:
         """Return the answer, its body as bytes; None if a condition does not hold."""
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             found: dict[str, Any] = getattr(self._client, operation)(**what)
@@ -138,7 +138,7 @@ class S3Witness:
                 self._note(error.response)
                 return None
             raise unreachable(self.name, f"it answered {code}") from None
-        except (BotoCoreError, HTTPClientError) as error:
+        except (BotoCoreError, ValueError) as error:  # The latter, of a wrong endpoint.
             raise unreachable(self.name, type(error).__name__) from None
         self._note(found)
         return found

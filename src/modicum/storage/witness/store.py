@@ -22,11 +22,18 @@ from modicum.ledger import Record, event_of
 from modicum.ledger.proof.claims import WitnessedHead, claim_bytes, witnessed_bytes
 from modicum.storage.proofs.signing_keys import SigningKey
 from modicum.storage.skew import refuse_skew
-from modicum.storage.witness.heads import KnownHead, behind, refuse_unconfirmed
+from modicum.storage.witness.heads import (
+    KnownHead,
+    behind,
+    refuse_unconfirmed,
+    unreachable,
+)
 from modicum.system.clock import seconds
 
 #: Reads contact the witness at most once in so many seconds.
 LOOK_SECONDS = 1.0
+#: A witness that refuses the line that follows its own so many times is out of order.
+REFUSED_MAX = 5
 
 Read: TypeAlias = Callable[[int], Iterable[Record]]
 
@@ -219,14 +226,19 @@ class WitnessedStore:
             head: The last record.
             read: Reads the log.
         """
+        refused = 0
         while known is None or known.seq < head.seq:
             line = self._line_of(head, read)
             if self.witness.replace(known and known.line, line):
                 known = self._known = KnownHead.read_line(line, self.witness.name)
-            else:  # Another process was faster.
-                known = self._latest()
-                if known is not None:
-                    known.must_be(next(iter(read(known.seq - 1)), None), self.name)
+                continue
+            before, known = known, self._latest()
+            if known is not None:  # Another process was faster.
+                known.must_be(next(iter(read(known.seq - 1)), None), self.name)
+            refused = refused + 1 if known == before else 0
+            if refused == REFUSED_MAX:
+                reason = "it replaces nothing, although nobody else did"
+                raise unreachable(self.witness.name, reason)
         return known
 
     def _line_of(self, head: Record, read: Read) -> bytes:
