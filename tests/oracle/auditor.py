@@ -20,7 +20,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
-from oracle.audited_gaps import Gaps
+from oracle.audited_gaps import Gaps, day_of
 from oracle.audited_people import People
 from oracle.escrow import permits
 
@@ -149,7 +149,7 @@ def _extent(rows: Iterable[Row]) -> Extent:
     found = Extent()
     for _, payload, _ in rows:
         event = json.loads(payload)["event"]
-        found.note(_day_of(event))
+        found.note(day_of(event))
         if event["kind"] not in (*BRINGS_IN, "past-redescribed"):
             continue
         for mechanism in event["body"]["release"]["mechanisms"]:
@@ -159,17 +159,6 @@ def _extent(rows: Iterable[Row]) -> Extent:
             for low, high in mechanism["groups"] or ():
                 found.groups.update(range(low, high + 1))
     return found
-
-
-def _day_of(event: Plain) -> int:
-    """Return the day that an event is charged on, as an ordinal."""
-    day = str(event["at"])[:10]
-    if event["kind"] == "past-recorded":
-        body = event["body"]
-        day = body.get("lost_at", "")[:10] or day
-        if not body.get("lost_by"):
-            day = body["release"]["metadata"].get("released_on", day)
-    return ordinal(day)
 
 
 # --- the log --------------------------------------------------------------------------
@@ -226,10 +215,10 @@ class _Auditor:
         elif kind in LIFE:
             self._step(event, seq)
 
-    def _standing(self, name: str) -> tuple[str, str]:
-        """Return the status and the contents of a release; empty if there are none."""
-        release, _ = self._counted.get(name, ({"content": ""}, 0))
-        return self._status.get(name, ""), release["content"]
+    def _standing(self, name: str) -> tuple[str, str, int]:
+        """Return status, contents and day of a release; empty if there are none."""
+        release, day = self._counted.get(name, ({"content": ""}, 0))
+        return self._status.get(name, ""), release["content"], day
 
     def _units(self) -> set[tuple[str, Meaning]]:
         """Return what tells the instances of each unit of the active policy apart."""
@@ -313,7 +302,7 @@ class _Auditor:
 
     def _bring_in(self, event: Plain, seq: int) -> None:
         kind, release = event["kind"], event["body"]["release"]
-        name, day = release["id"], _day_of(event)
+        name, day = release["id"], day_of(event)
         self.said.setdefault(name, set()).add(kind)
         if self._sums is None or event["body"]["policy"] != self._digest:
             self.found.broken.append(f"{seq}: decided by a policy that is not active")

@@ -10,7 +10,14 @@ from msgspec import structs
 from modicum.core.canonical import Plain
 from modicum.ledger import Event, RecordedRelease
 from modicum.ledger.log.codec import event_codecs
-from modicum.ledger.log.events import EVENT_VERSION, Body, PastRecorded, ReleaseDenied
+from modicum.ledger.log.events import (
+    EVENT_VERSION,
+    Body,
+    PastRecorded,
+    ReleaseDenied,
+    ReleaseStarted,
+    ReleaseVoided,
+)
 
 
 def to_plain(event: Event) -> dict[str, Plain]:
@@ -30,8 +37,8 @@ def to_plain(event: Event) -> dict[str, Plain]:
 
 def before_seventh(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event as it was stored before version 7."""
-    if plain["kind"] == PastRecorded.kind:
-        del plain["body"]["lost_at"], plain["body"]["lost_by"]
+    for key in ("lost_at", "lost_by"):
+        plain["body"].pop(key, None)
     return plain
 
 
@@ -39,13 +46,14 @@ def read_before_seventh(body: Body) -> Body:
     """Return what is read of a body that was stored so."""
     if isinstance(body, PastRecorded):
         return structs.replace(body, lost_at="", lost_by="")
+    if isinstance(body, ReleaseStarted | ReleaseVoided):
+        return structs.replace(body, lost_at="")
     return body
 
 
 def before_sixth(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event as it was stored before version 6."""
-    if plain["body"].keys() >= {"lost_at", "lost_by"}:
-        before_seventh(plain)
+    before_seventh(plain)
     if plain["kind"] == ReleaseDenied.kind:
         del plain["body"]["unmatched"]
     for value in plain["body"].values():

@@ -186,11 +186,18 @@ def accept_loss(
     with reporting(as_json=as_json):
         work = accept if agree else ask_to_accept
         workspace = open_workspace(ledger, actor=actor)
-        found = workspace.turn(lambda entry: work(entry, reason, gap))
-        seq = workspace.state().seq
+        found = workspace.turn(
+            lambda entry: work(entry, reason, gap), deciding=agree
+        )
+        state = workspace.state()
+        seq, gaps = state.seq, state.planning.gaps
+        known = agree and gaps.closed.get(found.head) == 0
         if as_json:
-            outcome = "accepted" if agree else "asked"
+            outcome = "closed" if known else "accepted" if agree else "asked"
             print_json({"outcome": outcome, "gap": found.head, "entry": seq})
+            return
+        if known:
+            print(f"{shown(ledger)}: all was found, so the gap is closed")
             return
         if agree:
             print(

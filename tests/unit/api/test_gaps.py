@@ -13,14 +13,22 @@ from typing import Any
 import pytest
 from oracle.audit_sums import UnsupportedError
 from oracle.auditor import audit as audited
+from samples.first_version import strange_log
 from samples.lost import RULES, Restored
 from samples.postgres import Cluster
 from samples.small import compiled, counts
 
 from modicum.api.local import Workspace
-from modicum.api.local.governance.gaps import accept, ask_to_accept, bring_back
+from modicum.api.local.balances import Entry
+from modicum.api.local.governance.gaps import (
+    BroughtBack,
+    accept,
+    ask_to_accept,
+    bring_back,
+)
 from modicum.api.local.plans.plan import Outcome
 from modicum.api.local.plans.requests import Handed, read_request
+from modicum.api.local.submit import prepared_backfill
 from modicum.core.canonical import decode, encode
 from modicum.core.document import from_python
 from modicum.core.errors import (
@@ -128,6 +136,40 @@ def forgetful(
     return place
 
 
+def lost_twice(place: Restored) -> list[str]:
+    """Go on, lose that an entry follows, and go on again; return both gaps."""
+    place.resumed()
+    place.keep("older.db")
+    place.workspace().governance.annotate("something is lost again")
+    place.keep("again.db")
+    place.restore(place.folder / "older.db")
+    return [*place.resumed().state().planning.gaps.open]
+
+
+def bring(place: Restored, head: str, source: str) -> BroughtBack:
+    records = exported_records(str(place.folder / source))
+    return place.workspace().turn(
+        lambda entry: bring_back(entry, records, head), deciding=True
+    )
+
+
+def forged(place: Restored, *bodies: Body, actor: str = "ann") -> list[Record]:
+    """Return the log with further entries, of the time of its last one."""
+    records = list(open_store(place.path).read(0))
+    at = event_of(records[-1], len(records)).at
+    for body in bodies:
+        event = Event(at, actor, body)
+        records.append(seal(event, len(records) + 1, records[-1].hash))
+    return records
+
+
+def unsound(records: Sequence[Record], why: str) -> None:
+    """Check that both auditors refuse a log."""
+    with pytest.raises(ChainBreakError, match=why):
+        audit(records)
+    assert independently(records)
+
+
 def refusal(attempt: Callable[[], object]) -> Code:
     with pytest.raises(ModicumError) as caught:
         attempt()
@@ -169,8 +211,6 @@ def test_one_person_cannot_ask_and_agree(lost: Restored) -> None:
     for name in ("ann", " ANN "):
         with pytest.raises(ApprovalError, match="who asked, and agrees"):
             lost.resume(name, agree=True)
-    with pytest.raises(ConflictError, match="already asked"):
-        lost.resume("bob", agree=False)
     assert refusal(lost.workspace().state) is Code.LEDGER_BEHIND  # Until then.
     done = lost.resume("bob", agree=True)
     assert (done.outcome, done.seq) == ("resumed", 6)
@@ -263,8 +303,6 @@ def test_a_crash_while_entries_are_brought_back_leaves_the_gap(
     gone_on: Restored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        from modicum.api.local.balances import Entry
-
         def killed(_: Entry) -> None:
             raise KeyboardInterrupt
 
@@ -659,26 +697,24 @@ def test_a_lost_round_keeps_the_gap_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("LED-33")
-def test_with_two_gaps_nothing_moves_until_both_are_known(lost: Restored) -> None:
-    lost.resumed()
-    lost.keep("older.db")
-    lost.workspace().governance.annotate("something is lost again")
-    lost.restore(lost.folder / "older.db")
-    ws = lost.resumed()
-    first = next(iter(ws.state().planning.gaps.open))
-    done = ws.turn(
-        lambda entry: bring_back(
-            entry, exported_records(str(lost.folder / "full.db")), first
-        ),
-        deciding=True,
-    )
-    assert (done.recorded, done.moved, done.closed) == (("gone",), (), False)
-    assert {*done.missing} == {"begun", "dropped"}
+def test_with_two_gaps_nothing_is_given_back_until_both_are_known(
+    lost: Restored,
+) -> None:
+    first, second = lost_twice(lost)
+    done = bring(lost, first, "full.db")
+    assert (done.recorded, done.moved, done.closed) == (("gone",), ("begun",), False)
+    assert done.missing == ("dropped",)
     sound(lost)
-    for step in (ReleaseStarted("begun"), ReleaseVoided("dropped", "x")):
+    ws = lost.workspace()
+    (at,) = (one.moved for one in (done.gap.releases["dropped"],))
+    for step in (ReleaseStarted("dropped"), ReleaseVoided("dropped", "x", at)):
         with pytest.raises(ConflictError) as caught:
             ws.state().apply(Event(ws.state().at, "ann", step), "e" * 64)
         assert caught.value.code is Code.GAP_OPEN
+    # Everything is settled once the other one is known.
+    assert bring(lost, second, "again.db").moved == ("dropped",)
+    assert not lost.workspace().state().planning.gaps.open
+    sound(lost)
 
 
 @pytest.mark.spec("LED-34")
@@ -750,8 +786,6 @@ def test_two_people_accept_a_loss(gone_on: Restored) -> None:
         ann.turn(lambda entry: ask_to_accept(entry, " "))
     ann.turn(lambda entry: ask_to_accept(entry, "it was a test"))
     assert not ann.check(counts("new")).allowed
-    with pytest.raises(ConflictError, match="already asked"):
-        bob.turn(lambda entry: ask_to_accept(entry, "so it was"))
     with pytest.raises(ApprovalError, match="who asked, and agrees"):
         ann.turn(lambda entry: accept(entry, "it was a test"))
     bob.turn(lambda entry: accept(entry, "so it was"))
@@ -762,6 +796,259 @@ def test_two_people_accept_a_loss(gone_on: Restored) -> None:
     assert "accepted that with entry 8" in "".join(map(str, lost_entries(gaps)))
     with pytest.raises(InputError, match="no such gap"):
         gone_on.bring_back(gone_on.folder / "full.db")
+
+
+# --- what is known is not given up -----------------------------------------------
+
+
+LABELED = """
+modicum: policy/v1
+name: small
+units: {user: {id: user_id}}
+labels:
+  ml: {values: [none, black-box], default: none}
+schema: {attributes: {diagnosis: low}}
+policies:
+  - {name: plain, when: 'm.ml == "none"', unit: user, budget: {rho: 2}}
+  - {name: boxed, when: 'm.ml == "black-box"', unit: user, budget: {rho: 2}}
+"""
+BOXED = LABELED.replace("default: none", "default: black-box")
+
+
+@pytest.mark.spec("LED-34")
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_record_that_counts_elsewhere_closes_no_gap(
+    tmp_path: Path, *, by_hand: bool
+) -> None:
+    """Its contents are the same, and its labels follow from another policy."""
+    asked = counts("past", rho="1.9")
+
+    def more(ws: Workspace) -> None:
+        ws.backfill(asked)
+        ws.submit(counts("other", rho="0.004"), publish=True)
+
+    place = forgetful(tmp_path, LABELED, more)
+    place.resumed()
+    place.workspace().governance.activate(compiled(BOXED), reason="x")
+    if by_hand:
+        place.workspace().backfill(asked)
+        place.workspace().governance.activate(compiled(LABELED), reason="x")
+        done = place.bring_back(place.folder / "full.db")
+        assert (done.missing, done.closed) == (("past",), False)
+        assert place.workspace().state().planning.gaps.open
+        sound(place)
+        return
+    gap = next(iter(place.workspace().state().planning.gaps.open))
+    first = place.bring_back(place.folder / "full.db")
+    assert (first.recorded, first.closed) == ((), False)
+    one = first.gap.releases["other"]
+    release = prepared_backfill(counts("other", rho="0.004"), compiled(BOXED)).release
+    assert release.content == one.content
+    digest = compiled(BOXED).policy.digest
+    body = PastRecorded(release, digest, (), one.at, one.by)
+    unsound(forged(place, body), "no lost entry is about")
+    unsound(forged(place, GapClosed(gap, False, "")), "not all that was lost")
+
+
+@pytest.mark.spec("LED-33", "LED-34")
+def test_nobody_starts_again_what_lost_entries_started(lost: Restored) -> None:
+    first, second = lost_twice(lost)
+    bring(lost, second, "again.db")
+    ws = lost.workspace()
+    assert refusal(lambda: ws.start("begun")) is Code.GAP_OPEN
+    done = bring(lost, first, "full.db")
+    assert {*done.moved} == {"begun", "dropped"}
+    with pytest.raises(ConflictError):
+        lost.workspace("job").start("begun")
+    unsound(forged(lost, ReleaseStarted("kept", done.gap.releases["begun"].moved)), "")
+    sound(lost)
+
+
+@pytest.mark.spec("LED-33")
+def test_a_start_names_the_lost_one(lost: Restored) -> None:
+    first, _ = lost_twice(lost)
+    gap = bring(lost, first, "full.db").gap
+    records = list(open_store(lost.path).read(0))
+    there = next(
+        seq
+        for seq, one in enumerate(records)
+        if isinstance(event_of(one, one.seq).body, ReleaseStarted)
+    )
+    moved = gap.releases["begun"].moved
+    for body in (ReleaseStarted("begun"), ReleaseStarted("begun", add_seconds(moved, 1))):
+        event = Event(event_of(records[there], there + 1).at, "ann", body)
+        bad = [*records[:there], seal(event, there + 1, records[there - 1].hash)]
+        unsound(bad, "nothing may be spent")
+
+
+def agreed(place: Restored, gap: str) -> None:
+    place.workspace("ann").turn(lambda entry: ask_to_accept(entry, "x", gap))
+    place.workspace("bob").turn(lambda entry: accept(entry, "x", gap), deciding=True)
+
+
+@pytest.mark.spec("LED-35")
+def test_accepting_first_records_all_that_is_known(lost: Restored) -> None:
+    lost.restore(lost.folder / "older.db")
+    first, second = lost_twice(lost)
+
+    def find(entry: Entry) -> None:  # Without the releases, as a crash never leaves it.
+        records = open_store(lost.folder / "full.db").read(4)
+        texts = tuple(one.payload.decode() for one in records)
+        entry.add(LostEntriesFound(first, texts))
+
+    lost.workspace().turn(find)
+    asks, closes = LossAcceptanceRequested(first, "x"), GapClosed(first, True, "x")
+    records = forged(lost, asks)
+    event = Event(event_of(records[-1], len(records)).at, "bob", closes)
+    bad = [*records, seal(event, len(records) + 1, records[-1].hash)]
+    unsound(bad, "found entries started")
+    agreed(lost, second)
+    releases = lost.workspace().state().releases
+    assert releases["begun"].status is ReleaseStatus.STARTED
+    assert releases["dropped"].status is ReleaseStatus.CANCELED
+    assert not lost.workspace().state().planning.gaps.open
+    assert spent(lost.workspace()) == spent(whole(lost))
+    sound(lost)
+
+
+@pytest.mark.spec("LED-35")
+def test_accepting_waits_for_the_policies_of_what_was_found(tmp_path: Path) -> None:
+    other = RULES.replace("rho: 2", "rho: 2.5")
+    place = forgetful(tmp_path, RULES)
+    gap = next(iter(place.resumed().state().planning.gaps.open))
+    place.workspace().governance.activate(compiled(other), reason="x")
+    assert not place.bring_back(place.folder / "full.db").closed
+    with pytest.raises(ConflictError, match="not recorded yet"):
+        agreed(place, gap)
+    place.workspace().governance.activate(compiled(RULES), reason="x")
+    place.workspace("bob").turn(lambda entry: accept(entry, "x"), deciding=True)
+    assert place.workspace().state().planning.gaps.closed == {gap: 0}
+    assert spent(place.workspace()) == spent(whole(place))
+    sound(place)
+
+
+@pytest.mark.spec("LED-34")
+def test_what_an_audit_would_refuse_is_not_recorded(tmp_path: Path) -> None:
+    """Lost entries of version 1 describe what this version cannot price."""
+    place = Restored(tmp_path, None)
+    log = strange_log(3)
+    for name, records in (("full.db", log), ("older.db", log[:2])):
+        with open_store(tmp_path / name).turn() as turn:
+            turn.append(records)
+    place.restore(tmp_path / "full.db")
+    place.workspace().turn(lambda _: None)
+    place.restore(tmp_path / "older.db")
+    place.resumed()
+    done = place.bring_back(tmp_path / "full.db")
+    assert done.missing
+    assert (done.recorded, done.closed) == ((), False)
+    place.workspace().verify()
+
+
+@pytest.mark.spec("LED-34")
+def test_overlapping_gaps_are_both_closed(lost: Restored) -> None:
+    source = open_store(lost.folder / "full.db")
+    longer = Workspace(source, lost.clock, policy=None, actor="ann")
+    longer.submit(counts("last", rho="0.003"))
+    ends = [event_of(one, one.seq) and one for one in source.read(8)]
+    head = (lost.folder / "head").read_bytes()
+    (lost.folder / "head").unlink()
+    ann, bob = (
+        Workspace(open_store(lost.path), lost.clock, policy=None, actor=name)
+        for name in ("ann", "bob")
+    )
+    for end in ends:
+        what = end.seq, end.hash, 4, "x"
+        ann.turn(lambda entry, what=what: entry.add(ResumeRequested(*what)))
+        bob.turn(lambda entry, what=what: entry.add(LedgerResumed(*what)))
+    assert head
+    lost.workspace().state()
+    done = bring(lost, ends[0].hash, "full.db")
+    assert (done.recorded, done.moved) == (("gone",), ("begun",))
+    done = bring(lost, ends[1].hash, "full.db")
+    assert (done.missing, done.uncounted, done.closed) == ((), (), True)
+    assert not lost.workspace().state().planning.gaps.open
+    assert spent(lost.workspace()) == spent(whole(lost))
+    sound(lost)
+
+
+APPROVED = """
+roles: {officer: [olga, otto]}
+approvals: [{when: 'true', need: 1, from: [officer]}]
+"""
+
+
+@pytest.mark.spec("LED-34")
+@pytest.mark.parametrize("withdraws", [True, False])
+def test_a_lost_refusal_keeps_the_gap_open(tmp_path: Path, *, withdraws: bool) -> None:
+    place = Restored(tmp_path, RULES + APPROVED)
+    place.workspace("ann").init()
+    place.workspace("ann").governance.request(counts("asked"), reason="x")
+    place.workspace("olga").governance.approve("asked", reason="x")
+    place.keep("older.db")
+    if withdraws:
+        place.workspace("ann").governance.withdraw_request("asked", reason="x")
+    else:
+        place.workspace("otto").governance.reject("asked", reason="no")
+    place.keep("full.db")
+    place.restore(tmp_path / "older.db")
+    place.resumed()
+    done = place.bring_back(tmp_path / "full.db")
+    why = "request-withdrawn" if withdraws else "refusal of release `asked`"
+    assert (done.uncounted, done.closed) == ((why,), False)
+    assert refusal_or_denied(place)
+    unsound(forged(place, GapClosed(done.gap.head, False, "")), "not all that was")
+    sound(place)
+
+
+def refusal_or_denied(place: Restored) -> bool:
+    return not place.workspace("ann").submit(counts("asked")).allowed
+
+
+@pytest.mark.spec("LED-32", "LED-35")
+def test_a_request_of_another_person_replaces_one(tmp_path: Path) -> None:
+    """Else the only one who may agree could ask, and nobody could go on."""
+    place = forgetful(tmp_path, RULES + OFFICERS)
+    place.resume("olga", agree=False)
+    place.resume("bob", agree=False)
+    place.resume("olga", agree=True)
+    for name in ("olga", "bob"):
+        place.workspace(name).turn(lambda entry: ask_to_accept(entry, "x"))
+    place.workspace("olga").turn(lambda entry: accept(entry, "x"))
+    assert not place.workspace().state().planning.gaps.open
+    sound(place)
+
+
+@pytest.mark.spec("LED-34")
+def test_both_auditors_refuse_what_stands_for_nothing(gone_on: Restored) -> None:
+    release = prepared_backfill(counts("gone", rho="0.002"), compiled(RULES)).release
+    other = prepared_backfill(counts("gone", rho="0.001"), compiled(RULES)).release
+    digest = compiled(RULES).policy.digest
+    gap = next(iter(gone_on.workspace().state().planning.gaps.open))
+    texts = tuple(
+        one.payload.decode() for one in open_store(gone_on.folder / "full.db").read(4)
+    )
+    lost_ = event_of(list(open_store(gone_on.folder / "full.db").read(6))[0], 7)
+    found = LostEntriesFound(gap, texts)
+    assert isinstance(lost_.body, ReleaseReserved)
+    why = "no lost entry is about"
+    audit(forged(gone_on, found, PastRecorded(release, digest, (), lost_.at, "ann")))
+    for body in (
+        PastRecorded(release, digest, (), "", "ann"),
+        PastRecorded(other, digest, (), lost_.at, "ann"),
+        PastRecorded(release, digest, (), lost_.at, ""),
+    ):
+        unsound(forged(gone_on, found, body), why)
+    unsound(forged(gone_on, PastRecorded(release, digest, (), "", "ann")), why)
+
+
+@pytest.mark.spec("LED-34")
+def test_both_auditors_refuse_to_close_what_was_started_twice(lost: Restored) -> None:
+    Workspace(open_store(lost.path), lost.clock, policy=None, actor="zed").start("begun")
+    lost.resumed()
+    done = lost.bring_back(lost.folder / "full.db")
+    assert done.uncounted == ("release `begun` was started in both logs",)
+    unsound(forged(lost, GapClosed(done.gap.head, False, "")), "not all that was lost")
 
 
 # --- what an audit finds --------------------------------------------------------
@@ -823,7 +1110,7 @@ def by(kind: type[Body], actor: str) -> Callable[[Event], Event | None]:
                 LostEntriesFound,
                 lambda one: LostEntriesFound(one.gap, one.entries[:-1]),
             ),
-            "not all that was lost",
+            "nothing may be spent",
         ),
         (
             with_body(

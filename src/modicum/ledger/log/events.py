@@ -134,11 +134,18 @@ class ReleaseReserved(EventBody, frozen=True):
     approved_by: tuple[str, ...] = ()
 
 
-@event("release-started", 1, "nothing", claims=False)
+@event("release-started", 1, "nothing", claims=False, later={"lost_at": 7})
 class ReleaseStarted(EventBody, frozen=True):
-    """Rows may be read from here on; the loss is spent, whatever happens."""
+    """Rows may be read from here on; the loss is spent, whatever happens.
+
+    Attributes:
+        release: The id.
+        lost_at: If it stands for a lost entry that was found, the time of that; else
+            empty. Then nobody may read rows because of it.
+    """
 
     release: str
+    lost_at: str = ""
 
 
 @event("release-posted", 1, "nothing", claims=False)
@@ -148,12 +155,19 @@ class ReleasePosted(EventBody, frozen=True):
     release: str
 
 
-@event("release-voided", 1, "balances", claims=False)
+@event("release-voided", 1, "balances", claims=False, later={"lost_at": 7})
 class ReleaseVoided(EventBody, frozen=True):
-    """The release was canceled before it started; its loss is released."""
+    """The release was canceled before it started; its loss is released.
+
+    Attributes:
+        release: The id.
+        reason: Why.
+        lost_at: As of `ReleaseStarted`.
+    """
 
     release: str
     reason: str
+    lost_at: str = ""
 
 
 @event("release-expired", 1, "balances", claims=False)

@@ -6,7 +6,8 @@ the one before it. So that none is missing follows from the log alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, get_args
 
@@ -14,11 +15,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from modicum.core.canonical import Plain, decode, digest
+from modicum.core.canonical import Plain, decode, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
+from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.escrow_events import EscrowBody, FlowBegun, FlowReleased
 from modicum.ledger.log.events import (
+    ApprovalGiven,
     Body,
     DisclosureRecorded,
     Event,
@@ -38,19 +41,21 @@ from modicum.ledger.log.events import (
     ReleaseReserved,
     ReleaseStarted,
     ReleaseVoided,
+    RequestWithdrawn,
     ResumeRequested,
     RoundOpened,
     day_of_release,
 )
+from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.lifecycle import STATUS_AFTER, ReleaseStatus, Standing
 from modicum.policy.declarations.roles import person_key
 
 Standings: TypeAlias = Mapping[str, Standing]
 
 #: What no description of a release contains: what may have flowed or be known, and what
-#: may have narrowed limits, or what may be read.
+#: may have narrowed limits, or what may be read. Approvals here outlive a withdrawal.
 _UNCOUNTED = (
-    *(*get_args(EscrowBody), *get_args(GapBody), DisclosureRecorded),
+    *(*get_args(EscrowBody), *get_args(GapBody), DisclosureRecorded, RequestWithdrawn),
     *(PolicyActivated, RoundOpened, GroupActivated, GroupRetired),
 )
 
@@ -64,7 +69,10 @@ class LostRelease(Struct, frozen=True):
         status: Its status.
         at: The time of the lost entry that brought it in; empty if it is older.
         by: The actor of that entry, if it reserved the release.
-        back: Whether an entry of this log stands for that one.
+        policy: The digest of the policy of that entry.
+        mark: What an entry of this log must record (see `mark`), if lost entries brought
+            the release in or corrected it; else empty.
+        moved: The time of the lost entry that started or ended it; empty if none did.
     """
 
     content: str
@@ -72,7 +80,14 @@ class LostRelease(Struct, frozen=True):
     status: ReleaseStatus
     at: str = ""
     by: str = ""
-    back: bool = False
+    policy: str = ""
+    mark: str = ""
+    moved: str = ""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether rows may have been read."""
+        return self.status in _STARTED
 
 
 class Gap(LostEntries, frozen=True):
@@ -101,39 +116,61 @@ class Gap(LostEntries, frozen=True):
         """Whether every lost entry was found."""
         return (self.found, self.last) == (self.seq, self.head)
 
-    def missing(self, standings: Standings) -> Iterator[str]:
-        """Yield the releases that the log does not account for."""
+    def missing(self, standings: Standings, back: Mapping[str, str]) -> Iterator[str]:
+        """Yield the releases that the log does not account for.
+
+        Args:
+            standings: The releases of the log.
+            back: As in `Gaps`.
+        """
         for name, lost in self.releases.items():
-            if not self._accounts(lost, standings.get(name)):
+            if not self._accounts(lost, standings.get(name), back.get(name, "")):
                 yield name
 
-    def _accounts(self, lost: LostRelease, known: Standing | None) -> bool:
+    def _accounts(self, lost: LostRelease, known: Standing | None, back: str) -> bool:
         if not lost.status.counts:  # A reservation may not be used any more.
             return known is None or known.status is not ReleaseStatus.RESERVED
         if known is None or (known.content, known.day) != (lost.content, lost.day):
             return False
-        if known.status is ReleaseStatus.RECORDED:  # It counts for who reserved it.
-            return known.seq < self.begins or lost.back or not lost.by
+        if lost.mark:  # It counts where it did, and for who reserved it.
+            return known.status is ReleaseStatus.RECORDED and back == lost.mark
         # A release of this id that was made after the loss is another one.
-        return known.seq < self.begins and known.status in _STARTED
+        return known.seq < self.begins and (
+            known.status is ReleaseStatus.RECORDED or known.status in _STARTED
+        )
 
-    def permits(self, body: Body) -> bool | None:
-        """Return whether lost entries end or start a reservation, as an event does.
+    def unstarted(self, standings: Standings) -> Iterator[str]:
+        """Yield the reservations of before that found entries started, and no other."""
+        for name, lost in self.releases.items():
+            if lost.is_started and self.holds(name, standings):
+                yield name
 
-        Returns:
-            None if all of them were found, and none is about it.
-        """
-        match body:
-            case ReleaseStarted(release=name):
-                ended = _STARTED
-            case ReleaseVoided(release=name):
-                ended = (ReleaseStatus.CANCELED, ReleaseStatus.EXPIRED)
-            case _:
-                return False
+    def holds(self, name: str, standings: Standings) -> bool:
+        """Return whether a release is a reservation that both logs contain."""
+        known = standings.get(name)
+        return (
+            known is not None
+            and known.status is ReleaseStatus.RESERVED
+            and known.seq < self.begins
+        )
+
+    def proves(self, body: ReleaseStarted | ReleaseVoided) -> bool:
+        """Return whether found entries started or ended a reservation, as it says."""
+        lost = self.releases.get(body.release)
+        return (
+            lost is not None
+            and lost.moved == body.lost_at
+            and (
+                lost.is_started
+                if isinstance(body, ReleaseStarted)
+                else not lost.status.counts
+            )
+        )
+
+    def excludes(self, name: str) -> bool:
+        """Return whether lost entries may have started a release."""
         lost = self.releases.get(name)
-        if lost is None:
-            return None if self.is_complete else False
-        return lost.status in ended
+        return not self.is_complete or (lost is not None and lost.is_started)
 
     def text(self) -> str:
         """Return what is lost."""
@@ -161,11 +198,15 @@ class Gaps:
         open: The gaps that are open, by that hash.
         closed: Of those that were closed, the last entry of which two people accepted
             that losses may be missing; 0 if none are.
+        back: What this log has had again since a gap is open, by the id of the release:
+            what was recorded or corrected (see `mark`), or for a start the time of the
+            lost one.
     """
 
     requests: dict[str, ResumeRequest] = field(default_factory=dict)
     open: dict[str, Gap] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
+    back: dict[str, str] = field(default_factory=dict)
 
     @property
     def accepted(self) -> tuple[int, ...]:
@@ -184,13 +225,22 @@ class Gaps:
         """Return whether an event spends nothing that may be lost.
 
         Reservations of before count already, but what was given back and spent again
-        in lost entries is not known.
+        in lost entries is not known. A start that found entries prove gives nothing
+        back, whatever others contain.
         """
-        frozen = (ReleaseStarted, ReleaseVoided, ReleaseExpired)
-        if not self.open or not isinstance(body, (*frozen, FlowBegun, FlowReleased)):
-            return True
-        found = {one.permits(body) for one in self.open.values()}
-        return True in found and False not in found
+        match body:
+            case ReleaseStarted(lost_at=at) | ReleaseVoided(lost_at=at) if at:
+                gaps = self.open.values()
+                if not any(one.proves(body) for one in gaps):
+                    return False
+                starts = isinstance(body, ReleaseStarted)
+                return starts or not any(one.excludes(body.release) for one in gaps)
+            case ReleaseStarted() | ReleaseVoided() | ReleaseExpired():
+                return not self.open
+            case FlowBegun() | FlowReleased():
+                return not self.open
+            case _:
+                return True
 
     def refuse(self, body: Body) -> None:
         """Refuse an event that may spend while a gap is open.
@@ -198,8 +248,11 @@ class Gaps:
         Raises:
             ConflictError: If it may.
         """
-        if not self.permit(body):
-            raise ConflictError(*self.problems())
+        if self.permit(body):
+            return
+        if not self.open:
+            raise _impossible("it stands for a lost entry, and none is lost")
+        raise ConflictError(*self.problems())
 
     def problems(self) -> tuple[Problem, ...]:
         """Return each open gap as a problem, and its remedy."""
@@ -232,39 +285,56 @@ class Gaps:
                 self._resume(body, event.actor, seq)
             case LostEntriesFound():
                 gap = self._gap(body.gap)
-                self.open[gap.head] = _with(gap, body.entries, known)
+                self.open[gap.head] = _with(gap, body.entries, known, self.back)
             case LossAcceptanceRequested():
                 gap = self._gap(body.gap)
-                if gap.requested_by:
-                    raise _asked_before(gap.requested_by)
+                if gap.requested_by == event.actor:
+                    raise _impossible(f"`{event.actor}` already asked for it")
                 self.open[gap.head] = replace(gap, requested_by=event.actor)
             case GapClosed():
                 self._close(body, event.actor, seq, known)
 
-    def stand_for(self, body: PastRecorded, day: int) -> None:
-        """Note that a past release stands for a lost entry that was found.
+    def note(self, body: Body, day: int = 0) -> None:
+        """Note what is recorded, corrected or started while a gap is open.
 
         Args:
-            body: It.
-            day: The day that it counts on.
+            body: It, which is permitted.
+            day: The day that a past release counts on.
 
         Raises:
-            ConflictError: If it was not found.
+            ConflictError: If it stands for a lost entry that was not found.
         """
-        release = body.release
-        it = release.content, day, body.lost_at, body.lost_by
+        match body:
+            case PastRecorded(release=one, lost_at=at, lost_by=by):
+                if not (self.open or at or by):
+                    return
+                found = mark(one, body.policy, by)
+                if (at or by) and not any(
+                    (lost.mark, lost.day, lost.at) == (found, day, at)
+                    for lost in self._of(one.id)
+                ):
+                    message = f"no lost entry is about `{one.id}` as it is recorded"
+                    raise _impossible(message)
+                self._note(one.id, found)
+            case PastRedescribed(release=one) if self.open:
+                self._note(one.id, mark(one))
+            case ReleaseStarted(release=name, lost_at=at) if at:
+                self._note(name, at)
+            case _:
+                pass
+
+    def _note(self, name: str, what: str) -> None:
+        if self.open:
+            self.back[name] = what
+
+    def _of(self, name: str) -> Iterator[LostRelease]:
         for gap in self.open.values():
-            lost = gap.releases.get(release.id)
-            if lost is not None and it == (lost.content, lost.day, lost.at, lost.by):
-                gap.releases[release.id] = replace(lost, back=True)
-                return
-        raise _impossible(f"no lost entry is about `{release.id}` as it is recorded")
+            if name in gap.releases:
+                yield gap.releases[name]
 
     def _ask(self, body: ResumeRequested, by: str, seq: int) -> None:
         self._must_be_new(body.head)
-        before = self.requests.get(body.head)
-        if before is not None and before.by != by:
-            raise _asked_before(before.by)
+        # Another person's replaces it: one who may not agree would prevent all others.
         if not 1 <= body.common < min(seq, body.seq):
             raise _impossible(f"no entry {body.common} is in both logs")
         self.requests[body.head] = ResumeRequest(_lost(body), by)
@@ -284,10 +354,14 @@ class Gaps:
         if body.accepted:
             if not gap.requested_by or person_key(by) == person_key(gap.requested_by):
                 raise _impossible(f"nobody but `{by}` asked to accept the loss")
-        elif not gap.is_complete or gap.uncounted or any(gap.missing(known)):
+            if any(gap.unstarted(known)):
+                raise _impossible("found entries started what is not started here")
+        elif not gap.is_complete or gap.uncounted or any(gap.missing(known, self.back)):
             raise _impossible("not all that was lost is accounted for")
         del self.open[gap.head]
         self.closed[gap.head] = seq if body.accepted else 0
+        if not self.open:
+            self.back.clear()
 
     def _gap(self, head: str) -> Gap:
         if head not in self.open:
@@ -309,6 +383,7 @@ class Gaps:
                 ],
                 "open": [_gap_to_plain(one) for one in self.open.values()],
                 "closed": dict(self.closed),
+                "back": dict(self.back),
             }
         }
 
@@ -326,6 +401,7 @@ class Gaps:
             {one.lost.head: one for one in requests},
             {one.head: one for one in gaps},
             found["closed"],
+            found["back"],
         )
 
 
@@ -340,10 +416,25 @@ def _lost(body: ResumeRequested | LedgerResumed) -> LostEntries:
     return LostEntries(body.seq, body.head, body.common)
 
 
-def _with(gap: Gap, entries: tuple[str, ...], known: Standings) -> Gap:
+def mark(release: RecordedRelease, policy: str = "", by: str = "") -> str:
+    """Return a digest of all that determines where a past release counts.
+
+    Args:
+        release: The release, as recorded.
+        policy: The policy that it is recorded under; empty in a correction of a release
+            that both logs contain, since it keeps its own.
+        by: Whom it counts for.
+    """
+    return digest(encode([release_to_plain(release), policy, by]))
+
+
+def _with(
+    gap: Gap, entries: tuple[str, ...], known: Standings, back: Mapping[str, str]
+) -> Gap:
     """Return a gap of which further entries were found."""
     found, last, begins = gap.found, gap.last, gap.begins
-    releases, uncounted = dict(gap.releases), [*gap.uncounted]
+    now: dict[str, LostRelease] = {}
+    releases, uncounted = ChainMap(now, gap.releases), [*gap.uncounted]
     for text in entries:
         record, prev = lost_entry(text)
         if not begins:
@@ -358,13 +449,13 @@ def _with(gap: Gap, entries: tuple[str, ...], known: Standings) -> Gap:
         found, last = record.seq, record.hash
         if found > gap.seq or (found == gap.seq and last != gap.head):
             raise _impossible("they are not the entries that the witness knows of")
-        uncounted += _take(event, releases, known)
+        uncounted += _take(event, releases, known, back)
+    gap.releases.update(now)  # A copy for each of many entries would be quadratic.
     return replace(
         gap,
         begins=begins,
         found=found,
         last=last,
-        releases=releases,
         uncounted=tuple(dict.fromkeys(uncounted)),
     )
 
@@ -388,7 +479,10 @@ def lost_entry(text: str) -> tuple[Record, str]:
 
 
 def _take(
-    event: Event, releases: dict[str, LostRelease], known: Standings
+    event: Event,
+    releases: MutableMapping[str, LostRelease],
+    known: Standings,
+    back: Mapping[str, str],
 ) -> Iterator[str]:
     """Take a lost event into account; yield what no release accounts for."""
     body = event.body
@@ -399,18 +493,38 @@ def _take(
                 status = ReleaseStatus.RECORDED
                 origin = body.lost_at or event.at, body.lost_by
             day = day_of_release(body, event.at)
-            releases[body.release.id] = LostRelease(
-                body.release.content, day, status, *origin
+            it = body.release
+            releases[it.id] = LostRelease(
+                it.content,
+                day,
+                status,
+                *origin,
+                body.policy,
+                mark(it, body.policy, origin[1]),
             )
-        case ReleaseStarted() | ReleasePosted() | ReleaseVoided() | ReleaseExpired():
+        case ReleasePosted():
+            before, _ = _before(body.release, releases, known)
+            releases[body.release] = replace(before, status=ReleaseStatus.PUBLISHED)
+        case ReleaseStarted() | ReleaseVoided() | ReleaseExpired():
             before, standing = _before(body.release, releases, known)
-            releases[body.release] = replace(before, status=STATUS_AFTER[type(body)])
+            at = getattr(body, "lost_at", "") or event.at
+            releases[body.release] = replace(
+                before, status=STATUS_AFTER[type(body)], moved=at
+            )
             again = standing is not None and standing.status not in _WAITING
-            if again and isinstance(body, ReleaseStarted):
+            if (
+                again
+                and isinstance(body, ReleaseStarted)
+                and back.get(body.release) != at
+            ):
                 yield f"release `{body.release}` was started in both logs"
-        case PastRedescribed(release=now):
-            before, _ = _before(now.id, releases, known)
-            releases[now.id] = replace(before, content=now.content)
+        case PastRedescribed(release=it):
+            before, _ = _before(it.id, releases, known)
+            releases[it.id] = replace(
+                before, content=it.content, mark=mark(it, before.policy, before.by)
+            )
+        case ApprovalGiven(approves=False):
+            yield f"refusal of {body.subject} `{body.id[:100]}`"
         case _ if isinstance(body, _UNCOUNTED):
             yield body.kind
         case _:
@@ -436,7 +550,7 @@ def _before(
 
 def _gap_to_plain(gap: Gap) -> Plain:
     releases = [
-        [name, one.content, one.day, one.status.value, one.at, one.by, one.back]
+        [name, *({**asdict(one), "status": one.status.value}).values()]
         for name, one in gap.releases.items()
     ]
     lists: dict[str, Plain] = {
@@ -453,10 +567,6 @@ def _gap_from_plain(plain: dict[str, Any]) -> Gap:
     }
     uncounted = tuple(plain.pop("uncounted"))
     return Gap(**plain, uncounted=uncounted, releases=releases)
-
-
-def _asked_before(by: str) -> ConflictError:
-    return _impossible(f"`{by}` already asked for it; another person agrees")
 
 
 def _impossible(message: str) -> ConflictError:

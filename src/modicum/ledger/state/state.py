@@ -372,8 +372,7 @@ class State(Struct):
         if release.id in self.releases:
             raise id_taken(self.releases[release.id])
         day = day_of_release(body, event.at)
-        if isinstance(body, PastRecorded) and (body.lost_at or body.lost_by):
-            self.planning.gaps.stand_for(body, day)
+        self.planning.gaps.note(body, day)
         if isinstance(body, ReleaseReserved):
             status, expires_at = ReleaseStatus.RESERVED, body.expires_at
         else:
@@ -397,6 +396,7 @@ class State(Struct):
             raise unknown_release(body.release)
         status = next_status(standing, body, at)
         self.releases.move(standing.id, status)
+        self.planning.gaps.note(body)
         release = self.open.pop(standing.id, None)
         self.holders.drop(standing.id)
         if release is None or status.counts:
@@ -423,6 +423,7 @@ class State(Struct):
         self.releases.redescribe(now.id, now.content)
         self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
         self.waiting.corrected(now.id, now.content)
+        self.planning.gaps.note(body)
         return LossChange(now, standing.seq, standing.day, instead_of=before)
 
     def _activate(self, body: PolicyActivated, seq: int, version: int) -> None:

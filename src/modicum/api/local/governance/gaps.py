@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.governance.approval_cases import (
@@ -16,10 +17,17 @@ from modicum.api.local.governance.approval_cases import (
     reason_text,
     refused,
 )
-from modicum.core.errors import Code, ConflictError, InputError, Problem
+from modicum.core.errors import (
+    Code,
+    ConflictError,
+    InputError,
+    Problem,
+    VerificationError,
+)
 from modicum.ledger import Record, RecordedRelease, ReleaseStatus, event_of
 from modicum.ledger.decision.approvals import ill_agreed
 from modicum.ledger.log.events import (
+    EVENT_VERSION,
     Body,
     GapClosed,
     LedgerResumed,
@@ -34,7 +42,10 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     ResumeRequested,
 )
+from modicum.ledger.proof.consistency import contradiction, is_described
+from modicum.ledger.proof.repricing import Repricing
 from modicum.ledger.state.gaps import Gap, lost_entry
+from modicum.release import Vocabulary
 
 #: Maximum number of lost entries in one entry, and about how many bytes of them.
 _ENTRIES_MAX: Final = 100
@@ -97,9 +108,15 @@ def accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     """Agree to spend again although losses may be missing."""
     why = reason_text(reason, "accepting a loss")
     gap = open_gap(entry, head)
+    gaps = entry.book.state.planning.gaps
     if not gap.requested_by:
         raise _nobody_asked("modicum ledger accept-loss")
-    _agree(entry, GapClosed(gap.head, accepted=True, reason=why))
+    for done in _settle(entry):  # What is known is not given up.
+        if done.gap.head == gap.head and done.policies:
+            raise _not_yet(done.policies)
+    if gap.head in gaps.open:
+        _agree(entry, GapClosed(gap.head, accepted=True, reason=why))
+        _settle(entry)  # No gap says otherwise any more.
     return gap
 
 
@@ -107,6 +124,8 @@ def bring_back(
     entry: Entry, records: Iterable[Record], head: str | None = None
 ) -> BroughtBack:
     """Record every loss of lost entries, and close the gap if that is all.
+
+    So it does with all that was found for other gaps.
 
     Args:
         entry: The turn.
@@ -123,25 +142,45 @@ def bring_back(
         for texts in _portions(_lost_part(entry, records, gap)):
             entry.add(LostEntriesFound(gap.head, texts))
         gap = entry.book.state.planning.gaps.open[gap.head]
+    every = _settle(entry, last=gap.head)
+    return replace(
+        every[-1],
+        recorded=tuple(name for one in every for name in one.recorded),
+        moved=tuple(name for one in every for name in one.moved),
+    )
+
+
+def _settle(entry: Entry, last: str = "") -> list[BroughtBack]:
+    """Record what found entries prove, of every gap; close those that have all."""
+    found = [one for one in entry.book.state.planning.gaps.open.values() if one.begins]
+    return [
+        _settled(entry, one) for one in sorted(found, key=lambda one: one.head == last)
+    ]
+
+
+def _settled(entry: Entry, gap: Gap) -> BroughtBack:
     described = _described(_found(entry, gap))
-    recorded, moved = [], []
+    recorded, moved, unfit = [], [], []
     policies: dict[str, None] = {}
-    active = active_policy(entry.book).policy.digest
-    standings = entry.book.state.releases
-    for name in [*gap.missing(standings)]:
+    active = active_policy(entry.book).policy
+    prices = Repricing()
+    standings, back = entry.book.state.releases, entry.book.state.planning.gaps.back
+    for name in [*gap.missing(standings, back)]:
         one = gap.releases[name]
-        if name not in standings:
-            release, policy, assumptions = described[name]
-            if policy == active:
-                origin = (assumptions, one.at, one.by)
-                entry.add(PastRecorded(release, policy, *origin))
-                recorded.append(name)
-            else:
-                policies[policy] = None
-        elif _moves(entry, name, gap):
-            moved.append(name)
-    missing = tuple(gap.missing(standings))
-    closed = not missing and not gap.uncounted
+        if name in standings:
+            if _moves(entry, name, gap):
+                moved.append(name)
+            continue
+        release, policy, assumptions = described[name]
+        if policy != active.digest:
+            policies[policy] = None
+        elif _is_sound(release, active.vocabulary, prices):
+            entry.add(PastRecorded(release, policy, assumptions, one.at, one.by))
+            recorded.append(name)
+        else:
+            unfit.append(name)
+    missing = tuple(gap.missing(standings, back))
+    closed = gap.is_complete and not missing and not gap.uncounted
     if closed:
         entry.add(GapClosed(gap.head, accepted=False, reason=""))
     return BroughtBack(
@@ -149,10 +188,26 @@ def bring_back(
         tuple(recorded),
         tuple(moved),
         tuple(policies),
-        tuple(one for one in missing if one in standings),
+        tuple(one for one in missing if one in standings or one in unfit),
         gap.uncounted,
         closed,
     )
+
+
+def _is_sound(
+    release: RecordedRelease, vocabulary: Vocabulary, prices: Repricing
+) -> bool:
+    """Return whether an audit accepts a release in an entry of this version.
+
+    Lost entries of version 1 may describe what this version cannot price.
+    """
+    if contradiction(release, vocabulary) or not is_described(release, vocabulary):
+        return False
+    try:
+        prices.check(release, vocabulary, 0, EVENT_VERSION)
+    except VerificationError:
+        return False
+    return True
 
 
 def open_gap(entry: Entry, head: str | None = None) -> Gap:
@@ -172,13 +227,14 @@ def open_gap(entry: Entry, head: str | None = None) -> Gap:
 
 def _moves(entry: Entry, name: str, gap: Gap) -> bool:
     """Start or cancel a reservation of before, as lost entries started or ended it."""
-    state, status = entry.book.state, gap.releases[name].status
-    known = state.releases[name]
-    if known.status is not ReleaseStatus.RESERVED or known.seq >= gap.begins:
-        return False  # One that was made after the loss is another one.
-    body: ReleaseStarted | ReleaseVoided = ReleaseStarted(name)
+    state, lost = entry.book.state, gap.releases[name]
+    if not gap.holds(name, state.releases):
+        return False
+    status = lost.status
+    body: ReleaseStarted | ReleaseVoided = ReleaseStarted(name, lost.moved)
     if not status.counts:
-        body = ReleaseVoided(name, f"it was {status.value} in lost entries")
+        why = f"it was {status.value} in lost entries"
+        body = ReleaseVoided(name, why, lost.moved)
     if not state.planning.gaps.permit(body):
         return False
     entry.add(body)
@@ -279,6 +335,17 @@ def _nobody_asked(command: str) -> ConflictError:
             "nobody has asked for it yet",
             notes=("one person asks, and another agrees",),
             help=f"ask:  {command} --reason …",
+        )
+    )
+
+
+def _not_yet(policies: Sequence[str]) -> ConflictError:
+    return ConflictError(
+        Problem(
+            Code.RELEASE_CONFLICT,
+            "releases that were found are not recorded yet",
+            notes=(f"policies that they need: {', '.join(policies)}",),
+            help="activate each policy, and each time:  modicum ledger bring-back FILE",
         )
     )
 
