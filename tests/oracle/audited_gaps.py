@@ -246,7 +246,9 @@ class Gaps:
                 right = now != "reserved"
             elif name in gap.written:
                 # It counts as it did, on its day, and for who reserved it.
-                right = now == "recorded" and self._written.get(name) == gap.written[name]
+                right = (
+                    now == "recorded" and self._written.get(name) == gap.written[name]
+                )
                 right &= day == gap.came.get(name, ("", day))[1]
             else:
                 right = is_older and now in ("started", "published", "recorded")

@@ -186,9 +186,7 @@ def accept_loss(
     with reporting(as_json=as_json):
         work = accept if agree else ask_to_accept
         workspace = open_workspace(ledger, actor=actor)
-        found = workspace.turn(
-            lambda entry: work(entry, reason, gap), deciding=agree
-        )
+        found = workspace.turn(lambda entry: work(entry, reason, gap), deciding=agree)
         state = workspace.state()
         seq, gaps = state.seq, state.planning.gaps
         known = agree and gaps.closed.get(found.head) == 0

@@ -303,6 +303,7 @@ def test_a_crash_while_entries_are_brought_back_leaves_the_gap(
     gone_on: Restored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
+
         def killed(_: Entry) -> None:
             raise KeyboardInterrupt
 
@@ -860,7 +861,8 @@ def test_nobody_starts_again_what_lost_entries_started(lost: Restored) -> None:
     assert {*done.moved} == {"begun", "dropped"}
     with pytest.raises(ConflictError):
         lost.workspace("job").start("begun")
-    unsound(forged(lost, ReleaseStarted("kept", done.gap.releases["begun"].moved)), "")
+    moved = done.gap.releases["begun"].moved
+    unsound(forged(lost, ReleaseStarted("kept", moved)), "none is lost")
     sound(lost)
 
 
@@ -875,7 +877,8 @@ def test_a_start_names_the_lost_one(lost: Restored) -> None:
         if isinstance(event_of(one, one.seq).body, ReleaseStarted)
     )
     moved = gap.releases["begun"].moved
-    for body in (ReleaseStarted("begun"), ReleaseStarted("begun", add_seconds(moved, 1))):
+    for at in ("", add_seconds(moved, 1)):
+        body = ReleaseStarted("begun", at)
         event = Event(event_of(records[there], there + 1).at, "ann", body)
         bad = [*records[:there], seal(event, there + 1, records[there - 1].hash)]
         unsound(bad, "nothing may be spent")
@@ -888,7 +891,6 @@ def agreed(place: Restored, gap: str) -> None:
 
 @pytest.mark.spec("LED-35")
 def test_accepting_first_records_all_that_is_known(lost: Restored) -> None:
-    lost.restore(lost.folder / "older.db")
     first, second = lost_twice(lost)
 
     def find(entry: Entry) -> None:  # Without the releases, as a crash never leaves it.
@@ -897,8 +899,8 @@ def test_accepting_first_records_all_that_is_known(lost: Restored) -> None:
         entry.add(LostEntriesFound(first, texts))
 
     lost.workspace().turn(find)
-    asks, closes = LossAcceptanceRequested(first, "x"), GapClosed(first, True, "x")
-    records = forged(lost, asks)
+    closes = GapClosed(first, True, "x")
+    records = forged(lost, LossAcceptanceRequested(first, "x"))
     event = Event(event_of(records[-1], len(records)).at, "bob", closes)
     bad = [*records, seal(event, len(records) + 1, records[-1].hash)]
     unsound(bad, "found entries started")
@@ -950,19 +952,12 @@ def test_overlapping_gaps_are_both_closed(lost: Restored) -> None:
     source = open_store(lost.folder / "full.db")
     longer = Workspace(source, lost.clock, policy=None, actor="ann")
     longer.submit(counts("last", rho="0.003"))
-    ends = [event_of(one, one.seq) and one for one in source.read(8)]
-    head = (lost.folder / "head").read_bytes()
+    ends = [*source.read(8)]
     (lost.folder / "head").unlink()
-    ann, bob = (
-        Workspace(open_store(lost.path), lost.clock, policy=None, actor=name)
-        for name in ("ann", "bob")
-    )
     for end in ends:
-        what = end.seq, end.hash, 4, "x"
-        ann.turn(lambda entry, what=what: entry.add(ResumeRequested(*what)))
-        bob.turn(lambda entry, what=what: entry.add(LedgerResumed(*what)))
-    assert head
-    lost.workspace().state()
+        for name, kind in (("ann", ResumeRequested), ("bob", LedgerResumed)):
+            body = kind(end.seq, end.hash, 4, "x")
+            lost.workspace(name).turn(partial(Entry.add, body=body))
     done = bring(lost, ends[0].hash, "full.db")
     assert (done.recorded, done.moved) == (("gone",), ("begun",))
     done = bring(lost, ends[1].hash, "full.db")
@@ -970,6 +965,52 @@ def test_overlapping_gaps_are_both_closed(lost: Restored) -> None:
     assert not lost.workspace().state().planning.gaps.open
     assert spent(lost.workspace()) == spent(whole(lost))
     sound(lost)
+
+
+DAILY = """
+modicum: policy/v1
+name: daily
+units:
+  user: {id: user_id}
+  user-day: {id: user_id, time: {column: at, period: day}, within: user}
+schema: {attributes: {diagnosis: low}}
+policies: [{name: daily, when: "true", unit: user-day, budget: {rho: 2}}]
+"""
+
+
+def daily(rho: str, **more: str) -> dict[str, Any]:
+    asked = counts("past", rho=rho)
+    asked["mechanisms"][0]["cost"]["user-day"] = {"rho": float(rho)}
+    asked["mechanisms"][0].update(more)
+    return asked
+
+
+@pytest.mark.spec("LED-34")
+@pytest.mark.parametrize("older", [True, False])
+def test_a_lost_correction_is_made_again(tmp_path: Path, *, older: bool) -> None:
+    def correct(place: Restored) -> None:
+        now = daily("0.01", periods="2026-04-01")
+        place.workspace("ann").governance.redescribe(now, reason="it read one day")
+        place.workspace("bob").governance.approve("past", reason="so it did")
+
+    place = Restored(tmp_path, DAILY)
+    place.workspace().init()
+    if not older:
+        place.keep("older.db")
+    place.workspace().backfill(daily("0.01"))
+    if older:
+        place.keep("older.db")
+    correct(place)
+    place.keep("full.db")
+    place.restore(tmp_path / "older.db")
+    place.resumed()
+    done = place.bring_back(tmp_path / "full.db")
+    assert (done.missing, done.closed) == ((("past",), False) if older else ((), True))
+    if older:
+        correct(place)
+        assert place.bring_back(tmp_path / "full.db").closed
+    assert spent(place.workspace()) == spent(whole(place))
+    sound(place)
 
 
 APPROVED = """
@@ -1028,7 +1069,7 @@ def test_both_auditors_refuse_what_stands_for_nothing(gone_on: Restored) -> None
     texts = tuple(
         one.payload.decode() for one in open_store(gone_on.folder / "full.db").read(4)
     )
-    lost_ = event_of(list(open_store(gone_on.folder / "full.db").read(6))[0], 7)
+    lost_ = event_of(next(iter(open_store(gone_on.folder / "full.db").read(6))), 7)
     found = LostEntriesFound(gap, texts)
     assert isinstance(lost_.body, ReleaseReserved)
     why = "no lost entry is about"
@@ -1044,7 +1085,8 @@ def test_both_auditors_refuse_what_stands_for_nothing(gone_on: Restored) -> None
 
 @pytest.mark.spec("LED-34")
 def test_both_auditors_refuse_to_close_what_was_started_twice(lost: Restored) -> None:
-    Workspace(open_store(lost.path), lost.clock, policy=None, actor="zed").start("begun")
+    beside = Workspace(open_store(lost.path), lost.clock, policy=None, actor="zed")
+    beside.start("begun")
     lost.resumed()
     done = lost.bring_back(lost.folder / "full.db")
     assert done.uncounted == ("release `begun` was started in both logs",)

@@ -70,8 +70,8 @@ class LostRelease(Struct, frozen=True):
         at: The time of the lost entry that brought it in; empty if it is older.
         by: The actor of that entry, if it reserved the release.
         policy: The digest of the policy of that entry.
-        mark: What an entry of this log must record (see `mark`), if lost entries brought
-            the release in or corrected it; else empty.
+        mark: What an entry of this log must record (see `mark`), if lost entries
+            brought the release in or corrected it; else empty.
         moved: The time of the lost entry that started or ended it; empty if none did.
     """
 
