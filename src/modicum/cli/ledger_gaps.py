@@ -154,7 +154,7 @@ def _lines(done: BroughtBack) -> Iterator[str]:
         )
     for name in done.missing:
         yield (
-            f"  `{name}` is in the ledger otherwise: record it under another id, with"
+            f"  `{name}` cannot be recorded as it was: record it under another id, with"
             "  release backfill"
         )
     for what in done.uncounted:

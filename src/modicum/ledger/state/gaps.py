@@ -69,7 +69,7 @@ class LostRelease(Struct, frozen=True):
         status: Its status.
         at: The time of the lost entry that brought it in; empty if it is older.
         by: The actor of that entry, if it reserved the release.
-        policy: The digest of the policy of that entry.
+        under: The digest of the policy of that entry.
         mark: What an entry of this log must record (see `mark`), if lost entries
             brought the release in or corrected it; else empty.
         moved: The time of the lost entry that started or ended it; empty if none did.
@@ -80,7 +80,7 @@ class LostRelease(Struct, frozen=True):
     status: ReleaseStatus
     at: str = ""
     by: str = ""
-    policy: str = ""
+    under: str = ""
     mark: str = ""
     moved: str = ""
 
@@ -521,7 +521,7 @@ def _take(
         case PastRedescribed(release=it):
             before, _ = _before(it.id, releases, known)
             releases[it.id] = replace(
-                before, content=it.content, mark=mark(it, before.policy, before.by)
+                before, content=it.content, mark=mark(it, before.under, before.by)
             )
         case ApprovalGiven(approves=False):
             yield f"refusal of {body.subject} `{body.id[:100]}`"

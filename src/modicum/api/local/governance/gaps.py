@@ -60,7 +60,8 @@ class BroughtBack(Struct, frozen=True):
         recorded: The releases that are recorded now.
         moved: Those whose reservation was started or canceled, as in lost entries.
         policies: The policies that must be active to record further ones, in order.
-        missing: The releases that cannot be brought back under their ids.
+        missing: The releases that cannot be brought back under their ids, or that an
+            audit would refuse.
         uncounted: What else people must judge.
         closed: Whether everything is accounted for, so that the gap is closed.
     """
