@@ -112,7 +112,7 @@ class Gaps:
         self._asked: dict[str, Any] = {}
         self._hashes: list[str] = []
         self.open: dict[str, Lost] = {}
-        #: What was recorded, corrected or started again while a gap is open.
+        #: What was recorded, corrected or started again while a gap was open.
         self._written: dict[str, Written] = {}
         self._moved: dict[str, str] = {}
 
@@ -203,9 +203,6 @@ class Gaps:
             if status in ("started", "published")
         ):
             self._broken.append(f"{seq}: accepted, and a known start is not in the log")
-        if not self.open:
-            self._written.clear()
-            self._moved.clear()
 
     def _are_one(self, one: str, other: str) -> bool:
         """Return whether somebody acts for both."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from oracle.audit_sums import UnsupportedError
 from oracle.auditor import audit as audited
 from samples.first_version import strange_log
@@ -948,19 +949,29 @@ def test_what_an_audit_would_refuse_is_not_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("LED-34")
-def test_overlapping_gaps_are_both_closed(lost: Restored) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_overlapping_gaps_are_both_closed(lost: Restored, *, at_once: bool) -> None:
+    """The lost log went on meanwhile: the second gap has the entries of the first."""
     source = open_store(lost.folder / "full.db")
     longer = Workspace(source, lost.clock, policy=None, actor="ann")
     longer.submit(counts("last", rho="0.003"))
-    ends = [*source.read(8)]
-    (lost.folder / "head").unlink()
-    for end in ends:
+    first, second = source.read(8)
+
+    def go_on(end: Record) -> None:
+        (lost.folder / "head").unlink()
         for name, kind in (("ann", ResumeRequested), ("bob", LedgerResumed)):
             body = kind(end.seq, end.hash, 4, "x")
             lost.workspace(name).turn(partial(Entry.add, body=body))
-    done = bring(lost, ends[0].hash, "full.db")
-    assert (done.recorded, done.moved) == (("gone",), ("begun",))
-    done = bring(lost, ends[1].hash, "full.db")
+
+    go_on(first)
+    if at_once:
+        go_on(second)
+    done = bring(lost, first.hash, "full.db")
+    assert done.recorded == ("gone",)
+    assert {*done.moved} == ({"begun"} if at_once else {"begun", "dropped"})
+    if not at_once:
+        go_on(second)
+    done = bring(lost, second.hash, "full.db")
     assert (done.missing, done.uncounted, done.closed) == ((), (), True)
     assert not lost.workspace().state().planning.gaps.open
     assert spent(lost.workspace()) == spent(whole(lost))
@@ -1081,6 +1092,42 @@ def test_both_auditors_refuse_what_stands_for_nothing(gone_on: Restored) -> None
     ):
         unsound(forged(gone_on, found, body), why)
     unsound(forged(gone_on, PastRecorded(release, digest, (), "", "ann")), why)
+
+
+@pytest.mark.spec("LED-34")
+def test_both_auditors_refuse_entries_that_were_not_lost(gone_on: Restored) -> None:
+    gap = next(iter(gone_on.workspace().state().planning.gaps.open))
+    records = list(open_store(gone_on.path).read(0))
+    full = list(open_store(gone_on.folder / "full.db").read(0))
+    event = event_of(full[-1], full[-1].seq)
+    later = seal(event, len(records) + 1, records[-1].hash)
+    other = seal(event, full[-1].seq, full[-3].hash)
+    another = replace(event, actor="eve")
+    ends = [*full[4:-1], seal(another, full[-1].seq, full[-2].hash)]
+    for lost_, why in (
+        ([later], "do not follow an entry of this log"),
+        ([*full[4:-2], other], "they are not the lost entries"),
+        (ends, "not the entries that the witness knows of"),
+    ):
+        texts = tuple(one.payload.decode() for one in lost_)
+        unsound(forged(gone_on, LostEntriesFound(gap, texts)), why)
+
+
+def test_entries_are_found_without_a_copy_of_all_before(gone_on: Restored) -> None:
+    gaps = gone_on.workspace().state().planning.gaps
+    (gap,) = gaps.open.values()
+    records = list(open_store(gone_on.folder / "full.db").read(4))
+    state = State()
+    for record in gone_on.workspace().records():
+        fold(state, record)
+    before = state.planning.gaps.open[gap.head].releases
+    for one in records:
+        body = LostEntriesFound(gap.head, (one.payload.decode(),))
+        state.apply(Event(state.at, "ann", body), "e" * 64)
+    now = state.planning.gaps.open[gap.head]
+    assert now.releases is before
+    assert now.is_complete
+    assert {*before} == {"begun", "dropped", "gone"}
 
 
 @pytest.mark.spec("LED-34")

@@ -198,9 +198,9 @@ class Gaps:
         open: The gaps that are open, by that hash.
         closed: Of those that were closed, the last entry of which two people accepted
             that losses may be missing; 0 if none are.
-        back: What this log has had again since a gap is open, by the id of the release:
-            what was recorded or corrected (see `mark`), or for a start the time of the
-            lost one.
+        back: What this log has had again while a gap was open, by the id of the
+            release: what was recorded or corrected (see `mark`), or for a start the
+            time of the lost one. Later gaps may have lost the same entries.
     """
 
     requests: dict[str, ResumeRequest] = field(default_factory=dict)
@@ -360,8 +360,6 @@ class Gaps:
             raise _impossible("not all that was lost is accounted for")
         del self.open[gap.head]
         self.closed[gap.head] = seq if body.accepted else 0
-        if not self.open:
-            self.back.clear()
 
     def _gap(self, head: str) -> Gap:
         if head not in self.open:
