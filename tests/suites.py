@@ -200,6 +200,7 @@ SUITES: Final = {
     "kills": Suite(
         "servers, workers and disks that end at the worst time, and clocks that jump",
         (
+            "property/test_resumed_ledgers.py",
             "system/test_clock_jumps.py",
             "system/test_crash.py",
             "system/test_kills.py",

@@ -61,12 +61,17 @@ class Sums:
         for unit, found in charges:
             self._units[unit].add(found, sign)
 
-    def exceeded(self, charges: Charges) -> tuple[str, ...]:
-        """Return the rules that a release would exceed somewhere, in their order."""
+    def exceeded(self, charges: Charges, *, full: bool = False) -> tuple[str, ...]:
+        """Return the rules that a release would exceed somewhere, in their order.
+
+        Args:
+            charges: What it adds.
+            full: Whether every limit is 0 now.
+        """
         over = [
             rule
             for unit, found in charges
-            for rule in self._units[unit].exceeded(found)
+            for rule in self._units[unit].exceeded(found, full=full)
         ]
         return tuple(self._ids[rule] for rule in sorted(over))
 
@@ -205,8 +210,9 @@ class _UnitSums:
                 if loss:
                     sums[place] += sign * loss
 
-    def exceeded(self, charges: Sequence[_Charge]) -> list[int]:
+    def exceeded(self, charges: Sequence[_Charge], *, full: bool) -> list[int]:
         """Return the rules that would be exceeded at a point that is touched."""
+        caps = np.zeros_like(self._caps) if full else self._caps
         rules = np.unique(np.concatenate([one.rules for one in charges]))
         points = np.flatnonzero(np.any([one.points for one in charges], axis=0))
         place = rules[:, None], points
@@ -223,7 +229,7 @@ class _UnitSums:
             together = sums[place]
             for one, own in zip(charges, places, strict=True):
                 together[own] += one.loss[number]
-            within.append(together <= self._caps[rules, number][:, None])
+            within.append(together <= caps[rules, number][:, None])
         over = touched & ~self._admitted(rules, within)
         return [int(n) for n in self._rules[rules[over.any(axis=1)]]]
 

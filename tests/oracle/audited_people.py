@@ -226,7 +226,7 @@ class People:
         if pending["body"]["policy"] != body["policy"]:
             yield "it was asked for under another policy"
         requesters = self.requesters(release)
-        if by.strip().casefold() in self._with_owners(requesters):
+        if by.strip().casefold() in self.with_owners(requesters):
             yield "who asks for the correction agrees to it"
         named = {**release["metadata"], **release["labels"]}.get("requester")
         requesters |= {named} if named else set()
@@ -247,7 +247,7 @@ class People:
         since: int = 0,
     ) -> set[str] | None:
         """Return who agreed and counts; None if that is not enough."""
-        own = self._with_owners(requesters)
+        own = self.with_owners(requesters)
         last = self._last_words(subject, content, since)
         everybody: set[str] = set()
         for approval in wanted:
@@ -266,7 +266,7 @@ class People:
             everybody |= yes
         return everybody
 
-    def _with_owners(self, requesters: set[str]) -> set[str]:
+    def with_owners(self, requesters: set[str]) -> set[str]:
         """Return who may not agree: requesters, and those who own one."""
         assert self._policy is not None
         own = {one.strip().casefold() for one in requesters}

@@ -20,6 +20,7 @@ from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
 from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
+from oracle.audited_gaps import Gaps, day_of
 from oracle.audited_people import People
 from oracle.escrow import permits
 
@@ -148,7 +149,7 @@ def _extent(rows: Iterable[Row]) -> Extent:
     found = Extent()
     for _, payload, _ in rows:
         event = json.loads(payload)["event"]
-        found.note(_day_of(event))
+        found.note(day_of(event))
         if event["kind"] not in (*BRINGS_IN, "past-redescribed"):
             continue
         for mechanism in event["body"]["release"]["mechanisms"]:
@@ -158,14 +159,6 @@ def _extent(rows: Iterable[Row]) -> Extent:
             for low, high in mechanism["groups"] or ():
                 found.groups.update(range(low, high + 1))
     return found
-
-
-def _day_of(event: Plain) -> int:
-    """Return the day that an event is charged on, as an ordinal."""
-    day = str(event["at"])[:10]
-    if event["kind"] == "past-recorded":
-        day = event["body"]["release"]["metadata"].get("released_on", day)
-    return ordinal(day)
 
 
 # --- the log --------------------------------------------------------------------------
@@ -187,6 +180,7 @@ class _Auditor:
         self._meanings: dict[str, set[tuple[str, Meaning]]] = {}
         self._last_time = ""
         self._people = People(self.found.broken)
+        self._gaps = Gaps(self.found.broken, self._people.with_owners)
         self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
         self._version = 1
@@ -208,6 +202,7 @@ class _Auditor:
             self._disclosed.add(body["id"])
         self._look_at_escrow(event, seq)
         self._people.take(seq, event, hash_)
+        self._gaps.take(seq, event, hash_, self._standing)
         self.found.signed = self._people.signed
         if kind == "round-opened" and body["unlocked"]:
             raise UnsupportedError("budgets that are unlocked step by step")
@@ -219,6 +214,11 @@ class _Auditor:
             self._correct(body, seq)
         elif kind in LIFE:
             self._step(event, seq)
+
+    def _standing(self, name: str) -> tuple[str, str, int]:
+        """Return status, contents and day of a release; empty if there are none."""
+        release, day = self._counted.get(name, ({"content": ""}, 0))
+        return self._status.get(name, ""), release["content"], day
 
     def _units(self) -> set[tuple[str, Meaning]]:
         """Return what tells the instances of each unit of the active policy apart."""
@@ -302,7 +302,7 @@ class _Auditor:
 
     def _bring_in(self, event: Plain, seq: int) -> None:
         kind, release = event["kind"], event["body"]["release"]
-        name, day = release["id"], _day_of(event)
+        name, day = release["id"], day_of(event)
         self.said.setdefault(name, set()).add(kind)
         if self._sums is None or event["body"]["policy"] != self._digest:
             self.found.broken.append(f"{seq}: decided by a policy that is not active")
@@ -313,7 +313,8 @@ class _Auditor:
         if kind != "past-recorded":
             # An entry up to version 5 follows from the rules alone.
             none = () if event["v"] < 6 else self._sums.unmatched(release)
-            over = (*self._sums.exceeded(charges), *none)
+            full = bool(self._gaps.open)
+            over = (*self._sums.exceeded(charges, full=full), *none)
             body = event["body"]
             said = (*body.get("blocking", ()), *body.get("unmatched", ()))
             self._compare(kind, said, over, seq)
@@ -344,7 +345,8 @@ class _Auditor:
         if self._status.get(name) != before:
             self.found.broken.append(f"{seq}: {name} cannot be {after}")
             return
-        over = before == "reserved" and self._expires[name] <= event["at"]
+        late = self._expires[name] <= event["at"] and not self._gaps.open
+        over = before == "reserved" and late
         if over != (kind == "release-expired") and before == "reserved":
             self.found.broken.append(f"{seq}: {name} cannot be {after} at that time")
         self._status[name] = after

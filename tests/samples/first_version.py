@@ -16,8 +16,10 @@ from modicum.ledger.log.events import Body, PastRecorded, PolicyActivated
 from modicum.policy import CompiledPolicy
 from samples.audited import ASKING, activated, at, priced
 from samples.small import compiled
-from samples.stored import before_sixth, to_plain
+from samples.stored import before_seventh, before_sixth, to_plain
 
+#: This version names entries that were lost.
+SEVENTH = 7
 #: This version names losses that are derived and mechanisms that no rule limits.
 SIXTH = 6
 
@@ -81,6 +83,8 @@ def as_written_by(version: int, records: Iterable[Record]) -> list[Record]:
     for record in records:
         plain = json.loads(record.payload)
         plain["event"]["v"] = version
+        if version < SEVENTH:
+            before_seventh(plain["event"])
         if version < SIXTH:
             before_sixth(plain["event"])
         plain["prev"] = rows[-1].hash if rows else GENESIS

@@ -29,8 +29,12 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     DisclosureRecorded,
+    GapClosed,
     GroupActivated,
     GroupRetired,
+    LedgerResumed,
+    LossAcceptanceRequested,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
@@ -44,6 +48,7 @@ from modicum.ledger.log.events import (
     ReleaseStarted,
     ReleaseVoided,
     RequestWithdrawn,
+    ResumeRequested,
     RoundOpened,
 )
 from modicum.ledger.log.recorded_release import (
@@ -124,5 +129,11 @@ BODIES: tuple[Body, ...] = (
     FlowWithheld(SHA, 1, {"exact": SHA, "private": SHA}),
     FlowFailed(SHA, 1),
     FlowReleased(SHA, "amir"),
+    ResumeRequested(9, SHA, 4, "the disk died"),
+    LedgerResumed(9, SHA, 4, "so it is"),
+    LostEntriesFound(SHA, ('{"seq":5}', '{"seq":6}')),
+    LossAcceptanceRequested(SHA, "it was a test"),
+    GapClosed(SHA, accepted=True, reason="so it was"),
+    PastRecorded(small(), SHA, (), NOON, "ann"),
     PastRedescribed(small(PART), small(), SHA, "one day", ("olga", "pavel")),
 )

@@ -10,7 +10,14 @@ from msgspec import structs
 from modicum.core.canonical import Plain
 from modicum.ledger import Event, RecordedRelease
 from modicum.ledger.log.codec import event_codecs
-from modicum.ledger.log.events import EVENT_VERSION, Body, ReleaseDenied
+from modicum.ledger.log.events import (
+    EVENT_VERSION,
+    Body,
+    PastRecorded,
+    ReleaseDenied,
+    ReleaseStarted,
+    ReleaseVoided,
+)
 
 
 def to_plain(event: Event) -> dict[str, Plain]:
@@ -28,8 +35,25 @@ def to_plain(event: Event) -> dict[str, Plain]:
     }
 
 
+def before_seventh(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return an event as it was stored before version 7."""
+    for key in ("lost_at", "lost_by"):
+        plain["body"].pop(key, None)
+    return plain
+
+
+def read_before_seventh(body: Body) -> Body:
+    """Return what is read of a body that was stored so."""
+    if isinstance(body, PastRecorded):
+        return structs.replace(body, lost_at="", lost_by="")
+    if isinstance(body, ReleaseStarted | ReleaseVoided):
+        return structs.replace(body, lost_at="")
+    return body
+
+
 def before_sixth(plain: dict[str, Any]) -> dict[str, Any]:
     """Return an event as it was stored before version 6."""
+    before_seventh(plain)
     if plain["kind"] == ReleaseDenied.kind:
         del plain["body"]["unmatched"]
     for value in plain["body"].values():
@@ -51,4 +75,4 @@ def read_before_sixth(body: Body) -> Body:
     }
     if isinstance(body, ReleaseDenied):
         changed["unmatched"] = ()
-    return structs.replace(body, **changed)
+    return structs.replace(read_before_seventh(body), **changed)

@@ -11,6 +11,7 @@ import typer
 
 from modicum.cli.governance import add_to_ledger
 from modicum.cli.ledger_access import current_log, open_log
+from modicum.cli.ledger_gaps import add_to as add_gaps_to
 from modicum.cli.ledger_signatures import add_to
 from modicum.cli.options import (
     DEFAULT_LEDGER,
@@ -383,3 +384,4 @@ app.command()(balance)
 app.command()(verify)
 add_to(app)
 add_to_ledger(app)
+add_gaps_to(app)

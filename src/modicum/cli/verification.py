@@ -57,6 +57,10 @@ def print_verified(name: str, verified: Verified, *, as_json: bool) -> None:
             f"  {report.signed} of {report.approvals} approvals are signed, and all"
             " signatures are valid"
         )
+    for problem in report.gaps.problems():
+        print(f"  {printable(problem.message)}")
+    for seq in report.gaps.accepted:
+        print(f"  entries were lost; two people accepted that, with entry {seq}")
     if report.unpriced.releases:
         print(f"  {printable(_unpriced_text(report.unpriced))}")
     if verified.noted is not None:

@@ -96,6 +96,7 @@ class Code(Enum):
     NOT_WITNESSED = "MOD712"
     TRAIL_BROKEN = "MOD713"
     TRAIL_UNWRITTEN = "MOD714"
+    GAP_OPEN = "MOD715"
     # Rounds and plans
     ROUND_MISSING = "MOD801"
     PLAN_STALE = "MOD802"

@@ -21,8 +21,7 @@ from modicum.accounting.grid import DELTA, EPS
 from modicum.accounting.group_privacy import group
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.errors import Code, InputError
-from modicum.release.model import Mechanism
-from modicum.release.price_problems import wrong
+from modicum.release.model import Mechanism, wrong
 from modicum.release.unit_losses import Stated
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary

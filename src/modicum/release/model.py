@@ -20,7 +20,7 @@ from modicum.accounting.budgets import (
     ZcdpBudget,
 )
 from modicum.core.canonical import Plain, Written, digest, encode
-from modicum.core.errors import Mark
+from modicum.core.errors import Code, InputError, Mark, Problem
 from modicum.core.rationals import number_text
 from modicum.release.parts import EVERYTHING, Part, WrittenPart, part_written
 from modicum.release.sampling import Sampling, sampling_to_plain
@@ -250,3 +250,26 @@ def content_digest(release: Release) -> str:
 
 def _numbers(values: Mapping[str, Fraction]) -> dict[str, Plain]:
     return {key: number_text(value) for key, value in values.items()}
+
+
+def wrong(
+    mechanism: Mechanism,
+    code: Code,
+    message: str,
+    *,
+    notes: tuple[str, ...] = (),
+    help: str = "",  # noqa: A002 - the word users see
+    mark: Mark | None = None,
+) -> InputError:
+    """Return the error for a mistake in a mechanism's parameters or costs.
+
+    Args:
+        mechanism: The mechanism.
+        code: Its code.
+        message: The mistake.
+        notes: Reasons.
+        help: The remedy.
+        mark: Its exact position; by default that of the costs.
+    """
+    place = mechanism.cost_mark if mark is None else mark
+    return InputError(Problem(code, message, place, notes=notes, help=help))

@@ -41,8 +41,7 @@ from __future__ import annotations
 from modicum.accounting.curves import Curve
 from modicum.accounting.mechanisms import RELEASE_KINDS
 from modicum.core.errors import Code, InputError
-from modicum.release.model import Mechanism
-from modicum.release.price_problems import wrong
+from modicum.release.model import Mechanism, wrong
 from modicum.release.sampling import Sampling
 from modicum.release.vocabulary import Vocabulary
 

@@ -23,8 +23,7 @@ from modicum.accounting.mechanisms.kind import Kind
 from modicum.core.diagnostics import placed
 from modicum.core.errors import Code, InputError, check
 from modicum.core.rationals import LOSS_UNIT, number_text
-from modicum.release.model import Mechanism
-from modicum.release.price_problems import wrong
+from modicum.release.model import Mechanism, wrong
 from modicum.release.units import Relation
 from modicum.release.vocabulary import Vocabulary
 

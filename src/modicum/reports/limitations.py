@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modicum.ledger.proof.repricing import Unpriced
+from modicum.ledger.state.gaps import Gaps
 from modicum.reports.markup import Markup, element, table
 
 #: What a rule guarantees.
@@ -89,6 +90,25 @@ NOT_PRIVATE = (
     " no rule on this page counts it. It is counted in bits instead, and every promise"
     " on this page is conditional on what it revealed."
 )
+
+
+def lost_entries(gaps: Gaps) -> Iterator[Markup]:
+    """Yield a warning about entries that the ledger has lost, if losses may be missing.
+
+    Args:
+        gaps: What the log has lost, and what became of it.
+    """
+    for gap in gaps.open.values():
+        yield element(
+            "p", f"Losses may be missing on this page: {gap.text()}.", class_="near"
+        )
+    for seq in gaps.accepted:
+        yield element(
+            "p",
+            "Losses may be missing on this page: entries of the ledger were lost, and"
+            f" two people accepted that with entry {seq}.",
+            class_="near",
+        )
 
 
 def unverified_losses(unpriced: Unpriced) -> Iterator[Markup]:

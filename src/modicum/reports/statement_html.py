@@ -12,7 +12,7 @@ from modicum.reports import limitations
 from modicum.reports.approvals_html import who_agreed
 from modicum.reports.charts.charges import meter
 from modicum.reports.escrow_html import escrowed, not_private
-from modicum.reports.limitations import unverified_losses
+from modicum.reports.limitations import lost_entries, unverified_losses
 from modicum.reports.markup import Child, Markup, element, joined, table
 from modicum.reports.statement import RuleLine, Statement
 from modicum.reports.style import STYLE
@@ -112,6 +112,7 @@ def _verified(statement: Statement) -> Iterator[Markup]:
             f"entries 1 to {verified.pinned}" if verified.pinned else "no entry",
         ),
     )
+    yield from lost_entries(report.gaps)
     yield from unverified_losses(report.unpriced)
     yield element(
         "p", limitations.PINNED if verified.pinned else limitations.NOT_PINNED

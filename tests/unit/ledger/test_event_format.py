@@ -13,10 +13,25 @@ import pytest
 from msgspec.structs import replace
 from samples.kinds import BODIES, SHA, small
 from samples.small import NOON, counts, workspace
-from samples.stored import before_sixth, read_before_sixth, to_plain
+from samples.stored import (
+    before_seventh,
+    before_sixth,
+    read_before_seventh,
+    read_before_sixth,
+    to_plain,
+)
 
 from modicum.core.canonical import decode, encode
-from modicum.ledger import GENESIS, Event, Record, State, audit, read_record, seal
+from modicum.ledger import (
+    GENESIS,
+    Event,
+    Record,
+    State,
+    audit,
+    event_of,
+    read_record,
+    seal,
+)
 from modicum.ledger.log.chain import ChainBreakError
 from modicum.ledger.log.codec import from_plain
 from modicum.ledger.log.days import day_of
@@ -28,6 +43,7 @@ from modicum.ledger.log.events import (
     KINDS,
     ApprovalGiven,
     Body,
+    GapBody,
     PastRecorded,
     PastRedescribed,
     PolicyActivated,
@@ -167,6 +183,7 @@ SECOND_HEAD = "0fae819b60e8ce572b89d8aa0b414778511145cd10cd8e47257d6542c0fbdbf7"
 THIRD = (ReleaseRequested, RequestWithdrawn, PolicyProposed)
 FOURTH: tuple[type[Body], ...] = get_args(EscrowBody)
 FIFTH = (PastRedescribed,)
+SEVENTH: tuple[type[Body], ...] = get_args(GapBody)
 THIRD_FIELDS = {"head": "", "key": "", "signature": ""}
 
 
@@ -192,6 +209,7 @@ def test_a_ledger_of_version_2_verifies_and_its_decisions_follow() -> None:
         *THIRD,
         *FOURTH,
         *FIFTH,
+        *SEVENTH,
     }
     # Written as it was then, each gives the very bytes again.
     for (record, prev), event in zip(linked(records), events, strict=True):
@@ -208,7 +226,7 @@ def linked(records: list[Record]) -> list[tuple[Record, str]]:
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_2_has_what_it_had_and_nothing_else(body: Body) -> None:
     plain = second(plain_of(body))
-    if isinstance(body, (*THIRD, *FOURTH, *FIFTH)):
+    if isinstance(body, (*THIRD, *FOURTH, *FIFTH, *SEVENTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
         return
@@ -259,7 +277,7 @@ def test_a_ledger_of_version_3_verifies_and_its_decisions_follow() -> None:
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
     plain = before_sixth({**plain_of(body), "v": 3})
-    if isinstance(body, (*FOURTH, *FIFTH)):
+    if isinstance(body, (*FOURTH, *FIFTH, *SEVENTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
@@ -273,7 +291,7 @@ def test_version_3_has_all_but_what_came_with_version_4(body: Body) -> None:
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_4_has_all_but_what_came_with_version_5(body: Body) -> None:
     plain = before_sixth({**plain_of(body), "v": 4})
-    if isinstance(body, FIFTH):
+    if isinstance(body, (*FIFTH, *SEVENTH)):
         with pytest.raises(ValueError, match="unknown kind"):
             from_plain(plain)
     else:
@@ -374,15 +392,55 @@ def test_what_no_rule_limits_follows_from_the_version_of_the_entry(
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 def test_version_5_has_all_but_what_came_with_version_6(body: Body) -> None:
     plain = {**plain_of(body), "v": 5}
-    brings_in = plain != before_sixth(copy.deepcopy(plain))
-    if brings_in:
+    if isinstance(body, SEVENTH):
+        with pytest.raises(ValueError, match="unknown kind"):
+            from_plain(plain)
+        return
+    then = before_sixth(copy.deepcopy(plain))
+    if plain != then:
         with pytest.raises(ValueError, match="unknown fields"):
             from_plain(plain)
-    then = before_sixth(plain)
     assert from_plain(then) == Event(NOON, "tester", read_before_sixth(body), 5)
-    if brings_in:
+    if before_seventh(plain) != then:
         with pytest.raises(ValueError, match="is missing"):
             from_plain({**then, "v": 6})
+
+
+# --- version 6 ------------------------------------------------------------------
+
+SIXTH_LEDGER = OLD_LEDGER.with_name("v6.db")
+SIXTH_HEAD = "235777d2d4e7430f9c7e48489e4cc2e48b3f1bd3981a6aef629662f619b34ee3"
+
+
+@pytest.mark.spec("LED-12")
+def test_a_ledger_of_version_6_verifies_and_goes_on(tmp_path: Path) -> None:
+    records = old_records(SIXTH_LEDGER)
+    report = audit(records)
+    assert (report.entries, report.decisions, report.head) == (8, 3, SIXTH_HEAD)
+    for record, prev in linked(records):
+        event = read_record(record, record.seq, prev)
+        whole: Any = {"seq": record.seq, "prev": prev}
+        whole["event"] = before_seventh({**to_plain(event), "v": 6})
+        assert encode(whole) == record.payload
+    shutil.copy(SIXTH_LEDGER, tmp_path / "ledger.db")
+    ws = workspace(
+        tmp_path, policy=None, clock=FixedClock("2026-11-30T13:00:00.000000Z")
+    )
+    ws.submit(counts("after", rho="0.01"))
+    assert event_of([*ws.records()][-1], 9).version == EVENT_VERSION
+    assert ws.verify().entries == 9
+
+
+@pytest.mark.spec("LED-12")
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
+def test_version_6_has_all_but_what_came_with_version_7(body: Body) -> None:
+    plain = {**plain_of(body), "v": 6}
+    if isinstance(body, (*SEVENTH, PastRecorded)):
+        with pytest.raises(ValueError, match=r"unknown kind|unknown fields"):
+            from_plain(plain)
+    if not isinstance(body, SEVENTH):
+        then = before_seventh(plain)
+        assert from_plain(then) == Event(NOON, "tester", read_before_seventh(body), 6)
 
 
 # --- version 1, event by event ------------------------------------------------------

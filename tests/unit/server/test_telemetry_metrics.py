@@ -293,7 +293,7 @@ class Watched:
 
 
 def _facts(entries: int) -> LedgerFacts:
-    return LedgerFacts(entries, 0, 0, 0, 0, 0.0, 0, 0.0, 0, {}, {}, ())
+    return LedgerFacts(entries, 0, 0, 0, 0, 0, 0.0, 0, 0.0, 0, {}, {}, ())
 
 
 def test_the_ledger_is_looked_at_again_only_after_a_while() -> None:

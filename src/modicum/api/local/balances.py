@@ -306,6 +306,7 @@ class LedgerBalances:
             standing is not None
             and standing.status is ReleaseStatus.RESERVED
             and standing.expires_at <= now
+            and not self.state.planning.gaps.open
         ):
             return replace(standing, status=ReleaseStatus.EXPIRED, expires_at="")
         return standing

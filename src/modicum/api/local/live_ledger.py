@@ -128,12 +128,19 @@ class LiveLedger:
             self.must_exist()
         return self.book
 
-    def turn(self, work: Callable[[Entry], T], *, deciding: bool = True) -> T:
+    def turn(
+        self,
+        work: Callable[[Entry], T],
+        *,
+        deciding: bool = True,
+        expiring: bool = True,
+    ) -> T:
         """Return the result of some work in the ledger's turn; its events are durable.
 
         Args:
-            work: Adds events; due reservations are expired first.
+            work: Adds events.
             deciding: Whether it needs balances.
+            expiring: Whether due reservations are expired first.
 
         Raises:
             ModicumError: From `work`; nothing is stored then.
@@ -151,7 +158,8 @@ class LiveLedger:
                 self.refuse_jump(now)
                 now = max(now, self.book.state.at)
                 entry = Entry(self.book, turn, now, self._actor)
-                entry.expire_due()
+                if expiring:
+                    entry.expire_due()
                 result = work(entry)
                 entry.commit()
         except BaseException as error:

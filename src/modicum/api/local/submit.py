@@ -466,12 +466,14 @@ def step(
 
     Raises:
         InputError: If the ledger knows no such release.
-        ConflictError: If it is not where the step begins.
+        ConflictError: If it is not where the step begins, or lost entries may have
+            taken it.
     """
     releases = entry.book.state.releases
     standing = releases.get(body.release)
     if standing is None:
         raise unknown_release(body.release)
+    entry.book.state.planning.gaps.refuse(body)
     next_status(standing, body, entry.now)
     entry.add(body)
     return releases[body.release]

@@ -266,18 +266,25 @@ class Workspace(LedgerView):
 
         return Queries(self, self.adapters)
 
-    def turn(self, work: Callable[[Entry], T], *, deciding: bool = False) -> T:
+    def turn(
+        self,
+        work: Callable[[Entry], T],
+        *,
+        deciding: bool = False,
+        expiring: bool = True,
+    ) -> T:
         """Do some work in the turn of a ledger that exists; it is durable on return.
 
         Args:
             work: Adds events.
             deciding: Whether it decides about releases.
+            expiring: Whether due reservations are expired first.
 
         Raises:
             UsageError: If there is no ledger.
         """
         self._live.must_exist()
-        return self._live.turn(work, deciding=deciding)
+        return self._live.turn(work, deciding=deciding, expiring=expiring)
 
     def init(self) -> State:
         """Create a ledger and activate the policy; under the same policy, do nothing.

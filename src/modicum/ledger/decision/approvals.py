@@ -248,6 +248,21 @@ def may_open_rounds(person: str, policy: Policy) -> bool:
     return roles_missing(person, policy) is None
 
 
+def ill_agreed(person: str, requester: str, policy: Policy) -> str:
+    """Return why a person may not agree to go on after a loss; empty if they may.
+
+    It may make room in every budget, as another policy may: so those agree who may
+    approve that, and none who answers for a program that asks, or for the same one.
+    """
+    activation = policy.activation
+    if activation and {*activation.roles}.isdisjoint(roles_of(person, policy)):
+        return f"`{person}` agrees to a loss without a role of `activation`"
+    hands = (asking_people([one], policy) for one in (person, requester))
+    if not frozenset.isdisjoint(*hands):
+        return f"`{person}` is, or answers for, `{requester}`, who asked, and agrees"
+    return ""
+
+
 def plans_freely(person: str, policy: Policy) -> bool:
     """Return whether what a person's plans reserve is not limited by identity.
 

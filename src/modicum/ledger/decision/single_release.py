@@ -108,6 +108,28 @@ def remembered_alone(balances: Balances, release: RecordedRelease, day: int) -> 
     """Return the decisions of the single-release rules, cached by equality."""
     if not balances.compiled.release_rules:
         return _SILENT
+    alone = _remembered(balances, release, day)
+    return _full(alone, balances.unlocked.gap) if balances.unlocked.gap else alone
+
+
+def _full(alone: Alone, gap: str) -> Alone:
+    """Return the decisions while every limit counts as full."""
+    losses = tuple(
+        replace(
+            loss,
+            allowed=False,
+            share=Fraction(0),
+            locked=Locked(gap=gap),
+            cells_denying=max(loss.cells_denying, 1),
+        )
+        if loss.own_filter.enforced and loss.alone != Total()
+        else loss
+        for loss in alone.losses
+    )
+    return alone._replace(losses=losses, allowed=all(one.allowed for one in losses))
+
+
+def _remembered(balances: Balances, release: RecordedRelease, day: int) -> Alone:
     read = balances.single_release_rules(release, day)
     key: tuple[object, ...] = tuple(map(id, read))
     found: tuple[object, Alone] | None = balances.alone.get(key)

@@ -24,6 +24,7 @@ class Locked(NamedTuple):
     """Why nothing is unlocked in a cell. Spans of groups are in order, and disjoint.
 
     Attributes:
+        gap: What the ledger has lost, if it has; then nothing else matters.
         unit: Whether the open round unlocks nothing of its unit; then groups do not
             matter.
         unnamed: Whether the release names no groups, and so reads all future ones.
@@ -33,6 +34,7 @@ class Locked(NamedTuple):
         open: All groups of which something is unlocked, in the cell or not.
     """
 
+    gap: str = ""
     unit: bool = False
     unnamed: bool = False
     ahead: tuple[Span, ...] = ()
@@ -115,6 +117,8 @@ class Shares(NamedTuple):
 
 #: Nothing is held back.
 EVERYTHING_UNLOCKED = Shares((WHOLE,))
+#: While losses of the past are not known.
+NOTHING_UNLOCKED = Shares((Fraction(0),))
 
 
 class Unlocked:
@@ -142,12 +146,19 @@ class Unlocked:
     @property
     def whole(self) -> bool:
         """Whether everything is unlocked, as no round was opened."""
-        return self._rotation is None and not self._planning.rounds
+        return not (self._rotation or self._planning.rounds or self.gap)
+
+    @property
+    def gap(self) -> str:
+        """What the ledger has lost, so that every limit counts as full; else empty."""
+        return next((one.text() for one in self._planning.gaps.open.values()), "")
 
     def pieces(
         self, space: Space, inquiry: ReleaseCosts, then: SegmentsThen, places: Integers
     ) -> Shares:
         """Return the unlocked fraction of the limits, for each piece of a release."""
+        if self.gap:
+            return NOTHING_UNLOCKED
         if self.whole:
             return EVERYTHING_UNLOCKED
         everybody = self.of_unit(space.unit)
@@ -181,6 +192,8 @@ class Unlocked:
             then: The segments that its regions are laid over.
             place: A piece whose part is 0.
         """
+        if self.gap:
+            return Locked(gap=self.gap)
         if not self.of_unit(space.unit):
             return Locked(unit=True)
         self._recompute()
@@ -222,6 +235,8 @@ class Unlocked:
 
     def of_unit(self, unit: str) -> Fraction:
         """Return the part that everybody may have used of a unit's limits."""
+        if self.gap:
+            return Fraction(0)
         opened = self._planning.present_round
         millionths = opened.unlocked.get(unit) if opened else None
         return WHOLE if millionths is None else Fraction(millionths, MILLION)

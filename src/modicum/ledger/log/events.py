@@ -12,6 +12,7 @@ nothing; an audit prices descriptions again, to compare (`ledger.proof.repricing
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -30,7 +31,7 @@ from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.release import Part
 
 #: Version of the event schema. Older events stay readable; newer ones are refused.
-EVENT_VERSION = 6
+EVENT_VERSION = 7
 
 #: The subjects of votes.
 Subject: TypeAlias = Literal["release", "policy", "plan", "contract", "data"]
@@ -133,11 +134,18 @@ class ReleaseReserved(EventBody, frozen=True):
     approved_by: tuple[str, ...] = ()
 
 
-@event("release-started", 1, "nothing", claims=False)
+@event("release-started", 1, "nothing", claims=False, later={"lost_at": 7})
 class ReleaseStarted(EventBody, frozen=True):
-    """Rows may be read from here on; the loss is spent, whatever happens."""
+    """Rows may be read from here on; the loss is spent, whatever happens.
+
+    Attributes:
+        release: The id.
+        lost_at: If it stands for a lost entry that was found, the time of that; else
+            empty. Then nobody may read rows because of it.
+    """
 
     release: str
+    lost_at: str = ""
 
 
 @event("release-posted", 1, "nothing", claims=False)
@@ -147,12 +155,19 @@ class ReleasePosted(EventBody, frozen=True):
     release: str
 
 
-@event("release-voided", 1, "balances", claims=False)
+@event("release-voided", 1, "balances", claims=False, later={"lost_at": 7})
 class ReleaseVoided(EventBody, frozen=True):
-    """The release was canceled before it started; its loss is released."""
+    """The release was canceled before it started; its loss is released.
+
+    Attributes:
+        release: The id.
+        reason: Why.
+        lost_at: As of `ReleaseStarted`.
+    """
 
     release: str
     reason: str
+    lost_at: str = ""
 
 
 @event("release-expired", 1, "balances", claims=False)
@@ -190,7 +205,13 @@ def causes(blocking: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]
     return (*blocking, *(f"unmatched `{name}`" for name in unmatched))
 
 
-@event("past-recorded", 1, "balances", claims=False, later={"assumptions": 2})
+@event(
+    "past-recorded",
+    1,
+    "balances",
+    claims=False,
+    later={"assumptions": 2, "lost_at": 7, "lost_by": 7},
+)
 class PastRecorded(EventBody, frozen=True):
     """A past release; it is counted and cannot be denied.
 
@@ -198,11 +219,16 @@ class PastRecorded(EventBody, frozen=True):
         release: The release.
         policy: Digest of the policy whose vocabulary describes it.
         assumptions: The assumptions about unknown properties, as text.
+        lost_at: If it stands for a lost entry that was found, the time of that; else
+            empty.
+        lost_by: The actor of that entry, if it reserved the release; else empty.
     """
 
     release: RecordedRelease
     policy: Digest
     assumptions: tuple[str, ...] = ()
+    lost_at: str = ""
+    lost_by: str = ""
 
 
 @event("past-redescribed", 5, "balances", claims=True)
@@ -388,6 +414,99 @@ class PlanCommitted(EventBody, frozen=True):
     releases: tuple[str, ...]
 
 
+# --- lost entries: nothing may be spent while a gap is open, see ADR 0080 ---
+
+_LOST = "the entries after {0.common}, up to {0.seq} {0.head:.12}"
+
+
+class LostEntries(Struct, frozen=True):
+    """The entries that a ledger has lost.
+
+    Attributes:
+        seq: The number of the last one that the witness knows of.
+        head: Its hash.
+        common: The number of the last entry that this log is believed to share with the
+            one that was lost.
+    """
+
+    seq: int
+    head: Digest
+    common: int
+
+
+@event("resume-requested", 7, "nothing", claims=False, shown=_LOST)
+class ResumeRequested(LostEntries, EventBody, frozen=True):
+    """Somebody asked to go on without entries that are lost.
+
+    Attributes:
+        reason: Why they are lost.
+    """
+
+    reason: str
+
+
+@event("ledger-resumed", 7, "decisions", claims=True, shown=_LOST)
+class LedgerResumed(LostEntries, EventBody, frozen=True):
+    """Another person agreed: the ledger goes on, and every limit counts as full.
+
+    Attributes:
+        reason: Why.
+    """
+
+    reason: str
+
+
+@event("lost-entries-found", 7, "nothing", claims=False, shown="of {0.gap:.12}")
+class LostEntriesFound(EventBody, frozen=True):
+    """Some of the lost entries, verbatim and in order.
+
+    Attributes:
+        gap: The hash of the last lost entry.
+        entries: The canonical text of each.
+    """
+
+    gap: Digest
+    entries: tuple[str, ...]
+
+
+@event("loss-acceptance-requested", 7, "nothing", claims=False, shown="{0.gap:.12}")
+class LossAcceptanceRequested(EventBody, frozen=True):
+    """Somebody asked to go on spending although lost entries were not found.
+
+    Attributes:
+        gap: The hash of the last lost entry.
+        reason: Why nothing is understated, or why that is accepted.
+    """
+
+    gap: Digest
+    reason: str
+
+
+@event("gap-closed", 7, "decisions", claims=True, shown="{0.gap:.12}")
+class GapClosed(EventBody, frozen=True):
+    """Limits are as they were: all losses were found, or another person accepted.
+
+    Attributes:
+        gap: The hash of the last lost entry.
+        accepted: Whether two people accepted that losses may be missing.
+        reason: Why they did; empty if all were found.
+    """
+
+    gap: Digest
+    accepted: bool
+    reason: str
+
+
+#: The events of lost entries.
+GapBody: TypeAlias = (
+    ResumeRequested
+    | LedgerResumed
+    | LostEntriesFound
+    | LossAcceptanceRequested
+    | GapClosed
+)
+
+
 #: Events of releases that count.
 ReleaseBody: TypeAlias = (
     ReleaseReserved
@@ -416,7 +535,7 @@ ChargeBody: TypeAlias = (
     ReleaseReserved | ReleaseVoided | ReleaseExpired | PastRecorded | PastRedescribed
 )
 #: The type checker names the places that forget a kind.
-Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody
+Body: TypeAlias = ReleaseBody | GovernanceBody | PlanBody | EscrowBody | GapBody
 
 
 class Event(Struct, frozen=True):
@@ -442,13 +561,12 @@ KINDS: tuple[type[Body], ...] = get_args(Body)
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
     """Return the day on which a release counts as made.
 
-    That is the day of its event; for a past release, its stated release day, if there
-    is one in a readable form.
+    That is the day of its event, or of the lost one that it stands for; for a release
+    that was recorded as past, its stated release day, if there is a readable one.
     """
     if isinstance(body, PastRecorded):
-        released_on = body.release.metadata.get("released_on", "")
-        try:
-            return day_named(released_on)
-        except ValueError:
-            pass
+        at = body.lost_at or at
+        if not body.lost_by:
+            with suppress(ValueError):
+                return day_named(body.release.metadata.get("released_on", ""))
     return day_of(at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from modicum.core.canonical import digest, encode
-from modicum.core.errors import InputError, VerificationError
+from modicum.core.errors import ConflictError, InputError, VerificationError
 from modicum.ledger.decision.approvals import plans_freely
 from modicum.ledger.decision.decide import decide, verdict_over_history
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
@@ -15,7 +15,9 @@ from modicum.ledger.log.codec import release_to_plain
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     ApprovalGiven,
+    Body,
     Event,
+    LostEntriesFound,
     PastRecorded,
     PastRedescribed,
     PlanCommitted,
@@ -36,6 +38,7 @@ from modicum.ledger.proof.repricing import Repricing, Unpriced
 from modicum.ledger.replay.actor_balances import RequesterWindow
 from modicum.ledger.replay.fold import Followed, fold_event, followed_from, loss_changes
 from modicum.ledger.replay.past_names import Understated, departed, understated
+from modicum.ledger.state.gaps import Gaps, lost_entry
 from modicum.ledger.state.past_filters import filter_change
 from modicum.ledger.state.past_vocabulary import (
     dropped_attributes,
@@ -83,6 +86,7 @@ class AuditReport:
         signed: How many of these are signed; each signature was checked.
         understated: Rules of the last policy that show less than was released, by the
             unit, attribute or rule whose meaning changed.
+        gaps: What the log has lost, and what became of it.
     """
 
     entries: int
@@ -95,6 +99,7 @@ class AuditReport:
     approvals: int = 0
     signed: int = 0
     understated: tuple[Understated, ...] = ()
+    gaps: Gaps = field(default_factory=Gaps)
 
     def refuse_understated(self) -> None:
         """Refuse a ledger of which rules show less than was released.
@@ -152,6 +157,7 @@ def audit(
         replay.approvals,
         replay.signed,
         replay.understated,
+        replay.state.planning.gaps,
     )
 
 
@@ -269,6 +275,7 @@ class _Replay:
             self.signed += bool(body.key)
         elif isinstance(body, PolicyProposed):
             _compiled(body, seq)
+        self._check_found(body, seq)
         if isinstance(body, ReleaseReserved):
             self._check_decision(body.release, ((), ()), event, seq)
             self._check_held(body, event, seq)
@@ -309,6 +316,23 @@ class _Replay:
         if self._approved.get(release.content, release.id) != release.id:
             raise ChainBreakError(
                 seq, f"release `{release.id}` was approved under another id"
+            )
+
+    def _check_found(self, body: Body, seq: int) -> None:
+        """Check that the first lost entry follows one of this log."""
+        if not isinstance(body, LostEntriesFound):
+            return
+        gap = self.state.planning.gaps.open.get(body.gap)
+        if gap is None or gap.begins or not body.entries:
+            return
+        try:
+            first, prev = lost_entry(body.entries[0])
+        except ConflictError as error:
+            raise ChainBreakError(seq, str(error)) from error
+        before = next(self._after(first.seq - 2), None)
+        if before is None or before.hash != prev:
+            raise ChainBreakError(
+                seq, "the lost entries do not follow an entry of this log"
             )
 
     def _recorded_under(self, release: str) -> Vocabulary | None:

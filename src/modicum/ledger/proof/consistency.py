@@ -12,6 +12,7 @@ from modicum.ledger.decision.approvals import (
     approvals_required,
     approved_by,
     asking_people,
+    ill_agreed,
     is_approved,
     may_open_rounds,
     policy_approvals,
@@ -22,8 +23,10 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     Body,
     Event,
+    GapClosed,
     GroupActivated,
     GroupRetired,
+    LedgerResumed,
     PastRedescribed,
     PlanBody,
     PlanCommitted,
@@ -212,6 +215,8 @@ Claim: TypeAlias = (
     | ApprovalGiven
     | ReleaseRequested
     | PlanBody
+    | LedgerResumed
+    | GapClosed
 )
 
 
@@ -234,6 +239,10 @@ def unfounded(event: Event, policy: Policy, state: State) -> str:
             return _ill_opened(body, event, policy, state)
         case PlanCommitted():
             return ill_planned(body, state)
+        case LedgerResumed() | GapClosed():
+            agrees = isinstance(body, LedgerResumed) or body.accepted
+            requester = state.planning.gaps.requester(body)
+            return ill_agreed(event.actor, requester, policy) if agrees else ""
         case _:
             assert_never(body)
 

@@ -22,10 +22,12 @@ from modicum.ledger.decision.unlocked_shares import WHOLE, Shares, Unlocked
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     Event,
+    PastRecorded,
     PlanCommitted,
     ReleaseExpired,
     ReleaseReserved,
     ReleaseVoided,
+    day_of_release,
 )
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.state.release_table import Holders
@@ -144,6 +146,7 @@ class RequesterWindow(_ActorBalances):
 
     Canceled and expired reservations do not count, and neither do those of plans whose
     committers may open rounds: these weigh the requests of all against each other.
+    Reservations that were lost and found count for who made them.
 
     Args:
         days: The number of days.
@@ -171,11 +174,15 @@ class RequesterWindow(_ActorBalances):
         match event.body:
             case ReleaseReserved(release=release):
                 day = day_of(event.at)
-                # Times never fall from one entry to the next.
+                # A lost one may be behind later ones: it goes when these do.
                 for past in list(takewhile(self._is_before(day), self._recent)):
                     self._drop(past)
                 self._recent[release.id] = LossChange(release, seq, day)
                 self._holders.add(release.id, event.actor)
+            case PastRecorded(release=release, lost_by=by) as body if by:
+                day = day_of_release(body, event.at)
+                self._recent[release.id] = LossChange(release, seq, day)
+                self._holders.add(release.id, by)
             case ReleaseVoided(release=ended) | ReleaseExpired(release=ended):
                 self._drop(ended)
             case PlanCommitted(releases=planned):
@@ -220,7 +227,7 @@ class RequesterWindow(_ActorBalances):
     def _releases(self, actor: str) -> Set[str]:
         own = self._holders.of(actor)
         # Days before are not dropped: another clock may look at an earlier day.
-        past = frozenset(takewhile(self._is_before(self._day), own))
+        past = frozenset(filter(self._is_before(self._day), own))
         gone = past | self._due
         return own - gone if gone else own
 

@@ -17,6 +17,7 @@ from modicum.ledger.log.events import (
     PlanCommitted,
     RoundOpened,
 )
+from modicum.ledger.state.gaps import Gaps
 
 
 class Group(Struct, frozen=True):
@@ -39,12 +40,14 @@ class Planning:
         rounds: The rounds by id, oldest first.
         groups: The user groups that ever might be read, by number.
         plans: The committed plans, by id, oldest first.
+        gaps: Lost entries: while a gap is open, nothing is unlocked.
         revision: How often rounds or groups changed since this object was made.
     """
 
     rounds: dict[str, RoundOpened] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
     plans: dict[str, PlanCommitted] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps)
     revision: int = field(default=0, compare=False)
 
     @property
@@ -150,6 +153,7 @@ class Planning:
                 [one.id, one.round, one.content, list(one.releases)]
                 for one in self.plans.values()
             ],
+            **self.gaps.to_plain(),
         }
 
     @classmethod
@@ -162,6 +166,7 @@ class Planning:
                 name: PlanCommitted(name, round_, content, tuple(releases))
                 for name, round_, content, releases in plain["plans"]
             },
+            gaps=Gaps.restored(plain),
         )
 
     def _must_be_open(self, identifier: str) -> None:

@@ -15,6 +15,7 @@ from modicum.ledger.log.events import (
     ApprovalGiven,
     DisclosureRecorded,
     Event,
+    GapBody,
     GovernanceBody,
     PastRecorded,
     PastRedescribed,
@@ -202,6 +203,7 @@ class State(Struct):
         seq, body = self.seq + 1, event.body
         if event.version < self.version:  # It would follow rules that hold no more.
             raise _impossible("its version is older than that of the entry before it")
+        self.planning.gaps.refuse(body)
         before_expiring, just_started = "", JustStarted()
         if isinstance(body, ReleaseExpired):
             goes_on = self.before_expiring and self.at == event.at
@@ -218,6 +220,8 @@ class State(Struct):
                     self.holders.drop(release)
         elif isinstance(body, EscrowBody):
             self.escrow.apply(body, self._around(event, seq))
+        elif isinstance(body, GapBody):
+            self.planning.gaps.apply(body, event, seq, self.releases)
         else:
             self._govern(body, event, seq)
         self.seq, self.head, self.at = seq, record_hash, event.at
@@ -250,8 +254,11 @@ class State(Struct):
         return head in (self.head, self.before_expiring)
 
     def due(self, now: str) -> list[str]:
-        """Return the reservations that are due at `now`, oldest first."""
-        return self.releases.due(now)
+        """Return the reservations that are due at `now`, oldest first.
+
+        None is while a gap is open: lost entries may have started it.
+        """
+        return [] if self.planning.gaps.open else self.releases.due(now)
 
     def digest(self) -> str:
         """Return a SHA-256 over the whole state; equal logs give equal digests."""
@@ -341,7 +348,9 @@ class State(Struct):
                 self.denials += 1
                 return None
             case _:
-                return self._move(body, event.at)
+                # Lost entries started or ended it in time.
+                at = "" if self.planning.gaps.open else event.at
+                return self._move(body, at)
 
     def _govern(self, body: GovernanceBody, event: Event, seq: int) -> None:
         match body:
@@ -363,6 +372,7 @@ class State(Struct):
         if release.id in self.releases:
             raise id_taken(self.releases[release.id])
         day = day_of_release(body, event.at)
+        self.planning.gaps.note(body, day)
         if isinstance(body, ReleaseReserved):
             status, expires_at = ReleaseStatus.RESERVED, body.expires_at
         else:
@@ -386,6 +396,7 @@ class State(Struct):
             raise unknown_release(body.release)
         status = next_status(standing, body, at)
         self.releases.move(standing.id, status)
+        self.planning.gaps.note(body)
         release = self.open.pop(standing.id, None)
         self.holders.drop(standing.id)
         if release is None or status.counts:
@@ -412,6 +423,7 @@ class State(Struct):
         self.releases.redescribe(now.id, now.content)
         self.redescribed[now.id] = (*self.redescribed.get(now.id, ()), seq)
         self.waiting.corrected(now.id, now.content)
+        self.planning.gaps.note(body)
         return LossChange(now, standing.seq, standing.day, instead_of=before)
 
     def _activate(self, body: PolicyActivated, seq: int, version: int) -> None:

@@ -63,6 +63,7 @@ class LedgerFacts:
         counted: How many releases count as spent.
         denials: The number of denials.
         disclosures: How many disclosures outside differential privacy.
+        gaps: How many gaps are open.
         reservations: How many reservations are open.
         reservation_age: For how many seconds the oldest of them has been; 0 if there
             is none.
@@ -79,6 +80,7 @@ class LedgerFacts:
     counted: int
     denials: int
     disclosures: int
+    gaps: int
     reservations: int
     reservation_age: float
     pending: int
@@ -117,6 +119,7 @@ def glance(view: LedgerView) -> LedgerSample:
         counted=state.releases.counted - len(due),
         denials=state.denials,
         disclosures=len(state.disclosures),
+        gaps=len(state.planning.gaps.open),
         reservations=len(reserved),
         reservation_age=_age(view, (state.releases[one].seq for one in reserved), now),
         pending=len(waiting),

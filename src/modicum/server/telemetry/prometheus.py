@@ -170,6 +170,11 @@ def _of_ledger(facts: LedgerFacts) -> Iterator[Metric]:
             facts.approval_age,
         ),
         ("modicum_rounds", "Opened planning rounds.", facts.rounds),
+        (
+            "modicum_ledger_gaps",
+            "Lost entries whose losses are not known; nothing is unlocked meanwhile.",
+            facts.gaps,
+        ),
     ):
         yield GaugeMetricFamily(name, help_text, value)
     yield CounterMetricFamily(

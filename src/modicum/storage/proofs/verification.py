@@ -70,6 +70,8 @@ class Verified:
             "approvals": self.report.approvals,
             "signed_approvals": self.report.signed,
             "unpriced": self.report.unpriced.to_dict(),
+            "gaps": [one.text() for one in self.report.gaps.open.values()],
+            "losses_accepted": list(self.report.gaps.accepted),
             "noted": self.noted,
             "ledger": self.ledger,
             "pinned": self.pinned,

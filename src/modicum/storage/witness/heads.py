@@ -27,12 +27,14 @@ class KnownHead(NamedTuple):
         digits: Its hash, or the first 12 digits of it or more.
         key: The id of the key that signed it; empty for none.
         line: The line of the witness that contains it.
+        ledger: The hash of the ledger's first entry; empty if it is not known.
     """
 
     seq: int
     digits: str
     key: str = ""
     line: bytes | None = None
+    ledger: str = ""
 
     @classmethod
     def read(cls, text: str) -> KnownHead | None:
@@ -63,7 +65,13 @@ class KnownHead(NamedTuple):
                 "restore it; or remove it or name another one, with a  --known-head",
                 witness,
             ) from error
-        return cls(claim.seq, claim.head, claim.key, line)
+        return cls(claim.seq, claim.head, claim.key, line, claim.ledger)
+
+    def is_that_of(self, found: Record | None) -> bool:
+        """Return whether a record is this entry."""
+        if found is None or found.seq != self.seq:
+            return False
+        return found.hash.startswith(self.digits)
 
     def must_be(self, found: Record | None, ledger: str) -> None:
         """Refuse a ledger that has another record, or none, in place of this entry.
@@ -75,18 +83,17 @@ class KnownHead(NamedTuple):
         Raises:
             VerificationError: If it is not this entry.
         """
+        if self.is_that_of(found):
+            return
         if found is not None and found.seq == self.seq:
-            if found.hash.startswith(self.digits):
-                return
             has = f"has another entry in its place, {found.hash[:12]}"
         else:
             has = "ends before it"
         raise behind(
             f"the ledger {ledger} does not contain the known head"
             f" {self.seq}:{self.digits[:12]}: it {has}",
-            "restore a newer copy. To continue without the lost entries, stop the"
-            " servers, record their losses with  modicum release backfill,  then remove"
-            " the line of the witness, or name another  --known-head",
+            "restore a newer copy. If there is none, stop the servers, and continue"
+            " with  modicum ledger resume --after-loss",
             ledger,
         )
 

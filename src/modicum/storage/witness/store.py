@@ -79,6 +79,53 @@ class WitnessedStore:
         """Return the display name of the log."""
         return self._store.name
 
+    # --- after a loss ---
+
+    @property
+    def unwitnessed(self) -> MaintainedStore:
+        """Return the store alone, to write what the witness is yet to accept."""
+        return self._store
+
+    def lost(self) -> KnownHead | None:
+        """Return the head that the witness has and the log lacks; None if none.
+
+        Raises:
+            VerificationError: If the witness is that of another ledger.
+        """
+        known = self._latest()
+        if known is None or known.is_that_of(self._store.record(known.seq)):
+            return None
+        first = self._store.record(1)
+        if first is None or known.ledger not in {"", first.hash}:
+            raise behind(
+                f"the witness {self.witness.name} is not of the ledger {self.name}",
+                "name the witness of this ledger, or restore a copy of the other one",
+                self.name,
+            )
+        return known
+
+    def resume(self, lost: KnownHead) -> None:
+        """Let the witness follow this log, in which people agreed to go on.
+
+        Args:
+            lost: What the witness has; the log names it as lost.
+
+        Raises:
+            VerificationError: If the witness has something else by now.
+        """
+        head = _last(self._store.read(0))
+        line = None if head is None else self._line_of(head, self._store.read)
+        if line is None or not self.witness.replace(lost.line, line):
+            raise behind(
+                f"the witness {self.witness.name} has another head by now, or refuses a"
+                " lower one",
+                "find out which process uses the ledger that was lost, and stop it;"
+                " then ask again. If the witness refuses lower heads, let its keeper"
+                " remove the line",
+                self.witness.name,
+            )
+        self._known = KnownHead.read_line(line, self.witness.name)
+
     # --- reading ---
 
     def exists(self) -> bool:

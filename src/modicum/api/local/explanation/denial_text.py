@@ -24,6 +24,7 @@ from modicum.ledger.decision.amounts import (
     sums,
 )
 from modicum.ledger.decision.unlocked_shares import Locked
+from modicum.ledger.state.gaps import GAP_REMEDY
 from modicum.policy.rules import Stage
 from modicum.release import Span
 
@@ -282,6 +283,8 @@ def locked_text(locked: Locked, unit: str) -> str:
 
 def locked_remedy(locked: Locked, unit: str) -> str:
     """Return the remedy where nothing is unlocked."""
+    if locked.gap:
+        return GAP_REMEDY
     if locked.unit:
         return f"unlock a share:  modicum plan open ID --unlock {unit}=SHARE"
     if not locked.open:
@@ -302,7 +305,9 @@ def written_groups(spans: Sequence[Span]) -> str:
 
 
 def _causes(locked: Locked, unit: str) -> Iterator[str]:
-    if locked.unit:
+    if locked.gap:
+        yield f"{locked.gap}, and what they spent is not known"
+    elif locked.unit:
         yield f"the open round has `{unit}` at 0 % of every budget"
     elif locked.unnamed:
         yield (

@@ -73,7 +73,7 @@ def status_view(view: LedgerView) -> policy_schema.Status:
 
 
 def understatements(view: LedgerView) -> tuple[Problem, ...]:
-    """Return why rules show too little: names or filters changed."""
+    """Return why rules show too little: entries are lost, names or filters changed."""
     state = view.state()
 
     def releases() -> Iterator[tuple[RecordedRelease, int]]:
@@ -83,7 +83,11 @@ def understatements(view: LedgerView) -> tuple[Problem, ...]:
     past = state.policies, counted
     found = understated(*past, releases, view.policy())
     summed = summed_deltas(*past, view.policy())
-    return (*(one.problem for one in found), *([summed] if summed else ()))
+    return (
+        *state.planning.gaps.problems(),
+        *(one.problem for one in found),
+        *([summed] if summed else ()),
+    )
 
 
 def policy_view(compiled: CompiledPolicy, state: State) -> policy_schema.PolicyStatus:

@@ -1,0 +1,107 @@
+"""`ledger resume`, `bring-back` and `accept-loss`, as people type them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples.lost import RULES
+from samples.small import counts
+from typer.testing import CliRunner, Result
+
+from modicum.cli.main import app
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a ledger that was restored, and the lost one."""
+    monkeypatch.chdir(tmp_path)
+    Path("disk").mkdir()
+    monkeypatch.setenv("MODICUM_WITNESS", "disk/head")
+    Path("policy.yaml").write_text(RULES)
+    for name in ("first", "second"):
+        Path(f"{name}.json").write_text(json.dumps(counts(name)))
+    assert run("init").exit_code == 0
+    assert run("release", "submit", "first.json").exit_code == 0
+    shutil.copy("ledger.db", "older.db")
+    assert run("release", "submit", "second.json").exit_code == 0
+    shutil.copy("ledger.db", "full.db")
+    for one in tmp_path.glob("ledger.db*"):
+        one.unlink()
+    shutil.copy("older.db", "ledger.db")
+    return tmp_path
+
+
+def run(*words: str, actor: str = "ann") -> Result:
+    return CliRunner().invoke(app, list(words), env={"MODICUM_ACTOR": actor})
+
+
+def printed(*words: str, actor: str = "ann") -> dict[str, Any]:
+    done = run(*words, "--json", actor=actor)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+RESUME = ("ledger", "resume", "--after-loss", "--reason", "the disk failed")
+ACCEPT = ("ledger", "accept-loss", "--reason", "it was a test")
+
+
+@pytest.mark.spec("LED-32", "LED-34")
+@pytest.mark.usefixtures("folder")
+def test_a_ledger_goes_on_and_has_everything_again() -> None:
+    refused = run("status")
+    assert refused.exit_code == 6
+    assert "ledger resume --after-loss" in refused.stderr
+    asked = run(*RESUME)
+    assert asked.exit_code == 0
+    assert "are lost, after entry 2; you asked to go on (entry 3)" in asked.stdout
+    alone = run(*RESUME, "--agree")
+    assert alone.exit_code == 5
+    assert "who asked, and agrees" in alone.stderr
+    done = printed(*RESUME, "--agree", actor="bob")
+    assert (done["outcome"], done["entry"], done["lost"]["seq"]) == ("resumed", 4, 3)
+    denied = run("release", "check", "second.json")
+    assert denied.exit_code == 3
+    assert "are lost" in denied.stdout
+    started = run("release", "start", "first")
+    assert (started.exit_code, "MOD715" in started.stderr) == (4, True)
+    status = run("status")
+    assert status.exit_code == 0
+    assert "warning[MOD715]: nothing may be spent" in status.stderr
+    assert "are lost" in run("ledger", "verify").stdout
+    found = run("ledger", "bring-back", "full.db")
+    assert found.exit_code == 0
+    assert "entries 3 to 3 were found: 1 releases recorded" in found.stdout
+    assert "the gap is closed" in found.stdout
+    assert printed("ledger", "verify")["gaps"] == []
+    assert run("release", "start", "first").exit_code == 0
+
+
+@pytest.mark.spec("LED-35")
+@pytest.mark.usefixtures("folder")
+def test_two_people_accept_a_loss() -> None:
+    assert printed(*RESUME)["outcome"] == "asked"
+    assert run(*RESUME, "--agree", actor="bob").exit_code == 0
+    assert "you asked to accept that (entry 5)" in run(*ACCEPT).stdout
+    assert run(*ACCEPT, "--agree").exit_code == 5
+    assert printed(*ACCEPT, "--agree", actor="bob")["outcome"] == "accepted"
+    assert printed("ledger", "verify")["losses_accepted"] == [6]
+    text = run("ledger", "verify").stdout
+    assert "entries were lost; two people accepted that, with entry 6" in text
+    assert run("release", "check", "second.json").exit_code == 0
+
+
+@pytest.mark.spec("LED-32")
+@pytest.mark.usefixtures("folder")
+def test_without_a_witness_nothing_is_known_to_be_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MODICUM_WITNESS")
+    done = run(*RESUME)
+    assert done.exit_code == 2
+    assert "no witness is named" in done.stderr
+    assert run("ledger", "resume", "--reason", "x").exit_code == 2
