@@ -132,9 +132,16 @@ class Holdings(_ActorBalances):
     ) -> None:
         super().__init__(compiled, migrate)
         self._state = state
+        #: Reservations that have expired, and are not yet recorded so.
+        self.due: Set[str] = frozenset()
+
+    def held(self, holder: str) -> Set[str]:
+        """Return the releases that an actor holds."""
+        own = self._state.holders.of(holder)
+        return own - self.due if self.due else own
 
     def _releases(self, actor: str) -> Set[str]:
-        return self._state.holders.of(actor)
+        return self.held(actor)
 
     def _charge(self, release: str) -> LossChange:
         standing = self._state.releases[release]

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from modicum.core.errors import ModicumError
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.log.chain import ChainBreakError, Record, event_of, read_record
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
 from modicum.ledger.replay.actor_balances import Holdings, RequesterWindow
 from modicum.ledger.replay.migration import Migration
+from modicum.ledger.replay.quotas import DataSetHoldings, Quota
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 
 
 def fold(state: State, record: Record) -> tuple[Event, LossChange | None]:
@@ -94,6 +97,8 @@ class Followed:
         # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.
         self.holdings = Holdings(compiled, self._migration.release, state)
+        #: The same of each data set.
+        self._of_data_sets = DataSetHoldings(compiled, self._migration.release, state)
         self._windows = tuple(
             RequesterWindow(days, limits, policy, self._migration.release)
             for days, limits in compiled.requester_limits.items()
@@ -122,6 +127,31 @@ class Followed:
         for one in (change.release, change.instead_of):
             if one is not None:
                 yield from self.balances.rules_of(self.migrated(one, change.seq))
+
+    def quotas(
+        self,
+        bound: ReservationBound | None,
+        actor: str,
+        release: RecordedRelease,
+        due: Iterable[str] = (),
+    ) -> Iterator[Quota]:
+        """Yield the quotas that a reservation must keep to.
+
+        Args:
+            bound: The limits on reservations; None if there are none.
+            actor: Who reserves the release.
+            release: The release.
+            due: The reservations that have expired, and are not yet recorded so.
+        """
+        if bound is None:
+            return
+        self.holdings.due = self._of_data_sets.due = frozenset(due)
+        if bound.share is not None:
+            yield Quota(self.holdings, actor, bound.share)
+        about = data_sets_recorded(release) if bound.data_sets else ()
+        for name, share in bound.data_sets.items():
+            if name in about or None in about:
+                yield Quota(self._of_data_sets, name, share, is_of_data_set=True)
 
     def windows(
         self, state: State, read: Callable[[int], Iterable[Record]]
