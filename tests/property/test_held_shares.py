@@ -22,7 +22,7 @@ DAY = 24 * 3600
 COUNTRIES = ("CH", "DE", "FR")
 SHARE, DAYS = Fraction(1, 4), 3
 #: By data set, the share of all identities.
-SETS = {"visits": Fraction(2, 5), "labs": Fraction(1, 5)}
+SETS = {"visits": Fraction(3, 10), "labs": Fraction(1, 10)}
 #: By rule: which attribute it is about, and its cap in twentieths of rho.
 RULES = {"all": (None, 40), "pay": ("pay", 20)}
 
@@ -39,7 +39,7 @@ policies:
 reservations:
   share: 0.25
   days: 3
-  data_sets: {visits: {share: 0.4}, labs: {share: 0.2}}
+  data_sets: {visits: {share: 0.3}, labs: {share: 0.1}}
 """
 COMPILED = compile_text(POLICY.encode(), "policy.yaml")
 
@@ -135,7 +135,7 @@ def written(name: str, asked: Asked) -> Any:
 
 @pytest.mark.spec("LED-23", "LED-36")
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(ASKED | STEPS, max_size=20))
+@given(st.lists(ASKED | STEPS, min_size=5, max_size=20))
 def test_holdings_are_bounded_by_cell_identity_and_data_set(steps: list[Any]) -> None:
     store = TrialStore("the ledger", lambda after: iter(()), 0)
     clock, oracle = FixedClock("2026-05-01T12:00:00.000000Z"), Oracle()

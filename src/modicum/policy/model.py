@@ -189,15 +189,15 @@ class ReservationBound(Struct, frozen=True):
         share: The part of each limit for one actor; None for all of it. A single
             release may take more, for a day at most.
         days: The maximum lifetime of a reservation.
+        role: The role that the share is for; empty if it is for everybody.
         data_sets: By data set, the part of each limit for the reservations of all
             actors together, likewise.
-        role: The role that the share is for; empty if it is for everybody.
     """
 
     share: Fraction | None = None
     days: int = RESERVATION_DAYS_MAX
-    data_sets: Mapping[str, Fraction] = field(default_factory=dict)
     role: str = ""
+    data_sets: Mapping[str, Fraction] = field(default_factory=dict)
 
     def seconds(self, *, is_large: bool) -> int:
         """Return the maximum lifetime of a reservation."""
@@ -221,7 +221,7 @@ def stricter(
         name: min(one.data_sets.get(name, part), part)
         for name, part in (*one.data_sets.items(), *other.data_sets.items())
     }
-    return ReservationBound(share, min(one.days, other.days), data_sets, role)
+    return ReservationBound(share, min(one.days, other.days), role, data_sets)
 
 
 class Declared(Struct, frozen=True):

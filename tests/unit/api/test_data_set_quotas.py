@@ -58,7 +58,7 @@ def test_hidden_reservations_are_counted_and_not_named() -> None:
     with pytest.raises(HeldTooMuchError) as caught:
         ledger.by("bob").submit(about("c", "0.1"))
     shown = caught.value.without({"b"}).problems[0]
-    assert shown.notes[1] == "reserved and not started: `a` of `ann` and 1 others"
+    assert shown.notes[1] == "reserved and not started: `a` of `ann` and 1 other"
     none = caught.value.without({"a", "b"})
     assert none.problems[0].notes[1] == "reserved and not started: 2 others"
     assert "bob" not in none.render()

@@ -51,8 +51,8 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     day_of_release,
 )
+from modicum.ledger.replay.actor_balances import Quota
 from modicum.ledger.replay.fold import Followed
-from modicum.ledger.replay.quotas import Quota
 from modicum.ledger.state.lifecycle import next_status, unknown_release
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import (
@@ -413,8 +413,9 @@ class HeldTooMuchError(ConflictError):
         ]
         others += len(held) - len(shown)
         parts = [", ".join(shown)] if shown else []
-        named = " and ".join([*parts, f"{others} others"] if others else parts)
-        note = f"reserved and not started: {named}"
+        if others:
+            parts.append(f"{others} {'others' if others > 1 else 'other'}")
+        note = f"reserved and not started: {' and '.join(parts)}"
         first, *rest = problem.notes
         super().__init__(replace(problem, notes=(first, note, *rest)))
 

@@ -148,6 +148,31 @@ class Holdings(_ActorBalances):
         return LossChange(self._state.open[release], standing.seq, standing.day)
 
 
+class Quota(NamedTuple):
+    """One limit on what is reserved and not started.
+
+    Attributes:
+        holdings: What it limits.
+        holder: The actor or data set that it is about.
+        share: The part of each limit.
+        is_of_data_set: Whether it is about a data set.
+    """
+
+    holdings: Holdings
+    holder: str
+    share: Fraction
+    is_of_data_set: bool = False
+
+    @property
+    def held(self) -> Set[str]:
+        """What is reserved and not started."""
+        return self.holdings.held(self.holder)
+
+    def judged(self, release: RecordedRelease, day: int) -> Judged:
+        """Return whether a release may be reserved besides."""
+        return self.holdings.judged(self.holder, release, day, self.share)
+
+
 class RequesterWindow(_ActorBalances):
     """Balances of what each actor reserved within the last days, this one included.
 

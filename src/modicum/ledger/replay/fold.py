@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from modicum.core.errors import ModicumError
 from modicum.ledger.decision.balances import Balances
 from modicum.ledger.log.chain import ChainBreakError, Record, event_of, read_record
-from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.replay.actor_balances import Holdings, RequesterWindow
+from modicum.ledger.replay.actor_balances import Holdings, Quota, RequesterWindow
 from modicum.ledger.replay.migration import Migration
-from modicum.ledger.replay.quotas import DataSetHoldings, Quota
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.model import ReservationBound
@@ -97,8 +95,9 @@ class Followed:
         # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.
         self.holdings = Holdings(compiled, self._migration.release, state)
-        #: The same of each data set.
-        self._of_data_sets = DataSetHoldings(compiled, self._migration.release, state)
+        #: The same of each data set; None until it is used.
+        self._of_data_sets: Holdings | None = None
+        self._state = state
         self._windows = tuple(
             RequesterWindow(days, limits, policy, self._migration.release)
             for days, limits in compiled.requester_limits.items()
@@ -145,10 +144,20 @@ class Followed:
         """
         if bound is None:
             return
-        self.holdings.due = self._of_data_sets.due = frozenset(due)
+        self.holdings.due = frozenset(due)
         if bound.share is not None:
             yield Quota(self.holdings, actor, bound.share)
-        about = data_sets_recorded(release) if bound.data_sets else ()
+        if not bound.data_sets:
+            return
+        from modicum.ledger.log.data_sets import data_sets_recorded
+        from modicum.ledger.replay.data_set_balances import DataSetHoldings
+
+        if self._of_data_sets is None:
+            self._of_data_sets = DataSetHoldings(
+                self.compiled, self._migration.release, self._state
+            )
+        self._of_data_sets.due = self.holdings.due
+        about = data_sets_recorded(release)
         for name, share in bound.data_sets.items():
             if name in about or None in about:
                 yield Quota(self._of_data_sets, name, share, is_of_data_set=True)

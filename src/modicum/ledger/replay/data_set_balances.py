@@ -1,14 +1,11 @@
-"""The quotas of reservations that are not started, by actor and by data set."""
+"""What is held reserved for each data set, against limits."""
 
 from __future__ import annotations
 
 from collections.abc import Set
-from fractions import Fraction
-from typing import NamedTuple
 
 from modicum.ledger.log.data_sets import DataSets, data_sets_recorded
-from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.replay.actor_balances import Holdings, Judged, Migrate
+from modicum.ledger.replay.actor_balances import Holdings, Migrate
 from modicum.ledger.state.state import State
 from modicum.policy import CompiledPolicy
 
@@ -42,28 +39,3 @@ class DataSetHoldings(Holdings):
             for one in held
             if not about[one].isdisjoint((holder, None)) and one not in self.due
         }.keys()
-
-
-class Quota(NamedTuple):
-    """One limit on what is reserved and not started.
-
-    Attributes:
-        holdings: What it limits.
-        holder: The actor or data set that it is about.
-        share: The part of each limit.
-        is_of_data_set: Whether it is about a data set.
-    """
-
-    holdings: Holdings
-    holder: str
-    share: Fraction
-    is_of_data_set: bool = False
-
-    @property
-    def held(self) -> Set[str]:
-        """What is reserved and not started."""
-        return self.holdings.held(self.holder)
-
-    def judged(self, release: RecordedRelease, day: int) -> Judged:
-        """Return whether a release may be reserved besides."""
-        return self.holdings.judged(self.holder, release, day, self.share)
