@@ -1,10 +1,10 @@
-"""What one identity may hold reserved, against sums of fractions by cell."""
+"""What may be held reserved by identity and data set, against sums by cell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from budget import examples
@@ -21,6 +21,8 @@ from modicum.system.clock import FixedClock, add_seconds
 DAY = 24 * 3600
 COUNTRIES = ("CH", "DE", "FR")
 SHARE, DAYS = Fraction(1, 4), 3
+#: By data set, the share of all identities.
+SETS = {"visits": Fraction(3, 10), "labs": Fraction(1, 10)}
 #: By rule: which attribute it is about, and its cap in twentieths of rho.
 RULES = {"all": (None, 40), "pay": ("pay", 20)}
 
@@ -34,7 +36,10 @@ population:
 policies:
   - {name: all, when: "true", unit: user, budget: {rho: 2}}
   - {name: pay, when: '"pay" in m.attributes', unit: user, budget: {rho: 1}}
-reservations: {share: 0.25, days: 3}
+reservations:
+  share: 0.25
+  days: 3
+  data_sets: {visits: {share: 0.3}, labs: {share: 0.1}}
 """
 COMPILED = compile_text(POLICY.encode(), "policy.yaml")
 
@@ -45,16 +50,21 @@ ASKED = st.tuples(
     st.sets(st.sampled_from(COUNTRIES), min_size=1),
     st.integers(1, 8),
     st.sampled_from([60, DAY, 2 * DAY, 5 * DAY]),
+    st.sampled_from([None, "visits", "labs", "other"]),
 )
 STEPS = st.tuples(st.sampled_from(["start", "void"]), st.integers(0, 20))
 
 
+#: Who reserves which attribute, where, at which cost, and of which data set.
+Asked: TypeAlias = tuple[str, str, frozenset[str], int, str | None]
+
+
 @dataclass
 class Oracle:
-    """What each identity holds, one number for each cell of each rule."""
+    """What each identity and data set holds, a number for each cell of each rule."""
 
     held: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    open: dict[str, tuple[str, str, frozenset[str], int]] = field(default_factory=dict)
+    open: dict[str, Asked] = field(default_factory=dict)
     spent: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def cells(self, attribute: str, countries: frozenset[str]) -> list[tuple[str, str]]:
@@ -65,27 +75,30 @@ class Oracle:
             if about in (None, attribute)
         ]
 
-    def answer(
-        self, who: str, attribute: str, countries: frozenset[str], cost: int
-    ) -> str:
+    def quotas(self, who: str, about: str | None) -> list[tuple[str, Fraction]]:
+        """Return the keys of sums, and the share of each."""
+        sets = [one for one in SETS if about in (None, one)]
+        return [(f"of {who}", SHARE), *((one, SETS[one]) for one in sets)]
+
+    def answer(self, asked: Asked) -> str:
         """Return `deny`, `held`, `large` or `small`."""
+        who, attribute, countries, cost, about = asked
         large = False
         for cell in self.cells(attribute, countries):
             cap = RULES[cell[0]][1]
             if self.spent.get(cell, 0) + cost > cap:
                 return "deny"
         for rule, country in self.cells(attribute, countries):
-            most = SHARE * RULES[rule][1]
-            before = self.held.get((who, rule, country), 0)
-            if before and before + cost > most:
-                return "held"
-            large |= cost > most
+            for key, share in self.quotas(who, about):
+                most = share * RULES[rule][1]
+                before = self.held.get((key, rule, country), 0)
+                if before and before + cost > most:
+                    return "held"
+                large |= cost > most
         return "large" if large else "small"
 
-    def reserve(
-        self, name: str, who: str, attribute: str, countries: frozenset[str], cost: int
-    ) -> None:
-        self.open[name] = who, attribute, countries, cost
+    def reserve(self, name: str, asked: Asked) -> None:
+        self.open[name] = asked
         self._add(name, 1, spends=True)
 
     def end(self, name: str, *, canceled: bool) -> None:
@@ -93,18 +106,21 @@ class Oracle:
         del self.open[name]
 
     def _add(self, name: str, sign: int, *, spends: bool) -> None:
-        who, attribute, countries, cost = self.open[name]
+        who, attribute, countries, cost, about = self.open[name]
         for rule, country in self.cells(attribute, countries):
-            key = who, rule, country
-            self.held[key] = self.held.get(key, 0) + sign * cost
+            for holder, _ in self.quotas(who, about):
+                key = holder, rule, country
+                self.held[key] = self.held.get(key, 0) + sign * cost
             if spends:
                 cell = rule, country
                 self.spent[cell] = self.spent.get(cell, 0) + sign * cost
 
 
-def written(name: str, attribute: str, countries: frozenset[str], cost: int) -> Any:
+def written(name: str, asked: Asked) -> Any:
+    _, attribute, countries, cost, about = asked
     return {
         "release": name,
+        **({} if about is None else {"dataset": about}),
         "mechanisms": [
             {
                 "name": "m",
@@ -117,10 +133,10 @@ def written(name: str, attribute: str, countries: frozenset[str], cost: int) -> 
     }
 
 
-@pytest.mark.spec("LED-23")
+@pytest.mark.spec("LED-23", "LED-36")
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(ASKED | STEPS, max_size=20))
-def test_holdings_are_bounded_by_cell_and_identity(steps: list[Any]) -> None:
+@given(st.lists(ASKED | STEPS, min_size=5, max_size=20))
+def test_holdings_are_bounded_by_cell_identity_and_data_set(steps: list[Any]) -> None:
     store = TrialStore("the ledger", lambda after: iter(()), 0)
     clock, oracle = FixedClock("2026-05-01T12:00:00.000000Z"), Oracle()
     people = {
@@ -139,10 +155,14 @@ def test_holdings_are_bounded_by_cell_and_identity(steps: list[Any]) -> None:
                     people["ann"].cancel(name, reason="x")
                 oracle.end(name, canceled=kind == "void")
             continue
-        who, attribute, countries, cost, seconds = rest
-        name, cells = f"r-{number}", frozenset(countries)
-        expected = oracle.answer(who, attribute, cells, cost)
-        release = written(name, attribute, cells, cost)
+        who, attribute, countries, cost, seconds, about = rest
+        asked = who, attribute, frozenset(countries), cost, about
+        name, expected = f"r-{number}", oracle.answer(asked)
+        release = written(name, asked)
+        if people[who].exists():
+            checked = people[who].check(release)
+            refused = any("is refused now" in one for one in checked.notices)
+            assert refused == (expected == "held")
         if expected == "held":
             with pytest.raises(ConflictError) as caught:
                 people[who].submit(release, reserve_seconds=seconds)
@@ -155,6 +175,6 @@ def test_holdings_are_bounded_by_cell_and_identity(steps: list[Any]) -> None:
         assert expected in ("large", "small")
         most = DAY if expected == "large" else DAYS * DAY
         assert found.expires_at == add_seconds(clock.time, min(seconds, most))
-        oracle.reserve(name, who, attribute, cells, cost)
+        oracle.reserve(name, asked)
     if people["ann"].exists():
         audit(store.read(0))

@@ -183,18 +183,21 @@ class RotationRule:
 
 
 class ReservationBound(Struct, frozen=True):
-    """The limit on one actor's reservations that are not started.
+    """The limits on reservations that are not started.
 
     Attributes:
-        share: The part of each limit; None for all of it. A single release may take
-            more, for a day at most.
+        share: The part of each limit for one actor; None for all of it. A single
+            release may take more, for a day at most.
         days: The maximum lifetime of a reservation.
         role: The role that the share is for; empty if it is for everybody.
+        data_sets: By data set, the part of each limit for the reservations of all
+            actors together, likewise.
     """
 
     share: Fraction | None = None
     days: int = RESERVATION_DAYS_MAX
     role: str = ""
+    data_sets: Mapping[str, Fraction] = field(default_factory=dict)
 
     def seconds(self, *, is_large: bool) -> int:
         """Return the maximum lifetime of a reservation."""
@@ -216,7 +219,11 @@ def stricter(
         (each.share, each.role) for each in (one, other) if each.share is not None
     ]
     share, role = min(limited, key=itemgetter(0), default=(None, ""))
-    return ReservationBound(share, min(one.days, other.days), role)
+    data_sets = {
+        name: min(one.data_sets.get(name, part), part)
+        for name, part in (*one.data_sets.items(), *other.data_sets.items())
+    }
+    return ReservationBound(share, min(one.days, other.days), role, data_sets)
 
 
 class Declared(Struct, frozen=True):
@@ -258,7 +265,7 @@ class Policy(Declared, frozen=True):
         activation: The approval needed for replacing this policy; None if there is
             none.
         rotation: The rotation of user groups; None if there is none.
-        reservations: The limit on one actor's reservations; None if there is none.
+        reservations: The limits on reservations; None if there are none.
         disclosed_invariants: Facts that are published outside differential privacy.
         allows_unmatched: Whether a mechanism that matches no rule with a limit is
             allowed.

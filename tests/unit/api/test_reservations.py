@@ -204,6 +204,10 @@ def test_a_snapshot_knows_the_holders() -> None:
         ("{days: 0}", Code.OUT_OF_RANGE),
         ("{days: 91}", Code.OUT_OF_RANGE),
         ("{hours: 3}", Code.UNKNOWN_KEY),
+        ("{data_sets: {visits: 1}}", Code.WRONG_TYPE),
+        ("{data_sets: {visits: {}}}", Code.MISSING_KEY),
+        ("{data_sets: {visits: {share: 2}}}", Code.OUT_OF_RANGE),
+        ("{data_sets: {visits: {share: 0.5, days: 3}}}", Code.UNKNOWN_KEY),
         ("[1]", Code.WRONG_TYPE),
     ],
 )

@@ -42,10 +42,10 @@ def server(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
-def release(name: str, rho: float) -> dict[str, Any]:
+def release(name: str, rho: float, data_set: str = "visits") -> dict[str, Any]:
     return {
         "release": name,
-        "dataset": "visits",
+        "dataset": data_set,
         "mechanisms": [
             {
                 "name": "m",
@@ -134,6 +134,10 @@ def test_of_two_bounds_the_smaller_numbers_hold() -> None:
     one, other = ReservationBound(Fraction(1, 4), 7), ReservationBound(None, 3)
     assert stricter(one, other) == ReservationBound(Fraction(1, 4), 3)
     assert stricter(one, None) == stricter(None, one) == one
+    half, third = Fraction(1, 2), Fraction(1, 3)
+    own = ReservationBound(data_sets={"a": half, "b": third})
+    both = stricter(own, ReservationBound(data_sets={"a": third, "c": half}))
+    assert both == ReservationBound(data_sets={"a": third, "b": third, "c": half})
     assert stricter(None, None) is None
 
 
@@ -171,3 +175,46 @@ def test_a_role_holds_less_and_the_widest_of_several_counts(tmp_path: Path) -> N
 def test_only_roles_that_submit_have_quotas() -> None:
     with pytest.raises(InputError, match="auditor"):
         settings(reservations={"roles": {"auditor": {"days": 1}}})
+
+
+def test_a_data_set_has_a_quota_and_hidden_reservations_are_not_named(
+    tmp_path: Path,
+) -> None:
+    part = {"visits": {"share": 0.5}, "7": {"share": 0.1}}
+    quotas = settings(reservations={"share": 1, "days": 90, "data_sets": part}).bound
+    assert quotas is not None
+    assert quotas.everybody.data_sets == {
+        "visits": Fraction(1, 2),
+        "7": Fraction(1, 10),
+    }
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    own, policy = Equipment(reservations=quotas), tmp_path / "policy.yaml"
+    with served(tmp_path / "ledger.db", policy=policy, own=own) as server:
+        unnamed = release("secret", 0.4)
+        del unnamed["dataset"]
+        for who, one in (("amir", unnamed), ("ann", release("a", 0.1))):
+            assert server.post(who, "/releases", one).json()["status"] == "reserved"
+        alone = server.post("ann", "/releases", release("b", 0.1))
+        batch = {"releases": [release("b", 0.1)]}
+        several = server.post("ann", "/releases:batch", batch)
+        checked = server.post("ann", "/releases:check", release("b", 0.1))
+        assert "refused now: data set `visits` already holds rho = 0.5" in checked.text
+        assert alone.status_code == 409
+        for refused in (alone, several):
+            assert "MOD847" in refused.text
+            assert "`a` of `ann` and 1 other" in refused.text
+        for answer in (alone, several, checked):
+            assert "secret" not in answer.text
+            assert "amir" not in answer.text
+        # They may see it. Who commits plans is bounded by it, too.
+        for who in ("amir", "petra"):
+            refused = server.post(who, "/releases", release("c", 0.1))
+            assert "`secret` of `amir`, `a` of `ann`" in refused.text
+        other = server.post("lee", "/releases", release("d", 0.1, "labs"))
+        assert other.json()["status"] == "reserved"
+
+
+def test_the_quota_of_a_data_set_is_not_for_a_role() -> None:
+    roles = {"analyst": {"data_sets": {"visits": {"share": 0.5}}}}
+    with pytest.raises(InputError, match="data_sets"):
+        settings(reservations={"roles": roles})

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from modicum.api.local.entry_index import EntryIndex
     from modicum.api.local.history import ReleaseEntry
     from modicum.api.local.past_ledger import PastPoint
-    from modicum.api.local.release_datasets import DataSets
     from modicum.api.local.rule_history import RuleHistory
     from modicum.api.local.rule_losses import RuleLosses
     from modicum.api.schema.ledger import Head
     from modicum.api.schema.policy import RuleRounds
     from modicum.ledger import AuditReport
+    from modicum.ledger.log.data_sets import DataSets
 
 
 class LedgerView:
@@ -165,7 +165,7 @@ class LedgerView:
         Args:
             standing: Its status in this ledger.
         """
-        from modicum.api.local.release_datasets import data_sets_recorded
+        from modicum.ledger.log.data_sets import data_sets_recorded
 
         found = self._data_sets.get(standing.id)
         if found is None:
@@ -534,11 +534,8 @@ class LedgerView:
                 if split is not None:
                     return _refused_now(answer, split)
                 try:
-                    seconds_held(one, followed, book.state, actor, day)
+                    seconds_held(one, followed, book.state, actor, now)
                 except ConflictError as refused:
-                    state = book.state
-                    if not state.holders.of(actor).isdisjoint(state.due(now)):
-                        return answer  # Part of the result expires with the turn.
                     return _refused_now(answer, refused.problems[0])
                 return answer
             corrects = book.state.correction_of(one.release.id, one.release.content)

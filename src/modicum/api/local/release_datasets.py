@@ -9,14 +9,10 @@ from modicum.api.local.evaluation import Description
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.document import Entries, Items, Node, Scalar
-from modicum.ledger import RecordedRelease
+from modicum.ledger.log.data_sets import KEY, DataSets, data_sets_named
 from modicum.release import ReleaseDraft
 
-_KEY: Final = "dataset"
 _ID: Final = "release"
-
-#: The names of data sets; None among them means all.
-DataSets = frozenset[str | None]
 
 
 def data_sets_of(release: Description) -> DataSets:
@@ -31,13 +27,13 @@ def data_sets_of(release: Description) -> DataSets:
     if isinstance(release, ReleaseDraft):
         release = release.to_dict()
     if isinstance(release, Mapping):
-        return _named(release.get(_KEY), _mappings(release.get("mechanisms")))
+        return data_sets_named(release.get(KEY), _mappings(release.get("mechanisms")))
     fields = _fields(release)
     mechanisms = fields.get("mechanisms")
     inner = mechanisms.items if isinstance(mechanisms, Items) else ()
-    own = [_fields(one).get(_KEY) for one in inner]
-    return _named(
-        _text(fields.get(_KEY)), [{_KEY: _text(one)} for one in own if one is not None]
+    own = [_fields(one).get(KEY) for one in inner]
+    return data_sets_named(
+        _text(fields.get(KEY)), [{KEY: _text(one)} for one in own if one is not None]
     )
 
 
@@ -53,16 +49,6 @@ def id_of(release: Description) -> str | None:
         named = release.get(_ID)
         return named if isinstance(named, str) else None
     return _text(_fields(release).get(_ID))
-
-
-def data_sets_recorded(release: RecordedRelease) -> DataSets:
-    """Return the data sets that a release in the ledger is about.
-
-    Args:
-        release: The release.
-    """
-    labels = {**release.metadata, **release.labels}
-    return _named(labels.get(_KEY), [one.labels for one in release.mechanisms])
 
 
 def may(who: Identity, action: Action, sets: DataSets) -> bool:
@@ -101,11 +87,6 @@ def must_read_some(who: Identity) -> None:
         AccessError: If they may not.
     """
     who.must_some(Action.READ_RELEASES)
-
-
-def _named(own: object, mechanisms: Iterable[Mapping[str, object]]) -> DataSets:
-    each = [own, *(one[_KEY] for one in mechanisms if _KEY in one)]
-    return frozenset(one if isinstance(one, str) else None for one in each)
 
 
 def _mappings(found: object) -> Iterable[Mapping[str, object]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +51,7 @@ from modicum.ledger.log.events import (
     ReleaseVoided,
     day_of_release,
 )
+from modicum.ledger.replay.actor_balances import Quota
 from modicum.ledger.replay.fold import Followed
 from modicum.ledger.state.lifecycle import next_status, unknown_release
 from modicum.policy import CompiledPolicy
@@ -64,6 +66,9 @@ from modicum.policy.model import (
 RESERVATION_SECONDS = DAY_SECONDS
 #: Maximum number of reservations listed in a message.
 HELD_SHOWN = 5
+
+#: The number of reservations that may be looked through for these.
+HELD_NAMED = 50
 #: A longer reservation would block others for no reason: ninety days.
 RESERVATION_SECONDS_MAX = RESERVATION_DAYS_MAX * DAY_SECONDS
 
@@ -287,7 +292,7 @@ class Submitter(Struct, frozen=True):
         split = split_refusal(release, followed, state, entry.read, actor, entry.now)
         if split is not None:
             raise ConflictError(split)
-        seconds = seconds_held(one, followed, state, actor, day)
+        seconds = seconds_held(one, followed, state, actor, entry.now)
         expires_at = self.clock.after(entry.now, seconds)
         reserved = answer("reserved", expires_at)
         if seconds < one.reserve_seconds:
@@ -355,60 +360,98 @@ def split_refusal(
 
 
 def seconds_held(
-    one: Submission, followed: Followed, state: State, actor: str, day: int
+    one: Submission, followed: Followed, state: State, actor: str, now: str
 ) -> int:
     """Return the permitted lifetime of a reservation, in seconds.
 
-    An actor's reservations that are not started may take a fraction of each limit. A
-    single release may take more if the actor has no other reservation, and for a day at
-    most.
+    The reservations of an actor, and those of a data set, that are not started may take
+    a fraction of each limit. A single release may take more if there is no other one,
+    and for a day at most.
 
     Args:
         one: The release.
         followed: The balances of the policy that it is decided by.
         state: The state at the head.
         actor: The holder.
-        day: The day on which it is decided, as an ordinal.
+        now: The time.
 
     Raises:
-        ConflictError: If they hold too much already.
+        HeldTooMuchError: If too much is reserved already.
     """
     bound = stricter(one.compiled.policy.reservations, one.bound)
     if bound is None:
         return one.reserve_seconds
-    is_large, held = False, state.holders.of(actor)
+    is_large, day, due = False, day_of(now), state.due(now)
     is_long = one.reserve_seconds > bound.seconds(is_large=True)
-    if bound.share is not None and not one.publish and (held or is_long):
-        found = followed.holdings.judged(actor, one.release, day, bound.share)
-        if found.beyond is not None:
-            raise _holds_too_much(actor, found.beyond, [*held], bound.role)
-        is_large = found.is_large
+    if not one.publish:
+        for quota in followed.quotas(bound, actor, one.release, due):
+            if quota.held or is_long:
+                found = quota.judged(one.release, day)
+                if found.beyond is not None:
+                    raise _held_too_much(
+                        quota, found.beyond, bound.role, state.holders.by
+                    )
+                is_large |= found.is_large
     return min(one.reserve_seconds, bound.seconds(is_large=is_large))
 
 
-def _holds_too_much(
-    actor: str, loss: RuleLoss, held: list[str], role: str
-) -> ConflictError:
-    of_role = f", the quota of the role `{role}`" if role else ""
+class HeldTooMuchError(ConflictError):
+    """Too much is reserved and not started.
+
+    Args:
+        problem: The problem; its notes do not name what is reserved.
+        held: By reservation, its holder, or nothing if it is the only holder. Of many,
+            the oldest.
+        others: The number of the others.
+    """
+
+    def __init__(self, problem: Problem, held: Mapping[str, str], others: int) -> None:
+        self._problem, self.held, self._others = problem, held, others
+        shown = [
+            f"`{one[:60]}`" + (f" of `{by}`" if by else "")
+            for one, by in islice(held.items(), HELD_SHOWN)
+        ]
+        others += len(held) - len(shown)
+        parts = [", ".join(shown)] if shown else []
+        if others:
+            parts.append(f"{others} {'others' if others > 1 else 'other'}")
+        note = f"reserved and not started: {' and '.join(parts)}"
+        first, *rest = problem.notes
+        super().__init__(replace(problem, notes=(first, note, *rest)))
+
+    def without(self, hidden: Set[str]) -> HeldTooMuchError:
+        """Return the error with some releases counted, and not named."""
+        seen = {one: by for one, by in self.held.items() if one not in hidden}
+        others = self._others + len(self.held) - len(seen)
+        return HeldTooMuchError(self._problem, seen, others)
+
+
+def _held_too_much(
+    quota: Quota, loss: RuleLoss, role: str, holders: Mapping[str, str]
+) -> HeldTooMuchError:
     holds, more, most = _amounts_held(loss)
-    shown = ", ".join(f"`{one[:60]}`" for one in held[:HELD_SHOWN])
-    others = f" and {len(held) - HELD_SHOWN} others" if len(held) > HELD_SHOWN else ""
     where = f" in {loss.cell}" if loss.cell else ""
-    return ConflictError(
-        Problem(
-            Code.HELD_TOO_MUCH,
-            f"`{actor}` already holds {holds} reserved and not started under rule"
-            f" `{loss.rule.id}`{where}, and this release adds {more}: one identity may"
-            f" hold {most}",
-            notes=(
-                f"that is {brief(100 * loss.share)} % of the limit{of_role}",
-                f"reserved and not started: {shown}{others}",
-                "nothing was written",
-            ),
-            help="start or cancel one of these, and submit it again; or ask a privacy"
-            " officer or data steward",
-        )
+    whose = f", the quota of the role `{role}`" if role else ""
+    who, each_one = f"`{quota.holder}`", "one identity"
+    if quota.is_of_data_set:
+        who, each_one = f"data set {who}", "all identities together"
+        whose = f", the quota of {who}"
+    else:
+        holders = {}
+    problem = Problem(
+        Code.HELD_TOO_MUCH,
+        f"{who} already holds {holds} reserved and not started under rule"
+        f" `{loss.rule.id}`{where}, and this release adds {more}: {each_one} may hold"
+        f" {most}",
+        notes=(
+            f"that is {brief(100 * loss.share)} % of the limit{whose}",
+            "nothing was written",
+        ),
+        help="start or cancel one of these, and submit it again; or ask a privacy"
+        " officer or data steward",
     )
+    named = {one: holders.get(one, "") for one in islice(quota.held, HELD_NAMED)}
+    return HeldTooMuchError(problem, named, len(quota.held) - len(named))
 
 
 def _amounts_held(loss: RuleLoss) -> tuple[str, str, str]:

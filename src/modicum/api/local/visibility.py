@@ -10,12 +10,13 @@ import msgspec
 from modicum.api.local.governance.requests import requested_in
 from modicum.api.local.history import ReleaseEntry
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.local.release_datasets import may
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.schema.ledger import Spender
 from modicum.api.schema.shape import Shape
 from modicum.ledger import RecordedRelease, Standing
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.release import Vocabulary
 

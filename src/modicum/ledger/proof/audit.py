@@ -48,6 +48,7 @@ from modicum.ledger.state.past_vocabulary import (
 from modicum.ledger.state.state import ENTAILED_SINCE, LossChange, State
 from modicum.policy import CompiledPolicy
 from modicum.policy.compiler import compile_text
+from modicum.policy.model import DAY_SECONDS
 from modicum.policy.past_units import vocabulary_of
 from modicum.release import Vocabulary
 
@@ -202,8 +203,8 @@ class _Replay:
         self._keeps = again is None
         self._again = again or self._kept.copy
         self._approved: dict[str, str] = {}
-        #: Reservations beyond their holder's share in the current turn.
-        self._beyond: dict[str, int] = {}
+        #: Reservations beyond a quota in the current turn, and whose it is.
+        self._beyond: dict[str, tuple[int, str]] = {}
         #: Those beyond what one identity may reserve within some days.
         self._split: dict[str, int] = {}
         self._past: dict[str, str] = {}
@@ -372,27 +373,28 @@ class _Replay:
         A release that is started at once, or reserved by a plan, is not held.
         """
         assert self._followed is not None
-        day, holdings = day_of(event.at), self._followed.holdings
+        day = day_of(event.at)
         for window in self._followed.windows(self.state, self._after):
             found = window.refuses(event.actor, body.release, day)
             if found.beyond is not None and not found.is_rounded:
                 self._split[body.release.id] = seq
         bound = self._followed.compiled.policy.reservations
-        if bound is None or bound.share is None:
-            return
-        found = holdings.judged(event.actor, body.release, day, bound.share)
-        is_long = lasts(body, event).total_seconds() > bound.seconds(is_large=True)
-        is_beyond = found.beyond is not None or (found.is_large and is_long)
-        if is_beyond and not found.is_rounded:
-            self._beyond[body.release.id] = seq
+        for quota in self._followed.quotas(bound, event.actor, body.release):
+            found = quota.judged(body.release, day)
+            is_long = lasts(body, event).total_seconds() > DAY_SECONDS
+            is_beyond = found.beyond is not None or (found.is_large and is_long)
+            if is_beyond and not found.is_rounded:
+                called = f"data set `{quota.holder}`"
+                whose = called if quota.is_of_data_set else "one identity"
+                self._beyond[body.release.id] = seq, whose
 
     def refuse_beyond(self) -> None:
-        """Refuse reservations beyond an actor's share at the end of their turn."""
-        for release, seq in self._beyond.items():
+        """Refuse reservations beyond a quota at the end of their turn."""
+        for release, (seq, whose) in self._beyond.items():
             raise ChainBreakError(
                 seq,
                 f"release `{release}` reserves more of a limit, or for longer, than"
-                " the policy allows one identity",
+                f" the policy allows {whose}",
             )
         for release, seq in self._split.items():
             raise ChainBreakError(

@@ -132,13 +132,45 @@ class Holdings(_ActorBalances):
     ) -> None:
         super().__init__(compiled, migrate)
         self._state = state
+        #: Reservations that have expired, and are not yet recorded so.
+        self.due: Set[str] = frozenset()
+
+    def held(self, holder: str) -> Set[str]:
+        """Return the releases that an actor holds."""
+        own = self._state.holders.of(holder)
+        return own - self.due if self.due else own
 
     def _releases(self, actor: str) -> Set[str]:
-        return self._state.holders.of(actor)
+        return self.held(actor)
 
     def _charge(self, release: str) -> LossChange:
         standing = self._state.releases[release]
         return LossChange(self._state.open[release], standing.seq, standing.day)
+
+
+class Quota(NamedTuple):
+    """One limit on what is reserved and not started.
+
+    Attributes:
+        holdings: What it limits.
+        holder: The actor or data set that it is about.
+        share: The part of each limit.
+        is_of_data_set: Whether it is about a data set.
+    """
+
+    holdings: Holdings
+    holder: str
+    share: Fraction
+    is_of_data_set: bool = False
+
+    @property
+    def held(self) -> Set[str]:
+        """What is reserved and not started."""
+        return self.holdings.held(self.holder)
+
+    def judged(self, release: RecordedRelease, day: int) -> Judged:
+        """Return whether a release may be reserved besides."""
+        return self.holdings.judged(self.holder, release, day, self.share)
 
 
 class RequesterWindow(_ActorBalances):

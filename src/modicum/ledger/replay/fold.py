@@ -10,10 +10,11 @@ from modicum.ledger.log.chain import ChainBreakError, Record, event_of, read_rec
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import Event
 from modicum.ledger.log.recorded_release import RecordedRelease
-from modicum.ledger.replay.actor_balances import Holdings, RequesterWindow
+from modicum.ledger.replay.actor_balances import Holdings, Quota, RequesterWindow
 from modicum.ledger.replay.migration import Migration
 from modicum.ledger.state.state import LossChange, State
 from modicum.policy import CompiledPolicy
+from modicum.policy.model import ReservationBound
 
 
 def fold(state: State, record: Record) -> tuple[Event, LossChange | None]:
@@ -94,6 +95,9 @@ class Followed:
         # Not by `self.migrated`: a reference cycle would keep a whole ledger until
         # collected.
         self.holdings = Holdings(compiled, self._migration.release, state)
+        #: The same of each data set; None until it is used.
+        self._of_data_sets: Holdings | None = None
+        self._state = state
         self._windows = tuple(
             RequesterWindow(days, limits, policy, self._migration.release)
             for days, limits in compiled.requester_limits.items()
@@ -122,6 +126,41 @@ class Followed:
         for one in (change.release, change.instead_of):
             if one is not None:
                 yield from self.balances.rules_of(self.migrated(one, change.seq))
+
+    def quotas(
+        self,
+        bound: ReservationBound | None,
+        actor: str,
+        release: RecordedRelease,
+        due: Iterable[str] = (),
+    ) -> Iterator[Quota]:
+        """Yield the quotas that a reservation must keep to.
+
+        Args:
+            bound: The limits on reservations; None if there are none.
+            actor: Who reserves the release.
+            release: The release.
+            due: The reservations that have expired, and are not yet recorded so.
+        """
+        if bound is None:
+            return
+        self.holdings.due = frozenset(due)
+        if bound.share is not None:
+            yield Quota(self.holdings, actor, bound.share)
+        if not bound.data_sets:
+            return
+        from modicum.ledger.log.data_sets import data_sets_recorded
+        from modicum.ledger.replay.data_set_balances import DataSetHoldings
+
+        if self._of_data_sets is None:
+            self._of_data_sets = DataSetHoldings(
+                self.compiled, self._migration.release, self._state
+            )
+        self._of_data_sets.due = self.holdings.due
+        about = data_sets_recorded(release)
+        for name, share in bound.data_sets.items():
+            if name in about or None in about:
+                yield Quota(self._of_data_sets, name, share, is_of_data_set=True)
 
     def windows(
         self, state: State, read: Callable[[int], Iterable[Record]]

@@ -357,11 +357,19 @@ def _requester_days(old: Policy, new: Policy) -> Iterator[Declared]:
 
 
 def _reservations(old: Policy, new: Policy) -> Iterator[Declared]:
-    """Yield the change of the limit on one actor's reservations, if any."""
+    """Yield the changes of the limits on reservations."""
     was, now = (one.reservations or ReservationBound() for one in (old, new))
     for what, before, after in (
         ("share of each limit", was.share or Fraction(1), now.share or Fraction(1)),
         ("days of a reservation", Fraction(was.days), Fraction(now.days)),
+        *(
+            (
+                f"share of data set `{one}`",
+                was.data_sets.get(one, Fraction(1)),
+                now.data_sets.get(one, Fraction(1)),
+            )
+            for one in dict.fromkeys((*was.data_sets, *now.data_sets))
+        ),
     ):
         if before != after:
             verdict = Verdict.LOOSER if after > before else Verdict.TIGHTER

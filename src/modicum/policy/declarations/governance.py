@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from modicum.core.document import Node
+from fractions import Fraction
+
+from msgspec.structs import replace
+
+from modicum.core.document import Kind, Node
 from modicum.core.errors import Code
 from modicum.core.reader import (
     Fields,
@@ -76,12 +80,42 @@ def read_invariants(node: Node | None) -> tuple[str, ...]:
 
 
 def read_reservations(node: Node | None) -> ReservationBound | None:
-    """Return the limit on one actor's reservations; None if there is none.
+    """Return the limits on reservations; None if there are none.
 
     Raises:
         InputError: With every mistake found.
     """
-    return None if node is None else read_bound(Fields(node, "`reservations`"))
+    return None if node is None else read_bounds(Fields(node, "`reservations`"))
+
+
+def read_bounds(
+    fields: Fields, usual: ReservationBound | None = None
+) -> ReservationBound:
+    """Return the limits on one actor's reservations, and on those of data sets.
+
+    Args:
+        fields: The keys.
+        usual: The values of omitted keys; by default no limit.
+
+    Raises:
+        InputError: With every mistake found.
+    """
+    found, data_sets = Problems(), dict[str, Fraction]()
+    given = fields.take_optional("data_sets")
+    with found.guard():
+        rows = Fields(given, "`data_sets`").rest() if given is not None else ()
+        for key, value in rows:
+            with found.guard():
+                # As in grants: a data set may have a number as its name.
+                called = name(replace(key, kind=Kind.TEXT), "a data set")
+                own = Fields(value, f"`{called}`")
+                data_sets[called] = _share(own.take("share"))
+                own.finish()
+    bound = usual or ReservationBound()
+    with found.guard():
+        bound = read_bound(fields, usual)
+    found.raise_any()
+    return replace(bound, data_sets=data_sets)
 
 
 def read_bound(
@@ -102,10 +136,7 @@ def read_bound(
     given = fields.take_optional("share")
     with found.guard():
         if given is not None:
-            share = number(given, "`share`")
-            if not 0 < share <= 1:
-                message = "`share` must be a number above 0, and at most 1"
-                raise fail(Code.OUT_OF_RANGE, message, given)
+            share = _share(given)
     last = fields.take_optional("days")
     with found.guard():
         if last is not None:
@@ -114,6 +145,14 @@ def read_bound(
         fields.finish()
     found.raise_any()
     return ReservationBound(share, days)
+
+
+def _share(node: Node) -> Fraction:
+    share = number(node, "`share`")
+    if not 0 < share <= 1:
+        message = "`share` must be a number above 0, and at most 1"
+        raise fail(Code.OUT_OF_RANGE, message, node)
+    return share
 
 
 def read_unmatched(node: Node | None) -> bool:

@@ -156,7 +156,9 @@ POLICY = Shape(
             "rotation": _fixed(
                 active=VALUE, slack=VALUE, retired=VALUE, opened_by=VALUE
             ),
-            "reservations": _fixed(share=VALUE, days=VALUE),
+            "reservations": _fixed(
+                share=VALUE, days=VALUE, data_sets=_named(_fixed(share=VALUE))
+            ),
             "unmatched": VALUE,
             "policies": _BASE_POLICIES,
             "extensions": Shape(

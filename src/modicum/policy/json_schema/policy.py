@@ -298,9 +298,13 @@ def _reservations() -> Schema:
         {
             "share": share,
             "days": whole(1, RESERVATION_DAYS_MAX, "the longest reservation"),
+            "data_sets": named(
+                closed({"share": share}, ["share"]),
+                "the limits for all identities together, by data set",
+            ),
         },
         [],
-        "the limits of unstarted reservations per identity",
+        "the limits of unstarted reservations",
     )
 
 

@@ -16,13 +16,14 @@ from anyio import CapacityLimiter
 
 from modicum.api.local.handlers.pagination import cursor_of
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.local.release_datasets import may
 from modicum.api.local.views.ledger import access_entry
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.api.ports.storage import Clock
 from modicum.api.schema.ledger import AccessPage, Head, Link, Proof
 from modicum.ledger import GENESIS, Record, RecordedRelease
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.proof.access_trail import verified
 from modicum.ledger.proof.claims import Signed, signed_bytes
 from modicum.reports.sources import Source, report_on

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.release_datasets import data_sets_recorded, may
+from modicum.api.local.release_datasets import may
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.ledger import Event, State, event_of
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.events import ReleaseDenied
 from modicum.server.service.threads import Threads
 

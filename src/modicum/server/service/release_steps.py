@@ -9,13 +9,14 @@ from functools import partial
 
 from modicum.api.local.evaluation import Description
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.release_datasets import data_sets_recorded, id_of, may, must
+from modicum.api.local.release_datasets import id_of, may, must
 from modicum.api.local.submit import giving_up
 from modicum.api.local.visibility import VisibleRelease, seen
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
 from modicum.core.errors import AccessError, Code, InputError, Problem
 from modicum.ledger import Standing, event_of
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.events import ReleasePosted, ReleaseStarted, ReleaseVoided
 from modicum.ledger.state.lifecycle import ReleaseStatus
 from modicum.server.service.threads import Threads

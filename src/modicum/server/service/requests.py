@@ -17,12 +17,7 @@ from modicum.api.local.governance.requests import (
 )
 from modicum.api.local.handlers.errors import not_found
 from modicum.api.local.ledger_view import LedgerView
-from modicum.api.local.release_datasets import (
-    data_sets_recorded,
-    id_of,
-    must,
-    must_read_some,
-)
+from modicum.api.local.release_datasets import id_of, must, must_read_some
 from modicum.api.local.submit import Submission
 from modicum.api.local.visibility import may_see
 from modicum.api.permissions.actions import Action
@@ -30,6 +25,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.core.errors import Code, Problem, StaleError
 from modicum.ledger.decision.approvals import roles_of
 from modicum.ledger.log.approval_statement import statement_bytes
+from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.events import ApprovalGiven
 from modicum.ledger.state.pending import Request
 from modicum.server.inputs.body import Body

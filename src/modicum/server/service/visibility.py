@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from modicum.api.local.balances import Entry, LedgerBalances, Reader
 from modicum.api.local.evaluation import ConfusableIdError
 from modicum.api.local.ledger_view import LedgerView
+from modicum.api.local.submit import HeldTooMuchError
 from modicum.api.local.visibility import found, is_known_to
 from modicum.api.permissions.actions import Action
 from modicum.api.permissions.identity import Identity
@@ -65,6 +66,8 @@ class Visibility:
         self, who: Identity, named: Callable[[], str | None], conflict: ConflictError
     ) -> ConflictError:
         """Return a conflict as a caller may see it: it reveals nothing hidden."""
+        if isinstance(conflict, HeldTooMuchError):
+            return conflict.without(await self.hidden(who, frozenset(conflict.held)))
         if conflict.code not in OF_ANOTHER or who.may(Action.READ_RELEASES):
             return conflict
         release = await self._threads.compute(named)

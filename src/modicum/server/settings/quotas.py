@@ -1,4 +1,4 @@
-"""What one identity may hold reserved and not started, by its roles."""
+"""What may be reserved and not started, by roles and by data sets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from modicum.api.local.release_datasets import DataSets
 from modicum.api.permissions.actions import ALLOWED, Action, Role
 from modicum.api.permissions.identity import Identity
 from modicum.core.document import Node
 from modicum.core.errors import Code
 from modicum.core.reader import Fields, Problems, choice
-from modicum.policy.declarations.governance import read_bound
+from modicum.ledger.log.data_sets import DataSets
+from modicum.policy.declarations.governance import read_bound, read_bounds
 from modicum.policy.model import ReservationBound, stricter
 
 #: The roles that reserve something.
@@ -28,7 +28,7 @@ class Quotas:
     """The limits on reservations that are not started.
 
     Attributes:
-        everybody: The limit on each identity.
+        everybody: The limit on each identity, and those on data sets.
         roles: The further limit on each identity with a role.
     """
 
@@ -36,14 +36,15 @@ class Quotas:
     roles: Mapping[Role, ReservationBound] = field(default_factory=dict)
 
     def of(self, who: Identity, sets: DataSets) -> ReservationBound | None:
-        """Return the limit for an identity; None if it commits plans.
+        """Return the limits for an identity; those on data sets if it commits plans.
 
         Args:
             who: The identity.
             sets: The data sets of the release.
         """
         if any(one not in self.roles for one in who.roles_for(Action.COMMIT_PLAN)):
-            return None
+            of_all = self.everybody.data_sets
+            return ReservationBound(data_sets=of_all) if of_all else None
         bound: ReservationBound | None = self.everybody
         for data_set in sets if self.roles else ():
             roles = who.roles_for(Action.SUBMIT_RELEASE, data_set)
@@ -80,6 +81,6 @@ def read_quotas(node: Node, usual: Quotas) -> Quotas:
             roles[role] = replace(bound, role=role.value)
     everybody = usual.everybody
     with found.guard():
-        everybody = read_bound(fields, everybody)
+        everybody = read_bounds(fields, everybody)
     found.raise_any()
     return Quotas(everybody, roles)
