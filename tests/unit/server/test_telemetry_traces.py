@@ -254,12 +254,13 @@ class Collector(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_spans_are_sent_where_settings_say() -> None:
+@pytest.mark.parametrize("ledger", ["", "health"])
+def test_spans_are_sent_where_settings_say(ledger: str) -> None:
     Collector.sent.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
         threading.Thread(target=collector.serve_forever, daemon=True).start()
         traces = traces_to(
-            f"http://127.0.0.1:{collector.server_port}/v1/traces", "1.2.3"
+            f"http://127.0.0.1:{collector.server_port}/v1/traces", "1.2.3", ledger
         )
         with traces.request(None) as (trace, span):
             span.note({"http.route": "/api/v1/rules"})
@@ -269,7 +270,8 @@ def test_spans_are_sent_where_settings_say() -> None:
     sent = ExportTraceServiceRequest.FromString(gzip_or_plain(body))
     (resource,) = sent.resource_spans
     named = {one.key: one.value.string_value for one in resource.resource.attributes}
-    assert named == {"service.name": "modicum", "service.version": "1.2.3"}
+    of_ledger = {"modicum.ledger": ledger} if ledger else {}
+    assert named == {"service.name": "modicum", "service.version": "1.2.3"} | of_ledger
     ((found,),) = [scope.spans for scope in resource.scope_spans]
     assert path == "/v1/traces"
     assert found.trace_id.hex() == trace

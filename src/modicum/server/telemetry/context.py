@@ -36,6 +36,6 @@ def watching(
     """Return the telemetry of a serving process by its settings; call it there."""
     return TelemetryContext(
         Log(sys.stderr, level, ledger=ledger),
-        traces_to(otlp_endpoint, version("modicum")),
+        traces_to(otlp_endpoint, version("modicum"), ledger),
         Counts(metrics_folder(), ledger),
     )

@@ -223,8 +223,8 @@ def _links(parent: TraceParent | None) -> list[Link]:
     return [Link(SpanContext(parent.trace, parent.span, True, flags))]  # noqa: FBT003
 
 
-def traces_to(endpoint: str | None, version: str) -> Traces:
-    """Return the tracer of a collector."""
+def traces_to(endpoint: str | None, version: str, ledger: str = "") -> Traces:
+    """Return the tracer of a collector; `ledger` names a further ledger."""
     if not endpoint:
         return NoTraces()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -233,9 +233,10 @@ def traces_to(endpoint: str | None, version: str) -> Traces:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
+    about = {"service.name": "modicum", "service.version": version}
     provider = TracerProvider(
         sampler=ALWAYS_ON,
-        resource=Resource({"service.name": "modicum", "service.version": version}),
+        resource=Resource(about | ({"modicum.ledger": ledger} if ledger else {})),
         shutdown_on_exit=False,  # The server ends it.
     )
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
