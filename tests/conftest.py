@@ -7,10 +7,13 @@ A plain run looks at the same examples every time, so that it never fails by cha
 from __future__ import annotations
 
 import gc
+import math
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from samples.browser import Chromium, Site
 
+_END = pytest.StashKey[float]()
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=_SLOW
@@ -69,6 +73,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " is what is in no other, and `every` all of them; by default `quick`, or all"
         " that is in the files and folders on the command line",
     )
+    parser.addoption(
+        "--within",
+        metavar="SECONDS",
+        type=int,
+        help="skip tests that would begin later; the order of modules is random",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -100,9 +110,22 @@ def pytest_collection_modifyitems(
         config.hook.pytest_deselected(items=left)
         items[:] = [one for one in items if is_in(one, wanted)]
 
+    if config.option.within is not None:
+        # The same for all processes of a run.
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(time.time()))
+        items.sort(key=lambda one: sha256(f"{run} {one.path}".encode()).digest())
 
-def pytest_collection_finish() -> None:
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what time is too short for."""
+    if time.monotonic() > item.config.stash.get(_END, math.inf):
+        pytest.skip("no time is left")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep the garbage collector away from the tests: an eighth of the time."""
+    if session.config.option.within is not None:
+        session.config.stash[_END] = time.monotonic() + session.config.option.within
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
