@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from oracle.audit_points import Plain, ordinal
 
@@ -45,6 +45,10 @@ def day_of(event: Plain) -> int:
     return ordinal(day)
 
 
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @dataclass
 class Lost:
     """A gap: the end that is to be reached, and the entries found so far."""
@@ -52,6 +56,7 @@ class Lost:
     seq: int
     head: str
     opened: int
+    at: str
     entries: list[Plain] = field(default_factory=list)
     last: str = ""
     accepting: str = ""
@@ -86,6 +91,15 @@ class Lost:
             _, *where = self.written.get(name, ({}, "", ""))
             self.written[name] = body["release"], where[0], where[1]
 
+    def may_have_started(self, name: str, brought: int) -> bool:
+        """Return whether they may have started a release that is as old."""
+        status = self.statuses.get(name)
+        if status is None:
+            may = self.last != self.head
+        else:
+            may = status in ("started", "published")
+        return may and brought < (self.begins or self.opened)
+
     def beyond(self) -> set[str]:
         """Return what of them no count of releases makes good."""
         events = [one["event"] for one in self.entries]
@@ -109,7 +123,8 @@ class Gaps:
         self._broken = broken
         self._hands = hands
         self._brought: dict[str, int] = {}
-        self._asked: dict[str, Any] = {}
+        self._asked: dict[str, tuple[str, int]] = {}
+        self._known_heads: set[str] = set()
         self._hashes: list[str] = []
         self.open: dict[str, Lost] = {}
         #: What was recorded, corrected or started again while a gap was open.
@@ -131,16 +146,15 @@ class Gaps:
             self._brought[body["release"]["id"]] = seq
         by = str(event["actor"]).strip().casefold()
         if kind == "resume-requested":
-            self._asked[body["head"]] = by, body["seq"], body["common"]
+            if body["head"] in self._known_heads:
+                self._broken.append(f"{seq}: it went on without these before")
+            self._asked[body["head"]] = by, body["seq"]
         elif kind == "ledger-resumed":
-            who, *what = self._asked.pop(body["head"], ("", 0, 0))
-            if (
-                not who
-                or self._are_one(who, by)
-                or what != [body["seq"], body["common"]]
-            ):
+            who, what = self._asked.pop(body["head"], ("", 0))
+            if not who or self._are_one(who, by) or what != body["seq"]:
                 self._broken.append(f"{seq}: two people did not agree")
-            self.open[body["head"]] = Lost(body["seq"], body["head"], seq)
+            self._known_heads.add(body["head"])
+            self.open[body["head"]] = Lost(body["seq"], body["head"], seq, event["at"])
         elif kind == "lost-entries-found":
             self._find(seq, self.open[body["gap"]], body["entries"], known)
         elif kind == "loss-acceptance-requested":
@@ -182,7 +196,12 @@ class Gaps:
         right = any(
             one.statuses.get(name) in fits and one.moved.get(name) == at for one in gaps
         )
-        if kind != "release-started":  # It gives back: all must be known.
+        if kind == "release-started":  # Who does not know must believe it.
+            right |= any(
+                name not in one.statuses and one.last != one.head and one.at == at
+                for one in gaps
+            )
+        else:  # It gives back: all must be known.
             right &= all(
                 one.last == one.head and one.statuses.get(name) not in started
                 for one in gaps
@@ -198,11 +217,10 @@ class Gaps:
         elif not gap.accepting or self._are_one(gap.accepting, accepting):
             self._broken.append(f"{seq}: one person accepted a loss")
         elif any(
-            known(name)[0] == "reserved" and self._brought.get(name, 0) < gap.begins
-            for name, status in gap.statuses.items()
-            if status in ("started", "published")
+            known(name)[0] == "reserved" and gap.may_have_started(name, there)
+            for name, there in self._brought.items()
         ):
-            self._broken.append(f"{seq}: accepted, and a known start is not in the log")
+            self._broken.append(f"{seq}: accepted, and a start is not in the log")
 
     def _are_one(self, one: str, other: str) -> bool:
         """Return whether somebody acts for both."""
@@ -215,9 +233,11 @@ class Gaps:
             before = gap.last or self._hashes[one["seq"] - 2]
             gap.begins = gap.begins or one["seq"]
             number = gap.begins + len(gap.entries)
+            if not gap.last and self._hashes[one["seq"] - 1 :][:1] == [_hash(text)]:
+                self._broken.append(f"{seq}: its first entry is in this log, too")
             if one["prev"] != before or one["seq"] != number:
                 self._broken.append(f"{seq}: it does not follow what is known")
-            gap.last = hashlib.sha256(text.encode()).hexdigest()
+            gap.last, gap.accepting = _hash(text), ""
             right = gap.last == gap.head if number == gap.seq else number < gap.seq
             if not right or not 1 < gap.begins <= gap.opened:
                 self._broken.append(f"{seq}: it was not lost")

@@ -37,16 +37,6 @@ def resume(
     ],
     reason: Reason,
     agree: Agree = False,
-    since: Annotated[
-        int | None,
-        typer.Option(
-            "--since",
-            min=1,
-            help="The last entry that is in both logs; by default the last one here"
-            " that can be.",
-            metavar="SEQ",
-        ),
-    ] = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
     as_json: Json = False,
@@ -69,7 +59,6 @@ def resume(
             opened_store(ledger),
             actor or current_actor(),
             reason,
-            since=since,
             agree=agree,
         )
         lost = done.lost
@@ -77,22 +66,28 @@ def resume(
             print_json(
                 {
                     "outcome": done.outcome,
-                    "lost": {"seq": lost.seq, "head": lost.head, "common": lost.common},
+                    "lost": {"seq": lost.seq, "head": lost.head},
                     "entry": done.seq,
+                    "witness_follows": done.is_followed,
                 }
             )
             return
         what = f"entries up to {lost.seq} ({lost.head[:12]}) are lost"
         if done.outcome == "asked":
             print(
-                f"{shown(ledger)}: {what}, after entry {lost.common}; you asked to go"
-                f" on (entry {done.seq})\n  another person agrees with  modicum ledger"
-                " resume --after-loss --agree --reason …"
+                f"{shown(ledger)}: {what}; you asked to go on (entry {done.seq})\n"
+                "  another person agrees with  modicum ledger resume --after-loss"
+                " --agree --reason …"
             )
             return
+        print(f"{shown(ledger)}: {what}; the ledger goes on (entry {done.seq})")
+        if not done.is_followed:
+            print(
+                "  the witness keeps lines of the lost entries: name another object"
+                " as the witness before you start a server"
+            )
         print(
-            f"{shown(ledger)}: {what}; the ledger and its witness go on (entry"
-            f" {done.seq})\n  every limit counts as full until the gap is closed:"
+            "  every limit counts as full until the gap is closed:"
             "  modicum ledger bring-back FILE"
         )
 
@@ -143,9 +138,8 @@ def bring_back(
 
 def _lines(done: BroughtBack) -> Iterator[str]:
     yield (
-        f"entries {done.gap.begins} to {done.gap.seq} were found:"
-        f" {len(done.recorded)} releases recorded, {len(done.moved)} reservations"
-        " started or canceled as there"
+        f"entries {done.gap.begins} to {done.gap.seq} were found; releases recorded:"
+        f" {len(done.recorded)}, reservations started or canceled: {len(done.moved)}"
     )
     for policy in done.policies:
         yield (
@@ -171,6 +165,15 @@ def _lines(done: BroughtBack) -> Iterator[str]:
 def accept_loss(
     reason: Reason,
     agree: Agree = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            help="With --agree: a lost policy, by 12 digits of its hash, whose found"
+            " releases need not be recorded first. May be repeated.",
+            metavar="HASH",
+        ),
+    ] = None,
     gap: GapHash = None,
     ledger: Ledger = DEFAULT_LEDGER,
     actor: Actor = None,
@@ -179,14 +182,21 @@ def accept_loss(
     """Spend again although losses may be missing; needs two people.
 
     One asks, and another runs it with --agree. First record with `release backfill`
-    what is known of the lost entries.
+    what is known of the lost entries. A reservation that they may have started counts
+    as started.
     """
     from modicum.api.local.governance.gaps import accept, ask_to_accept
 
     with reporting(as_json=as_json):
-        work = accept if agree else ask_to_accept
         workspace = open_workspace(ledger, actor=actor)
-        found = workspace.turn(lambda entry: work(entry, reason, gap), deciding=agree)
+        found = workspace.turn(
+            lambda entry: (
+                accept(entry, reason, gap, without or ())
+                if agree
+                else ask_to_accept(entry, reason, gap)
+            ),
+            deciding=agree,
+        )
         state = workspace.state()
         seq, gaps = state.seq, state.planning.gaps
         known = agree and gaps.closed.get(found.head) == 0

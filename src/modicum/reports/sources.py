@@ -83,7 +83,7 @@ def report_on(
     policy = workspace.policy()
     accepted = list(_accepted(source, story))
     state = workspace.state()
-    past = eras(state.policies, state.releases.counted_seqs(at))
+    past = eras(state.policies, state.counted_seqs(at))
     rules = RuleHistory(workspace.standings(), accepted, past)
     return statement_of(source.name, verified, story, policy, rules)
 

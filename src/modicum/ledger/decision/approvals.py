@@ -259,7 +259,10 @@ def ill_agreed(person: str, requester: str, policy: Policy) -> str:
         return f"`{person}` agrees to a loss without a role of `activation`"
     hands = (asking_people([one], policy) for one in (person, requester))
     if not frozenset.isdisjoint(*hands):
-        return f"`{person}` is, or answers for, `{requester}`, who asked, and agrees"
+        both = (
+            f"`{person}`" if person == requester else f"`{requester}`, for `{person}`,"
+        )
+        return f"{both} asked; another person must agree"
     return ""
 
 

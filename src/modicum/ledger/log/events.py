@@ -416,7 +416,7 @@ class PlanCommitted(EventBody, frozen=True):
 
 # --- lost entries: nothing may be spent while a gap is open, see ADR 0080 ---
 
-_LOST = "the entries after {0.common}, up to {0.seq} {0.head:.12}"
+_LOST = "the entries up to {0.seq} {0.head:.12}"
 
 
 class LostEntries(Struct, frozen=True):
@@ -425,13 +425,10 @@ class LostEntries(Struct, frozen=True):
     Attributes:
         seq: The number of the last one that the witness knows of.
         head: Its hash.
-        common: The number of the last entry that this log is believed to share with the
-            one that was lost.
     """
 
     seq: int
     head: Digest
-    common: int
 
 
 @event("resume-requested", 7, "nothing", claims=False, shown=_LOST)

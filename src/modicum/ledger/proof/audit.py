@@ -330,11 +330,14 @@ class _Replay:
             first, prev = lost_entry(body.entries[0])
         except ConflictError as error:
             raise ChainBreakError(seq, str(error)) from error
-        before = next(self._after(first.seq - 2), None)
+        own = self._after(first.seq - 2)
+        before, same = next(own, None), next(own, None)
         if before is None or before.hash != prev:
             raise ChainBreakError(
                 seq, "the lost entries do not follow an entry of this log"
             )
+        if same is not None and same.hash == first.hash:
+            raise ChainBreakError(seq, f"entry {first.seq} was not lost")
 
     def _recorded_under(self, release: str) -> Vocabulary | None:
         """Return the vocabulary that a past release was recorded in."""
@@ -441,7 +444,7 @@ class _Replay:
         self._followed = followed_from(compiled, self.state, self._history())
         gone: tuple[str, ...] = ()
         earlier = self.state.policies[:-1]
-        counted = self.state.releases.counted_seqs(self.state.at)
+        counted = self.state.counted_seqs(self.state.at)
         if version >= _NAMES_KEPT_SINCE:
             if version < ENTAILED_SINCE:
                 for one in units_redefined_by_name(earlier, counted, compiled):
@@ -465,7 +468,7 @@ class _Replay:
         """Rules that show less than was released."""
         if self._followed is None:
             return ()
-        counted = self.state.releases.counted_seqs(self.state.at)
+        counted = self.state.counted_seqs(self.state.at)
         compiled = self._followed.compiled
         return understated(self.state.policies, counted, self._recorded, compiled)
 

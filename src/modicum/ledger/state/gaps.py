@@ -95,6 +95,7 @@ class Gap(LostEntries, frozen=True):
 
     Attributes:
         opened: The entry by which the ledger went on.
+        at: Its time.
         begins: The number of the first lost entry; 0 before any was found.
         found: The number of the last one that was found.
         last: Its hash.
@@ -104,6 +105,7 @@ class Gap(LostEntries, frozen=True):
     """
 
     opened: int
+    at: str
     begins: int = 0
     found: int = 0
     last: str = ""
@@ -140,10 +142,14 @@ class Gap(LostEntries, frozen=True):
         )
 
     def unstarted(self, standings: Standings) -> Iterator[str]:
-        """Yield the reservations of before that found entries started, and no other."""
-        for name, lost in self.releases.items():
-            if lost.is_started and self.holds(name, standings):
+        """Yield the reservations of before that lost entries started, or may have."""
+        for name in self.releases if self.is_complete else standings:
+            if self._may_have_started(name) and self.holds(name, standings):
                 yield name
+
+    def _may_have_started(self, name: str) -> bool:
+        lost = self.releases.get(name)
+        return lost.is_started if lost else not self.is_complete
 
     def holds(self, name: str, standings: Standings) -> bool:
         """Return whether a release is a reservation that both logs contain."""
@@ -151,12 +157,17 @@ class Gap(LostEntries, frozen=True):
         return (
             known is not None
             and known.status is ReleaseStatus.RESERVED
-            and known.seq < self.begins
+            and known.seq < (self.begins or self.opened)
         )
 
     def proves(self, body: ReleaseStarted | ReleaseVoided) -> bool:
-        """Return whether found entries started or ended a reservation, as it says."""
+        """Return whether lost entries started or ended a reservation, as it says.
+
+        If they are not all found, they may have started it before the gap was opened.
+        """
         lost = self.releases.get(body.release)
+        if lost is None and isinstance(body, ReleaseStarted):
+            return body.lost_at == self.at and not self.is_complete
         return (
             lost is not None
             and lost.moved == body.lost_at
@@ -280,16 +291,14 @@ class Gaps:
         """
         match body:
             case ResumeRequested():
-                self._ask(body, event.actor, seq)
+                self._ask(body, event.actor)
             case LedgerResumed():
-                self._resume(body, event.actor, seq)
+                self._resume(body, event, seq)
             case LostEntriesFound():
                 gap = self._gap(body.gap)
                 self.open[gap.head] = _with(gap, body.entries, known, self.back)
             case LossAcceptanceRequested():
                 gap = self._gap(body.gap)
-                if gap.requested_by == event.actor:
-                    raise _impossible(f"`{event.actor}` already asked for it")
                 self.open[gap.head] = replace(gap, requested_by=event.actor)
             case GapClosed():
                 self._close(body, event.actor, seq, known)
@@ -332,22 +341,20 @@ class Gaps:
             if name in gap.releases:
                 yield gap.releases[name]
 
-    def _ask(self, body: ResumeRequested, by: str, seq: int) -> None:
+    def _ask(self, body: ResumeRequested, by: str) -> None:
         self._must_be_new(body.head)
         # Another person's replaces it: one who may not agree would prevent all others.
-        if not 1 <= body.common < min(seq, body.seq):
-            raise _impossible(f"no entry {body.common} is in both logs")
         self.requests[body.head] = ResumeRequest(_lost(body), by)
 
-    def _resume(self, body: LedgerResumed, by: str, seq: int) -> None:
+    def _resume(self, body: LedgerResumed, event: Event, seq: int) -> None:
         self._must_be_new(body.head)
         request = self.requests.get(body.head)
         if request is None or request.lost != _lost(body):
             raise _impossible("nobody asked to go on without these entries")
-        if person_key(request.by) == person_key(by):
-            raise _impossible(f"`{by}` asked to go on, and agrees")
+        if person_key(request.by) == person_key(event.actor):
+            raise _impossible(f"`{event.actor}` asked; another person must agree")
         del self.requests[body.head]
-        self.open[body.head] = Gap(body.seq, body.head, body.common, seq)
+        self.open[body.head] = Gap(body.seq, body.head, seq, event.at)
 
     def _close(self, body: GapClosed, by: str, seq: int, known: Standings) -> None:
         gap = self._gap(body.gap)
@@ -355,7 +362,7 @@ class Gaps:
             if not gap.requested_by or person_key(by) == person_key(gap.requested_by):
                 raise _impossible(f"nobody but `{by}` asked to accept the loss")
             if any(gap.unstarted(known)):
-                raise _impossible("found entries started what is not started here")
+                raise _impossible("lost entries may have started what is not started")
         elif not gap.is_complete or gap.uncounted or any(gap.missing(known, self.back)):
             raise _impossible("not all that was lost is accounted for")
         del self.open[gap.head]
@@ -406,12 +413,12 @@ class Gaps:
 #: What ends a gap.
 GAP_REMEDY = (
     "bring the lost entries back:  modicum ledger bring-back FILE  ; or let two people"
-    " accept the loss:  modicum ledger accept-loss"
+    " accept the loss:  modicum ledger accept-loss --reason …"
 )
 
 
 def _lost(body: ResumeRequested | LedgerResumed) -> LostEntries:
-    return LostEntries(body.seq, body.head, body.common)
+    return LostEntries(body.seq, body.head)
 
 
 def mark(release: RecordedRelease, policy: str = "", by: str = "") -> str:
@@ -455,6 +462,7 @@ def _with(
         found=found,
         last=last,
         uncounted=tuple(dict.fromkeys(uncounted)),
+        requested_by="",  # People ask anew: they know more.
     )
 
 

@@ -260,6 +260,14 @@ class State(Struct):
         """
         return [] if self.planning.gaps.open else self.releases.due(now)
 
+    def counted_seqs(self, now: str) -> list[int]:
+        """Return the entries of the releases that count as spent, in order.
+
+        Args:
+            now: The time; reservations due by then no longer count.
+        """
+        return self.releases.counted_seqs("" if self.planning.gaps.open else now)
+
     def digest(self) -> str:
         """Return a SHA-256 over the whole state; equal logs give equal digests."""
         plain = {**self.small_to_plain(), "releases": self.releases.digest()}

@@ -33,11 +33,13 @@ class Resumption(Struct, frozen=True):
         outcome: What was done.
         lost: The entries that are lost.
         seq: The number of the last entry.
+        is_followed: Whether the witness has this entry now.
     """
 
     outcome: Outcome
     lost: LostEntries
     seq: int
+    is_followed: bool = False
 
 
 def resume_after_loss(
@@ -46,7 +48,6 @@ def resume_after_loss(
     reason: str,
     *,
     agree: bool,
-    since: int | None = None,
     clock: Clock | None = None,
 ) -> Resumption:
     """Ask to go on with a ledger that is behind its witness, or agree to it.
@@ -59,8 +60,6 @@ def resume_after_loss(
         actor: Who acts.
         reason: Why, for the record; 1 to 2000 characters.
         agree: Whether to agree to the request of another person.
-        since: The last entry that is believed to be in both logs; by default, the last
-            one of this log before what the witness has.
         clock: The time of day; None for the machine's clock.
 
     Raises:
@@ -84,12 +83,9 @@ def resume_after_loss(
             )
         )
     known = _lost(store)
+    lost = LostEntries(known.seq, known.digits)
     if known.digits not in gaps.open and known.digits not in gaps.closed:
         if not agree:
-            common = since or min(workspace.state().seq, known.seq - 1)
-            lost = LostEntries(known.seq, known.digits, common)
-            if since is None and known.digits in gaps.requests:
-                lost = gaps.requests[known.digits].lost
             seq = workspace.turn(
                 # What expired here may have been started in the lost entries.
                 lambda entry: ask_to_resume(entry, lost, reason),
@@ -100,10 +96,7 @@ def resume_after_loss(
             lambda entry: agree_to_resume(entry, known.digits, reason), expiring=False
         )
     state = workspace.state()
-    gap = state.planning.gaps.open.get(known.digits)
-    lost = gap or LostEntries(known.seq, known.digits, 0)
-    store.resume(known)
-    return Resumption("resumed", lost, state.seq)
+    return Resumption("resumed", lost, state.seq, store.resume(known))
 
 
 def _lost(store: WitnessedStore) -> KnownHead:

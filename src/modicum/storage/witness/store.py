@@ -104,15 +104,23 @@ class WitnessedStore:
             )
         return known
 
-    def resume(self, lost: KnownHead) -> None:
+    def resume(self, lost: KnownHead) -> bool:
         """Let the witness follow this log, in which people agreed to go on.
 
         Args:
             lost: What the witness has; the log names it as lost.
 
+        Returns:
+            False if it keeps earlier lines that this log lacks: new processes would
+            refuse the log, so another witness must be named.
+
         Raises:
             VerificationError: If the witness has something else by now.
         """
+        if not all(
+            one.is_that_of(self._store.record(one.seq)) for one in self._kept or ()
+        ):
+            return False
         head = _last(self._store.read(0))
         line = None if head is None else self._line_of(head, self._store.read)
         if line is None or not self.witness.replace(lost.line, line):
@@ -125,6 +133,7 @@ class WitnessedStore:
                 self.witness.name,
             )
         self._known = KnownHead.read_line(line, self.witness.name)
+        return True
 
     # --- reading ---
 

@@ -103,7 +103,7 @@ def preview_activation(
     replaced = book.active()
     assert replaced is not None
     state = book.state
-    counted_seqs = state.releases.counted_seqs(now)
+    counted_seqs = state.counted_seqs(now)
 
     def recorded() -> Iterator[tuple[RecordedRelease, int]]:
         return counted_releases(state, read, now)

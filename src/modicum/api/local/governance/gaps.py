@@ -5,19 +5,16 @@ See ADR 0080.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from modicum.api.local.balances import Entry
-from modicum.api.local.governance.approval_cases import (
-    active_policy,
-    reason_text,
-    refused,
-)
+from modicum.api.local.governance.approval_cases import active_policy, reason_text
 from modicum.core.errors import (
+    ApprovalError,
     Code,
     ConflictError,
     InputError,
@@ -50,6 +47,8 @@ from modicum.release import Vocabulary
 #: Maximum number of lost entries in one entry, and about how many bytes of them.
 _ENTRIES_MAX: Final = 100
 _BYTES_MAX: Final = 256 * 1024
+#: The shown digits of a policy's digest.
+_POLICY_DIGITS: Final = 12
 
 
 class BroughtBack(Struct, frozen=True):
@@ -81,7 +80,7 @@ def ask_to_resume(entry: Entry, lost: LostEntries, reason: str) -> int:
     known = entry.book.state.planning.gaps.requests.get(lost.head)
     if known is not None and (known.lost, known.by) == (lost, entry.actor):
         return entry.book.state.seq
-    entry.add(ResumeRequested(lost.seq, lost.head, lost.common, why))
+    entry.add(ResumeRequested(lost.seq, lost.head, why))
     return entry.book.state.seq
 
 
@@ -92,7 +91,7 @@ def agree_to_resume(entry: Entry, head: str, reason: str) -> Gap:
     if head not in gaps.requests:
         raise _nobody_asked("modicum ledger resume --after-loss")
     lost = gaps.requests[head].lost
-    _agree(entry, LedgerResumed(lost.seq, lost.head, lost.common, why))
+    _agree(entry, LedgerResumed(lost.seq, lost.head, why))
     return gaps.open[head]
 
 
@@ -105,17 +104,39 @@ def ask_to_accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
     return gap
 
 
-def accept(entry: Entry, reason: str, head: str | None = None) -> Gap:
-    """Agree to spend again although losses may be missing."""
+def accept(
+    entry: Entry,
+    reason: str,
+    head: str | None = None,
+    without: Collection[str] = (),
+) -> Gap:
+    """Agree to spend again although losses may be missing.
+
+    What lost entries may have started counts as started from then on.
+
+    Args:
+        entry: The turn.
+        reason: Why, for the record; 1 to 2000 characters.
+        head: Which gap, if several are open.
+        without: The digests, or their first 12 digits, of lost policies whose
+            releases need not be recorded first.
+
+    Raises:
+        ConflictError: If nobody asked for it, or what was found is not recorded.
+    """
     why = reason_text(reason, "accepting a loss")
     gap = open_gap(entry, head)
     gaps = entry.book.state.planning.gaps
     if not gap.requested_by:
         raise _nobody_asked("modicum ledger accept-loss")
     for done in _settle(entry):  # What is known is not given up.
-        if done.gap.head == gap.head and done.policies:
-            raise _not_yet(done.policies)
+        given_up = {one[:_POLICY_DIGITS] for one in without}
+        needed = [one for one in done.policies if one[:_POLICY_DIGITS] not in given_up]
+        if done.gap.head == gap.head and needed:
+            raise _not_yet(needed)
     if gap.head in gaps.open:
+        for name in [*gap.unstarted(entry.book.state.releases)]:
+            entry.add(ReleaseStarted(name, gap.at))
         _agree(entry, GapClosed(gap.head, accepted=True, reason=why))
         _settle(entry)  # No gap says otherwise any more.
     return gap
@@ -221,7 +242,9 @@ def open_gap(entry: Entry, head: str | None = None) -> Gap:
     found = [one for one in gaps if one.head.startswith(head or "")]
     if len(found) == 1:
         return found[0]
-    message = "several gaps are open" if found else "no such gap is open"
+    message = (
+        "several gaps are open" if found else "no such gap is open, or it is closed"
+    )
     remedy = "name one by  --gap HASH" if found else "see  modicum status"
     raise InputError(Problem(Code.OUT_OF_RANGE, message, help=remedy))
 
@@ -325,7 +348,8 @@ def _agree(entry: Entry, body: LedgerResumed | GapClosed) -> None:
     requester = entry.book.state.planning.gaps.requester(body)
     why = ill_agreed(entry.actor, requester, active_policy(entry.book).policy)
     if why:
-        raise refused(why)
+        help_ = "let another person run the command with  --agree"
+        raise ApprovalError(Problem(Code.NEEDS_APPROVAL, why, help=help_))
     entry.add(body)
 
 
@@ -346,7 +370,8 @@ def _not_yet(policies: Sequence[str]) -> ConflictError:
             Code.RELEASE_CONFLICT,
             "releases that were found are not recorded yet",
             notes=(f"policies that they need: {', '.join(policies)}",),
-            help="activate each policy, and each time:  modicum ledger bring-back FILE",
+            help="activate each policy, and each time:  modicum ledger bring-back FILE"
+            "  ; or accept the loss of a policy's releases by  --without HASH",
         )
     )
 

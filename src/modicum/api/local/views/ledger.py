@@ -79,7 +79,7 @@ def understatements(view: LedgerView) -> tuple[Problem, ...]:
     def releases() -> Iterator[tuple[RecordedRelease, int]]:
         return counted_releases(state, lambda _: view.records(), state.at)
 
-    counted = state.releases.counted_seqs(state.at)
+    counted = state.counted_seqs(state.at)
     past = state.policies, counted
     found = understated(*past, releases, view.policy())
     summed = summed_deltas(*past, view.policy())
