@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from oracle.auditor import audit as audit_again
 from samples.reserved import BOUND, DAY, POLICY, Ledger, release
 
 from modicum.api.local import submit
@@ -95,6 +96,9 @@ def test_an_audit_finds_what_was_held_beyond_the_quota(
         who.submit(about(f"r-{number}", rho), reserve_seconds=days * DAY)
     with pytest.raises(ChainBreakError, match="the policy allows data set `visits`"):
         ledger.audit()
+    rows = [(one.seq, one.payload, one.hash) for one in ledger.store.read(0)]
+    (found,) = audit_again(lambda: rows).mistakes
+    assert found.endswith(f"r-{len(rhos) - 1} is reserved beyond a quota")
 
 
 def test_a_smaller_share_is_tighter() -> None:
