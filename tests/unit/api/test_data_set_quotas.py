@@ -85,6 +85,18 @@ def test_a_single_release_may_take_more_for_a_day() -> None:
     ledger.audit()
 
 
+def test_a_renamed_data_set_keeps_what_is_held() -> None:
+    label = "labels: {dataset: {values: [%s, rest], default: rest%s}}\n"
+    ledger = Ledger(label % ("visit", ""))
+    ledger.by("ann").submit(about("a", "0.5", "visit"))
+    renamed = label % ("visits", ", was: {visit: visits}")
+    ledger.policy = compile_text((POLICY + renamed + QUOTA).encode(), "policy.yaml")
+    ledger.by("ann").governance.activate(ledger.policy, reason="a better name")
+    with pytest.raises(HeldTooMuchError, match="data set `visits` already holds"):
+        ledger.by("bob").submit(about("b", "0.1"))
+    ledger.audit()
+
+
 @pytest.mark.parametrize(("rhos", "days"), [(("0.3", "0.3"), 1), (("0.6",), 7)])
 def test_an_audit_finds_what_was_held_beyond_the_quota(
     rhos: tuple[str, ...], days: int, monkeypatch: pytest.MonkeyPatch

@@ -53,7 +53,10 @@ class DataSetHoldings(Holdings):
         new = (one for one in reversed(held) if one not in about)
         missing = [*islice(new, len(held) - len(about))]
         for one in reversed(missing):
-            about[one] = data_sets_recorded(self._state.open[one])
+            # Data sets may be labels, which a policy may rename.
+            charge = self._charge(one)
+            migrated = self._migrate(charge.release, charge.seq)
+            about[one] = data_sets_recorded(migrated)
         for holder in self._of_set:
             self._note(holder, reversed(missing))
         self._head = self._state.head
