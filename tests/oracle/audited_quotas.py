@@ -94,10 +94,10 @@ class Quotas:
 
 
 def _is_about(release: Plain, data_set: str) -> bool:
-    named = {**release["metadata"], **release["labels"]}.get("dataset")
+    named = {**release["metadata"], **release["labels"]}.get("dataset", "")
     inner = [one["labels"] for one in release["mechanisms"]]
     also = [one["dataset"] for one in inner if "dataset" in one]
-    return named is None or data_set in (named, *also)
+    return not named.strip() or data_set in (named, *also)
 
 
 def _same(actor: str) -> str:

@@ -47,6 +47,11 @@ def test_all_identities_together_hold_a_share_and_the_refusal_says_whose() -> No
     # It names no data set, so it may be about any.
     with pytest.raises(HeldTooMuchError):
         bob.submit(about("any", "0.1", None))
+    for blank in ("", " "):
+        with pytest.raises(HeldTooMuchError) as caught:
+            bob.submit({**about("any", "0.1"), "dataset": blank})
+    (problem,) = caught.value.problems
+    assert problem.notes[-1] == "it names no `dataset`, so it counts for each data set"
     ann.start("a")
     assert bob.submit(about("c", "0.1")).status == "reserved"
     ledger.audit()
