@@ -41,7 +41,6 @@ from modicum.core.rationals import brief
 from modicum.core.reader import text
 from modicum.ledger import RecordedRelease, RuleLoss, Standing, State, decide
 from modicum.ledger.decision.approvals import approved_by, release_approvals
-from modicum.ledger.log.data_sets import data_sets_recorded
 from modicum.ledger.log.days import day_of
 from modicum.ledger.log.events import (
     PastRecorded,
@@ -439,6 +438,8 @@ def _held_too_much(
     who, each_one = f"`{quota.holder}`", "one identity"
     unnamed: tuple[str, ...] = ()
     if quota.is_of_data_set:
+        from modicum.ledger.log.data_sets import data_sets_recorded
+
         who, each_one = f"data set {who}", "all identities together"
         whose = f", the quota of {who}"
         if None in data_sets_recorded(release):
