@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,6 +75,27 @@ class Sums:
             for rule in self._units[unit].exceeded(found, full=full)
         ]
         return tuple(self._ids[rule] for rule in sorted(over))
+
+    def above(
+        self, share: Fraction, held: Sequence[Charges], charges: Charges
+    ) -> tuple[bool, bool]:
+        """Return whether a share of a limit is exceeded where a release adds to it.
+
+        Args:
+            share: The part of every limit.
+            held: What each other release adds.
+            charges: What the release adds.
+
+        Returns:
+            Whether it is anywhere, and whether it is where another one adds to it.
+        """
+        found = [
+            self._units[unit].above(
+                share, [one for adds in held for one in dict(adds).get(unit, ())], own
+            )
+            for unit, own in charges
+        ]
+        return any(one for one, _ in found), any(one for _, one in found)
 
     def unmatched(self, release: Plain) -> tuple[str, ...]:
         """Return the mechanisms that deny a release, as no rule limits them."""
@@ -209,6 +231,23 @@ class _UnitSums:
             for sums, loss in zip(self._sums, one.loss, strict=True):
                 if loss:
                     sums[place] += sign * loss
+
+    def above(
+        self, share: Fraction, held: Sequence[_Charge], own: Sequence[_Charge]
+    ) -> tuple[bool, bool]:
+        """Return whether a share is exceeded anywhere, and where others add to it."""
+        by_own, by_others = np.zeros((2, *self._sums[0].shape), np.bool_)
+        sums = [np.zeros_like(one) for one in self._sums]
+        for charges, touched in ((held, by_others), (own, by_own)):
+            for one in charges:
+                place = np.ix_(one.rules, np.flatnonzero(one.points))
+                touched[place] = True
+                for total, loss in zip(sums, one.loss, strict=True):
+                    total[place] += loss
+        caps = self._caps * share.numerator // share.denominator
+        within = [one <= cap[:, None] for one, cap in zip(sums, caps.T, strict=True)]
+        over = by_own & ~self._admitted(np.arange(len(caps)), within)
+        return bool(over.any()), bool((over & by_others).any())
 
     def exceeded(self, charges: Sequence[_Charge], *, full: bool) -> list[int]:
         """Return the rules that would be exceeded at a point that is touched."""

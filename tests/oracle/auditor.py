@@ -22,6 +22,7 @@ from oracle.audit_points import Extent, Plain, ordinal
 from oracle.audit_sums import Charges, Sums, UnsupportedError
 from oracle.audited_gaps import Gaps, day_of
 from oracle.audited_people import People
+from oracle.audited_quotas import Quotas
 from oracle.escrow import permits
 
 #: A stored row: its number, its bytes, and its hash.
@@ -123,6 +124,7 @@ def audit(
     auditor = _Auditor(_extent(rows()))
     for row in rows():
         auditor.take(row)
+    auditor.quotas.close()
     auditor.compare_units()
     for step, release in acknowledged:
         if missing := REACHED[step] - auditor.said.get(release, set()):
@@ -181,6 +183,7 @@ class _Auditor:
         self._last_time = ""
         self._people = People(self.found.broken)
         self._gaps = Gaps(self.found.broken, self._people.with_owners)
+        self.quotas = Quotas(self.found.broken)
         self._permitted: list[dict[str, Any]] = []
         self._disclosed: set[str] = set()
         self._version = 1
@@ -203,6 +206,7 @@ class _Auditor:
         self._look_at_escrow(event, seq)
         self._people.take(seq, event, hash_)
         self._gaps.take(seq, event, hash_, self._standing)
+        self.quotas.take(seq, event)
         self.found.signed = self._people.signed
         if kind == "round-opened" and body["unlocked"]:
             raise UnsupportedError("budgets that are unlocked step by step")
@@ -326,6 +330,14 @@ class _Auditor:
         self._meanings[name] = self._units()
         self._can_be_given_up[name] = charges
         self._sums.add(charges)
+        if kind == "release-reserved":
+            assert self._compiled is not None
+            bound = self._compiled.policy.reservations
+            self.quotas.reserve(seq, event, bound, self._sums, self._charged)
+
+    def _charged(self, name: str) -> Charges:
+        assert self._sums is not None
+        return self._sums.charges(*self._counted[name])
 
     def _compare(
         self, kind: str, blocking: tuple[str, ...], over: tuple[str, ...], seq: int

@@ -10,6 +10,7 @@ import pytest
 from budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.auditor import audit as audit_again
 
 from modicum.api.local import Workspace
 from modicum.api.local.dry_run import TrialStore
@@ -178,3 +179,5 @@ def test_holdings_are_bounded_by_cell_identity_and_data_set(steps: list[Any]) ->
         oracle.reserve(name, asked)
     if people["ann"].exists():
         audit(store.read(0))
+        rows = [(one.seq, one.payload, one.hash) for one in store.read(0)]
+        assert audit_again(lambda: rows).mistakes == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from oracle.auditor import audit as audit_again
 from samples.reserved import BOUND, DAY, POLICY, Ledger, release
 
 from modicum.api.local import submit
@@ -46,6 +47,11 @@ def test_all_identities_together_hold_a_share_and_the_refusal_says_whose() -> No
     # It names no data set, so it may be about any.
     with pytest.raises(HeldTooMuchError):
         bob.submit(about("any", "0.1", None))
+    for blank in ("", " "):
+        with pytest.raises(HeldTooMuchError) as caught:
+            bob.submit({**about("any", "0.1"), "dataset": blank})
+    (problem,) = caught.value.problems
+    assert problem.notes[-1] == "it names no `dataset`, so it counts for each data set"
     ann.start("a")
     assert bob.submit(about("c", "0.1")).status == "reserved"
     ledger.audit()
@@ -84,6 +90,18 @@ def test_a_single_release_may_take_more_for_a_day() -> None:
     ledger.audit()
 
 
+def test_a_renamed_data_set_keeps_what_is_held() -> None:
+    label = "labels: {dataset: {values: [%s, rest], default: rest%s}}\n"
+    ledger = Ledger(label % ("visit", ""))
+    ledger.by("ann").submit(about("a", "0.5", "visit"))
+    renamed = label % ("visits", ", was: {visit: visits}")
+    ledger.policy = compile_text((POLICY + renamed + QUOTA).encode(), "policy.yaml")
+    ledger.by("ann").governance.activate(ledger.policy, reason="a better name")
+    with pytest.raises(HeldTooMuchError, match="data set `visits` already holds"):
+        ledger.by("bob").submit(about("b", "0.1"))
+    ledger.audit()
+
+
 @pytest.mark.parametrize(("rhos", "days"), [(("0.3", "0.3"), 1), (("0.6",), 7)])
 def test_an_audit_finds_what_was_held_beyond_the_quota(
     rhos: tuple[str, ...], days: int, monkeypatch: pytest.MonkeyPatch
@@ -95,6 +113,9 @@ def test_an_audit_finds_what_was_held_beyond_the_quota(
         who.submit(about(f"r-{number}", rho), reserve_seconds=days * DAY)
     with pytest.raises(ChainBreakError, match="the policy allows data set `visits`"):
         ledger.audit()
+    rows = [(one.seq, one.payload, one.hash) for one in ledger.store.read(0)]
+    (found,) = audit_again(lambda: rows).mistakes
+    assert found.endswith(f"r-{len(rhos) - 1} is reserved beyond a quota")
 
 
 def test_a_smaller_share_is_tighter() -> None:

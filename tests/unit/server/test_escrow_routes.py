@@ -585,3 +585,35 @@ def test_a_contract_tells_nothing_of_a_release_of_others(desk: Desk) -> None:
     assert told == ["this id cannot be used", None]
     seen = desk.server.get("audra", f"{CONTRACTS}/mine").json()
     assert "r-same" in seen["queries"][0]["problem"]
+
+
+def test_a_run_names_no_hidden_reservations(tmp_path: Path) -> None:
+    text = POLICY + "reservations: {data_sets: {people: {share: 0.25}}}\n"
+    policy, equipment = compile_text(text.encode(), "policy.yaml"), MemoryEquipment()
+    own = Equipment(escrow=Tools(equipment, Adapters()))
+    with served(tmp_path / "ledger.db", policy=policy, people=WHO, own=own) as found:
+        desk = Desk(found, equipment)
+        hidden = {
+            "release": "r-hidden",
+            "mechanisms": [
+                {
+                    "name": "m",
+                    "mechanism": "gaussian",
+                    "attributes": ["town"],
+                    "cost": {"user": {"rho": 0.4}},
+                }
+            ],
+        }
+        held = desk.done("eve", "/releases", hidden)
+        assert held["status"] == "reserved"
+        desk.done("amir", CONTRACTS, asked("c"))
+        desk.agree("c")
+        before = desk.entries()
+        job = desk.run("c")
+        assert job["state"] == "failed", job
+        told = json.dumps(job)
+        assert "MOD847" in told
+        assert "reserved and not started: 1 other" in told
+        assert "r-hidden" not in told
+        assert "eve" not in told
+        assert desk.entries() == before

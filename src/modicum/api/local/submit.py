@@ -66,7 +66,6 @@ from modicum.policy.model import (
 RESERVATION_SECONDS = DAY_SECONDS
 #: Maximum number of reservations listed in a message.
 HELD_SHOWN = 5
-
 #: The number of reservations that may be looked through for these.
 HELD_NAMED = 50
 #: A longer reservation would block others for no reason: ninety days.
@@ -83,7 +82,7 @@ class Submission(msgspec.Struct, frozen=True):
             published.
         reserve_seconds: The lifetime of its reservation if it is not started.
         mark: The position of its id in a file, for messages.
-        bound: The limit on one actor's reservations, besides the policy's.
+        bound: The limits on reservations, besides the policy's.
         assumptions: The assumptions about a past release, as text.
     """
 
@@ -113,7 +112,7 @@ def prepared(
         publish: Whether it is already published.
         reserve_seconds: The lifetime of its reservation; 1 second to 90 days.
         guarded: Whether the guards of the policy look at it.
-        bound: The limit on one actor's reservations, besides the policy's.
+        bound: The limits on reservations, besides the policy's.
 
     Raises:
         InputError: With every mistake found.
@@ -389,7 +388,7 @@ def seconds_held(
                 found = quota.judged(one.release, day)
                 if found.beyond is not None:
                     raise _held_too_much(
-                        quota, found.beyond, bound.role, state.holders.by
+                        quota, found.beyond, bound.role, state.holders.by, one.release
                     )
                 is_large |= found.is_large
     return min(one.reserve_seconds, bound.seconds(is_large=is_large))
@@ -427,15 +426,24 @@ class HeldTooMuchError(ConflictError):
 
 
 def _held_too_much(
-    quota: Quota, loss: RuleLoss, role: str, holders: Mapping[str, str]
+    quota: Quota,
+    loss: RuleLoss,
+    role: str,
+    holders: Mapping[str, str],
+    release: RecordedRelease,
 ) -> HeldTooMuchError:
     holds, more, most = _amounts_held(loss)
     where = f" in {loss.cell}" if loss.cell else ""
     whose = f", the quota of the role `{role}`" if role else ""
     who, each_one = f"`{quota.holder}`", "one identity"
+    unnamed: tuple[str, ...] = ()
     if quota.is_of_data_set:
+        from modicum.ledger.log.data_sets import data_sets_recorded
+
         who, each_one = f"data set {who}", "all identities together"
         whose = f", the quota of {who}"
+        if None in data_sets_recorded(release):
+            unnamed = ("it names no `dataset`, so it counts for each data set",)
     else:
         holders = {}
     problem = Problem(
@@ -446,6 +454,7 @@ def _held_too_much(
         notes=(
             f"that is {brief(100 * loss.share)} % of the limit{whose}",
             "nothing was written",
+            *unnamed,
         ),
         help="start or cancel one of these, and submit it again; or ask a privacy"
         " officer or data steward",

@@ -34,4 +34,6 @@ def data_sets_named(
         mechanisms: The keys of each mechanism.
     """
     each = [own, *(one[KEY] for one in mechanisms if KEY in one)]
-    return frozenset(one if isinstance(one, str) else None for one in each)
+    return frozenset(
+        one if isinstance(one, str) and one.strip() else None for one in each
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Reversible, Set
+from collections.abc import Callable, Collection, KeysView, Reversible, Set
 from fractions import Fraction
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -38,9 +38,6 @@ from modicum.policy import CompiledPolicy, Policy
 #: Returns the release of an entry, re-keyed to a policy.
 Migrate: TypeAlias = Callable[[RecordedRelease, int], RecordedRelease]
 
-#: Maximum number of actors with cached balances; others are recomputed.
-_KEPT = 100
-
 
 class Judged(NamedTuple):
     """The check of one more release of an actor against a share of all limits.
@@ -68,6 +65,9 @@ class _ActorBalances(ABC):
         compiled: The policy.
         migrate: Returns a release re-keyed to the policy.
     """
+
+    #: Maximum number of actors with cached balances; others are recomputed.
+    kept: int | None = 100
 
     def __init__(self, compiled: CompiledPolicy, migrate: Migrate) -> None:
         self._compiled = compiled
@@ -113,7 +113,7 @@ class _ActorBalances(ABC):
             balances.charge(migrated, one.day)
             charged[one.release.id] = migrated, one.day
         self._cache[actor] = _Cached(balances, charged)
-        if len(self._cache) > _KEPT:
+        if self.kept is not None and len(self._cache) > self.kept:
             self._cache.popitem(last=False)
         return balances
 
@@ -137,8 +137,11 @@ class Holdings(_ActorBalances):
 
     def held(self, holder: str) -> Set[str]:
         """Return the releases that an actor holds."""
-        own = self._state.holders.of(holder)
+        own = self._own(holder)
         return own - self.due if self.due else own
+
+    def _own(self, holder: str) -> KeysView[str]:
+        return self._state.holders.of(holder)
 
     def _releases(self, actor: str) -> Set[str]:
         return self.held(actor)
