@@ -1,0 +1,592 @@
+"""Faults around a server, and the order in which they happen.
+
+A schedule follows from its seed alone. What it does to connections, witnesses, disks
+and clocks is here; what it does to servers, and what must hold, is the test's.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from samples.postgres import Cluster
+from samples.witnesses import AWS, Buckets, Register, serving
+
+HOUR = 3600.0
+YEAR = 365 * 24 * HOUR
+#: How far clocks jump, in seconds.
+JUMPS = (HOUR, -HOUR, 30 * 24 * HOUR, YEAR, -YEAR, 9 * YEAR, -9 * YEAR)
+#: How a link is partitioned.
+CUTS = ("refuses", "hole", "hole, then cut", "slow", "half")
+
+
+# --- the schedule ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong for a while.
+
+    Attributes:
+        kind: Its name.
+        part: What it befalls: one fault at a time does.
+        begin: Begins it.
+        end: Ends it.
+        alone: Whether no other fault may happen meanwhile.
+        apart: Parts that no fault may befall meanwhile.
+    """
+
+    kind: str
+    part: str
+    begin: Callable[[], object]
+    end: Callable[[], object]
+    alone: bool = False
+    apart: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fault in a round.
+
+    Attributes:
+        number: Its number, from 1.
+        fault: The fault.
+        begins: When it begins, in seconds from that of the round.
+        ends: When it ends.
+    """
+
+    number: int
+    fault: Fault
+    begins: float
+    ends: float
+
+    def may_overlap(self, other: Step) -> bool:
+        """Return whether another one may happen meanwhile."""
+        one, two = self.fault, other.fault
+        apart = one.part in two.apart or two.part in one.apart
+        return not (one.part == two.part or one.alone or two.alone or apart)
+
+
+def planned(
+    rng: random.Random, faults: Sequence[Fault], first: int, count: int, seconds: float
+) -> list[Step]:
+    """Return the steps of a round.
+
+    Args:
+        rng: The dice.
+        faults: What may happen.
+        first: The number of the first step.
+        count: How many are tried to be put into the round.
+        seconds: The longest fault.
+    """
+    found: list[Step] = []
+    for _ in range(count):
+        # Parts are alike likely, whatever number of kinds each has.
+        part = rng.choice(sorted({one.part for one in faults}))
+        fault = rng.choice([one for one in faults if one.part == part])
+        begins = rng.uniform(0, seconds * count / 4)
+        ends = begins + rng.uniform(0.1, 1) * seconds
+        new = Step(first + len(found), fault, begins, ends)
+        meanwhile = [
+            one for one in found if one.begins < new.ends and new.begins < one.ends
+        ]
+        if all(new.may_overlap(one) for one in meanwhile):
+            found.append(new)
+    return found
+
+
+def carry_out(steps: Sequence[Step], note: Callable[[str, Step], object]) -> None:
+    """Begin and end faults when it is time.
+
+    Args:
+        steps: Those of a round.
+        note: Hears of each, after it began or ended, and which of both.
+    """
+    times = [(one.begins, "begins", one) for one in steps]
+    times += [(one.ends, "ends", one) for one in steps]
+    began = time.monotonic()
+    for at, what, step in sorted(times, key=lambda one: (one[0], one[2].number)):
+        time.sleep(max(0.0, began + at - time.monotonic()))
+        if what == "begins":
+            step.fault.begin()
+        else:
+            step.fault.end()
+        note(what, step)
+
+
+# --- a link ---------------------------------------------------------------------------
+
+
+class Proxy:
+    """A link to a server, which can be partitioned.
+
+    Args:
+        target: Where the server is: a path, or a host and a port.
+
+    Attributes:
+        target: The same; it may be changed.
+        port: Where the link begins, on this machine.
+    """
+
+    def __init__(self, target: str | tuple[str, int]) -> None:
+        self.target = target
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = int(free.getsockname()[1])
+        # Bound by its number, it keeps the port while it does not listen.
+        self._door = socket.socket()
+        self._door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._door.bind(("127.0.0.1", self.port))
+        self._door.listen()
+        self._how = ""
+        self._flows = threading.Event()
+        self._flows.set()
+        self._listens = threading.Event()
+        self._listens.set()
+        self._is_over = False
+        self._ends: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def partition(self, how: str) -> None:
+        """Partition the link, in one of the ways of `CUTS`."""
+        self._how = how
+        if how.startswith("hole"):
+            self._flows.clear()
+        if how == "refuses":
+            self._listens.clear()
+            self._door.shutdown(socket.SHUT_RDWR)
+            self.cut()
+
+    def mend(self) -> None:
+        """Let everything through."""
+        how, self._how = self._how, ""
+        if how == "refuses":
+            self._door.listen()
+            self._listens.set()
+        if how == "hole, then cut":
+            self.cut()
+        self._flows.set()
+
+    def cut(self) -> None:
+        """End all connections."""
+        for one in list(self._ends):
+            _reset(one)
+
+    def close(self) -> None:
+        """Let nothing through any more."""
+        self._is_over = True
+        self._listens.set()
+        self._flows.set()
+        with suppress(OSError):
+            self._door.shutdown(socket.SHUT_RDWR)
+        self._door.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while not self._is_over:
+            self._listens.wait()
+            try:
+                own, _ = self._door.accept()
+            except OSError:
+                time.sleep(0.01)
+                continue
+            threading.Thread(target=self._connect, args=(own,), daemon=True).start()
+
+    def _connect(self, own: socket.socket) -> None:
+        self._ends.add(own)
+        self._flows.wait()
+        try:
+            if isinstance(self.target, str):
+                other = socket.socket(socket.AF_UNIX)
+                other.connect(self.target)
+            else:
+                other = socket.create_connection(self.target)
+        except OSError:
+            self._ends.discard(own)
+            _reset(own)
+            return
+        self._ends.add(other)
+        back = threading.Thread(target=self._pass, args=(other, own), daemon=True)
+        back.start()
+        self._pass(own, other, is_answer=False)
+        back.join()
+        for one in (own, other):
+            self._ends.discard(one)
+            one.close()
+
+    def _pass(
+        self, source: socket.socket, sink: socket.socket, *, is_answer: bool = True
+    ) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65536):
+                self._flows.wait()
+                if self._how == "slow":
+                    time.sleep(0.15)
+                if self._how == "half" and is_answer:
+                    sink.sendall(piece[: len(piece) // 2])
+                    break
+                sink.sendall(piece)
+        self._flows.wait()  # Nobody learns of the end through a hole.
+        for one in (source, sink):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+def _reset(one: socket.socket) -> None:
+    """End a connection as a machine does that knows nothing of it."""
+    with suppress(OSError):
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.shutdown(socket.SHUT_RDWR)
+        one.close()
+
+
+def link_faults(name: str, proxy: Proxy) -> list[Fault]:
+    """Return the partitions of a link."""
+
+    def fault(how: str) -> Fault:
+        return Fault(f"{name} {how}", name, lambda: proxy.partition(how), proxy.mend)
+
+    return [fault(how) for how in CUTS]
+
+
+# --- a clock and a disk ---------------------------------------------------------------
+
+
+class Wall:
+    """The clock of the servers' machine: `shifted_clock.py` reads its file.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        file.write_bytes(struct.pack("d", 0.0))
+
+    def set(self, seconds: float) -> None:
+        """Let it differ by so much from the right time."""
+        with self.file.open("r+b") as file:
+            file.write(struct.pack("d", seconds))
+
+
+class Disk:
+    """A disk of its own for a folder: nothing else suffers when it is full.
+
+    Args:
+        folder: A folder that does not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        command = ["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "none"]
+        done = subprocess.run([*command, folder], check=False, capture_output=True)
+        self.is_own = done.returncode == 0
+
+    def fill(self) -> None:
+        """Leave no byte."""
+        with suppress(OSError), (self.folder / "full").open("wb") as file:
+            while True:
+                os.write(file.fileno(), b"\0" * 4096)
+
+    def empty(self) -> None:
+        """Make room."""
+        (self.folder / "full").unlink()
+
+    def faults(self, name: str) -> list[Fault]:
+        """Return that it is full; nothing where nobody may mount a disk."""
+        part = f"{name}'s disk"
+        return [Fault(f"{part} full", part, self.fill, self.empty)] * self.is_own
+
+    def close(self) -> None:
+        """Take it away."""
+        if self.is_own:
+            subprocess.run(["umount", "-l", self.folder], check=True)
+
+
+# --- witnesses ------------------------------------------------------------------------
+
+
+class Kept(Protocol):
+    """A witness as its own machine sees it: no fault hinders it."""
+
+    def line(self) -> bytes | None:
+        """Return its line."""
+
+    def swap(self, new: bytes) -> bytes:
+        """Replace its line, which nobody replaces meanwhile; return the old one."""
+
+
+@dataclass
+class Place:
+    """A witness of a server under test.
+
+    Attributes:
+        name: What servers are given.
+        kept: What is kept there.
+        faults: What can happen to it.
+        has_clock: Whether it has a clock of its own.
+    """
+
+    name: str
+    kept: Kept
+    faults: list[Fault]
+    has_clock: bool = True
+
+
+class InFile:
+    """A line in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def line(self) -> bytes | None:
+        return self._path.read_bytes() if self._path.exists() else None
+
+    def swap(self, new: bytes) -> bytes:
+        old = self._path.read_bytes()
+        draft = self._path.with_suffix(".older")
+        draft.write_bytes(new)
+        draft.replace(self._path)
+        return old
+
+
+class InMemory:
+    """A line of a stand-in for a register or a bucket."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], path: str) -> None:
+        self._handler: Any = handler
+        self._path = path
+
+    def line(self) -> bytes | None:
+        found: Any = self._handler.lines.get(self._path)
+        line: bytes | None = found[-1][1] if isinstance(found, list) else found
+        return line
+
+    def swap(self, new: bytes) -> bytes:
+        with self._handler.guard:
+            lines, path = self._handler.lines, self._path
+            old = self.line()
+            assert old is not None
+            if isinstance(lines[path], list):
+                lines[path].append((f"v{len(lines[path])}", new))
+            else:
+                lines[path] = new
+        return old
+
+
+class InTable:
+    """A line in a database."""
+
+    def __init__(self, url: str) -> None:
+        self._url, _, ledger = url.partition("&modicum_ledger=")
+        self._table = f"modicum_{ledger}_witness.head"
+
+    def line(self) -> bytes | None:
+        with psycopg.connect(self._url) as connection:
+            name = connection.execute("SELECT to_regclass(%s)", (self._table,))
+            if name.fetchone() == (None,):
+                return None
+            found = connection.execute(f"SELECT line FROM {self._table}".encode())
+            row = found.fetchone()
+            return bytes(row[0]) if row else None
+
+    def swap(self, new: bytes) -> bytes:
+        with psycopg.connect(self._url) as connection:
+            old = connection.execute(
+                f"SELECT line FROM {self._table} FOR UPDATE".encode()
+            ).fetchone()
+            connection.execute(f"UPDATE {self._table} SET line = %s".encode(), (new,))
+            assert old is not None
+            return bytes(old[0])
+
+
+@dataclass
+class Trouble:
+    """What ails a stand-in.
+
+    Attributes:
+        how: `500`, `500 afterwards`, `drips`, or nothing.
+        shift: By how many seconds its clock is wrong.
+    """
+
+    how: str = ""
+    shift: float = 0.0
+
+
+class Dripping:
+    """What writes a few bytes at a time, for as long as its stand-in drips."""
+
+    def __init__(self, plain: BufferedIOBase, trouble: Trouble) -> None:
+        self._plain = plain
+        self._trouble = trouble
+
+    def write(self, data: bytes) -> None:
+        for begin in range(0, len(data), 16):
+            self._plain.write(data[begin : begin + 16])
+            if self._trouble.how == "drips":
+                time.sleep(0.25)
+
+    def flush(self) -> None:
+        self._plain.flush()
+
+
+def ailing(base: type[Any], trouble: Trouble) -> type[BaseHTTPRequestHandler]:
+    """Return a handler like another one, which has some trouble."""
+
+    class Ailing(base):  # type: ignore[misc]
+        def parse_request(self) -> bool:
+            if not super().parse_request():
+                return False
+            if trouble.how != "500":
+                return True
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self._answer(500)
+            return False
+
+        def _answer(self, status: int, body: bytes = b"", *tag: str) -> None:
+            if trouble.how == "500 afterwards" and self.command == "PUT":
+                status = 500
+            plain: Any = vars(self)["wfile"]
+            if trouble.how == "drips":
+                self.wfile = Dripping(plain, trouble)
+            super()._answer(status, body, *tag)
+            self.wfile = plain
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            now = time.time() if timestamp is None else timestamp
+            return str(super().date_time_string(int(now + trouble.shift)))
+
+    return Ailing
+
+
+@dataclass
+class Standing:
+    """A stand-in that can be restarted with its data, behind a link.
+
+    Args:
+        base: Its handler.
+
+    Attributes:
+        trouble: What ails it.
+        handler: The same handler, which may be ailing.
+        proxy: The link.
+    """
+
+    base: type[BaseHTTPRequestHandler]
+    trouble: Trouble = field(default_factory=Trouble)
+
+    def __post_init__(self) -> None:
+        made = ailing(self.base, self.trouble)
+        self.handler = type("Own", (made,), {"lines": {}, "guard": threading.Lock()})
+        self.proxy = Proxy(("", 0))
+        self._running = ExitStack()
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        url = urlsplit(self._running.enter_context(serving(self.handler, anew=False)))
+        assert url.hostname is not None
+        assert url.port is not None
+        self.proxy.target = url.hostname, url.port
+
+    def stop(self) -> None:
+        """Stop it; its data stay."""
+        self._running.close()
+        self.proxy.cut()
+
+    def close(self) -> None:
+        """Stop it, and its link."""
+        self.proxy.close()
+        self._running.close()
+
+    def faults(self) -> list[Fault]:
+        """Return what can happen to it."""
+
+        def ails(how: str) -> Fault:
+            return Fault(f"witness {how}", "witness", lambda: ail(how), lambda: ail(""))
+
+        def ail(how: str) -> None:
+            self.trouble.how = how
+
+        def shift(seconds: float) -> Fault:
+            return Fault(
+                "witness's clock jumps", "clock", lambda: jump(seconds), lambda: jump(0)
+            )
+
+        def jump(seconds: float) -> None:
+            self.trouble.shift = seconds
+
+        restart = Fault("witness restarts", "witness", self.stop, self.start)
+        ways = [ails(how) for how in ("500", "500 afterwards", "drips")]
+        clocks = [shift(one) for one in JUMPS]
+        return [*link_faults("witness link", self.proxy), restart, *ways, *clocks]
+
+
+@contextmanager
+def witness_place(
+    kind: str, folder: Path, cluster: Callable[[], Cluster]
+) -> Iterator[Place]:
+    """Yield a witness of a kind, and what can happen to it.
+
+    Args:
+        kind: One of `witnesses.KINDS`.
+        folder: An empty folder.
+        cluster: Returns a PostgreSQL server that may be restarted.
+    """
+    if kind == "file":
+        disk = Disk(folder / "witness")
+        kept, gone = disk.folder / "kept", disk.folder / "gone"
+        kept.mkdir()
+        missing = Fault(
+            "witness's disk gone",
+            "witness's disk",
+            lambda: kept.rename(gone),
+            lambda: gone.rename(kept),
+        )
+        faults = [missing, *disk.faults("witness")]
+        path = kept / "head"
+        with closing(disk):
+            yield Place(str(path), InFile(path), faults, has_clock=False)
+    elif kind == "postgresql":
+        server = cluster()
+        url = server.new_ledger()
+        proxy = Proxy(f"{server.folder}/.s.PGSQL.5432")
+        restart = Fault("witness restarts", "witness", server.stop, server.start)
+        faults = [*link_faults("witness link", proxy), restart]
+        with closing(proxy):
+            yield Place(linked(url, proxy), InTable(url), faults)
+    else:
+        standing = Standing(Register if kind == "http" else Buckets)
+        url = f"http://127.0.0.1:{standing.proxy.port}"
+        name, at = f"{url}/head", "/head"
+        if kind == "s3":
+            name, at = "s3://ledgers/head", "/ledgers/head"
+        with pytest.MonkeyPatch.context() as patch, closing(standing):
+            for key, value in {**AWS, "AWS_ENDPOINT_URL_S3": url}.items():
+                patch.setenv(key, value)
+            yield Place(name, InMemory(standing.handler, at), standing.faults())
+
+
+def linked(url: str, proxy: Proxy) -> str:
+    """Return the URL of a database by another way."""
+    ledger = url.partition("&modicum_ledger=")[2]
+    return (
+        f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
+        f"&modicum_ledger={ledger}"
+    )
