@@ -121,13 +121,17 @@ def carry_out(steps: Sequence[Step], note: Callable[[str, Step], object]) -> Non
     times = [(one.begins, "begins", one) for one in steps]
     times += [(one.ends, "ends", one) for one in steps]
     began = time.monotonic()
-    for at, what, step in sorted(times, key=lambda one: (one[0], one[2].number)):
-        time.sleep(max(0.0, began + at - time.monotonic()))
-        if what == "begins":
-            step.fault.begin()
-        else:
-            step.fault.end()
-        note(what, step)
+    with ExitStack() as mending:  # Whatever happens: clients wait for it.
+        ends = {}
+        for at, what, step in sorted(times, key=lambda one: (one[0], one[2].number)):
+            time.sleep(max(0.0, began + at - time.monotonic()))
+            if what == "begins":
+                step.fault.begin()
+                ends[step] = mending.enter_context(ExitStack())
+                ends[step].callback(step.fault.end)
+            else:
+                ends[step].close()
+            note(what, step)
 
 
 # --- a link ---------------------------------------------------------------------------
@@ -350,13 +354,17 @@ class Place:
 
 
 class InFile:
-    """A line in a file."""
+    """A line in a file, whose folder may be elsewhere for a while."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, elsewhere: Path) -> None:
         self._path = path
+        self._elsewhere = elsewhere / path.name
 
     def line(self) -> bytes | None:
-        return self._path.read_bytes() if self._path.exists() else None
+        for path in (self._path, self._elsewhere):
+            with suppress(FileNotFoundError):
+                return path.read_bytes()
+        return None
 
     def swap(self, new: bytes) -> bytes:
         old = self._path.read_bytes()
@@ -459,14 +467,19 @@ def ailing(base: type[Any], trouble: Trouble) -> type[BaseHTTPRequestHandler]:
             self._answer(500)
             return False
 
-        def _answer(self, status: int, body: bytes = b"", *tag: str) -> None:
+        def _answer(self, status: int, *more: Any, **named: Any) -> None:
             if trouble.how == "500 afterwards" and self.command == "PUT":
                 status = 500
             plain: Any = vars(self)["wfile"]
             if trouble.how == "drips":
                 self.wfile = Dripping(plain, trouble)
-            super()._answer(status, body, *tag)
+            super()._answer(status, *more, **named)
             self.wfile = plain
+
+        def handle_one_request(self) -> None:
+            self.close_connection = True
+            with suppress(ConnectionError):  # Whoever asked went away.
+                super().handle_one_request()
 
         def date_time_string(self, timestamp: float | None = None) -> str:
             now = time.time() if timestamp is None else timestamp
@@ -562,7 +575,7 @@ def witness_place(
         faults = [missing, *disk.faults("witness")]
         path = kept / "head"
         with closing(disk):
-            yield Place(str(path), InFile(path), faults, has_clock=False)
+            yield Place(str(path), InFile(path, gone), faults, has_clock=False)
     elif kind == "postgresql":
         server = cluster()
         url = server.new_ledger()
