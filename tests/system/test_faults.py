@@ -40,7 +40,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,6 +91,8 @@ CLIENTS = 4
 #: How long a server may take to be not ready, to decide again, and to start. A plain
 #: run does not judge how busy the machine is.
 UNREADY, AGAIN, STARTS = (7.0, 10.0, 120.0) if SOAKS else (20.0, 60.0, 120.0)
+#: How long a probe may take; what else runs on a machine may take its processors.
+PROBE = 10.0
 #: A server may be ready so long before its next decision.
 RESUMES = 3.0
 #: An answer without a place.
@@ -162,7 +164,7 @@ class Server:
     Attributes:
         port: Where it listens.
         is_meant: Whether it is meant to be up.
-        listens: Whether it began to listen.
+        listens: Whether it answered since it was started.
         started: When it was started last.
     """
 
@@ -189,9 +191,10 @@ class Server:
         self.process.wait(60)
 
     def look(self) -> bool:
-        """Return whether it listens by now."""
-        with socket.socket() as trial:
-            self.listens = trial.connect_ex(("127.0.0.1", self.port)) == 0
+        """Return whether it answers by now: it binds its port long before."""
+        with suppress(httpx2.HTTPError):
+            found = httpx2.get(f"http://127.0.0.1:{self.port}/healthz", timeout=0.5)
+            self.listens = found.status_code == 200
         return self.listens
 
     @property
@@ -301,7 +304,7 @@ class Servers:
 
     def _probe(self) -> None:
         """Look who is alive, and who is ready."""
-        with httpx2.Client(timeout=5) as client:
+        with httpx2.Client(timeout=PROBE) as client:
             while not self._over.wait(0.25):
                 for one in self.up:
                     url = f"http://127.0.0.1:{one.port}"
