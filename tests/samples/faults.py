@@ -214,15 +214,14 @@ class Proxy:
     def _connect(self, own: socket.socket) -> None:
         self._ends.add(own)
         self._flows.wait()
+        is_path = isinstance(self.target, str)
+        other = socket.socket(socket.AF_UNIX if is_path else socket.AF_INET)
         try:
-            if isinstance(self.target, str):
-                other = socket.socket(socket.AF_UNIX)
-                other.connect(self.target)
-            else:
-                other = socket.create_connection(self.target)
+            other.connect(self.target)
         except OSError:
             self._ends.discard(own)
-            _reset(own)
+            for one in (own, other):
+                _reset(one)
             return
         self._ends.add(other)
         back = threading.Thread(target=self._pass, args=(other, own), daemon=True)
@@ -256,7 +255,7 @@ def _reset(one: socket.socket) -> None:
     with suppress(OSError):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         one.shutdown(socket.SHUT_RDWR)
-        one.close()
+    one.close()
 
 
 def link_faults(name: str, proxy: Proxy) -> list[Fault]:
