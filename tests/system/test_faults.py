@@ -130,6 +130,7 @@ class Journal:
         told: What was acknowledged: a word, and a release.
         attempts: Requests to decide since the last quiet point.
         ready: Since then, when which server was ready.
+        expired_until: Until then, tokens may have expired by a wrong clock.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Journal:
     told: list[tuple[str, str]] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     ready: list[tuple[int, float]] = field(default_factory=list)
+    expired_until: float = 0.0
 
     def violated(self, what: str) -> None:
         """Note what must not be."""
@@ -337,6 +339,8 @@ def judge_problem(journal: Journal, answer: httpx2.Response) -> None:
         journal.violated(f"no code: {answer.text}")
     if answer.headers["content-type"] != "application/problem+json":
         journal.violated(f"no problem: {answer.headers['content-type']}")
+    if answer.status_code == 401 and time.monotonic() > journal.expired_until:
+        journal.violated(f"not recognized: {answer.text}")
     if PLACES.search(answer.text):
         journal.violated(f"it names a place: {answer.text}")
 
@@ -644,7 +648,7 @@ class Soak:
         has_clock = witness.has_clock or place.address != address
         apart: frozenset[str] = frozenset() if has_clock else frozenset({"clock"})
         self._faults = [*faults, *witness.faults, *self._servers.faults(apart)]
-        self._faults += [clock_fault(wall, one) for one in JUMPS]
+        self._faults += [clock_fault(wall, one, self.journal) for one in JUMPS]
         self._faults.append(
             Fault("witness goes back", "witness", self._go_back, self._restore, True)
         )
@@ -703,12 +707,20 @@ class Soak:
         self.checks.is_back = False
 
 
-def clock_fault(wall: Wall, seconds: float) -> Fault:
+def clock_fault(wall: Wall, seconds: float, journal: Journal) -> Fault:
     """Return a jump of the servers' clock, and back."""
+
+    def jump() -> None:
+        if seconds > TOKEN_DAYS_MAX * 86_400:
+            journal.expired_until = float("inf")
+        wall.set(seconds)
+
+    def back() -> None:
+        wall.set(0)
+        journal.expired_until = time.monotonic() + PROBE
+
     way = "forward" if seconds > 0 else "back"
-    return Fault(
-        f"clock {way}", "clock", lambda: wall.set(seconds), lambda: wall.set(0)
-    )
+    return Fault(f"clock {way}", "clock", jump, back)
 
 
 def begun(ledger: str, address: str, witness: str, folder: Path) -> list[str]:
