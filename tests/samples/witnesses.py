@@ -47,7 +47,7 @@ class Register(BaseHTTPRequestHandler):
             self._answer(200, line)
 
     def do_PUT(self) -> None:
-        new = self.rfile.read(int(self.headers["Content-Length"]))
+        new = _whole_body(self)
         with self.guard:
             old = self.lines.get(self.path)
             if self.headers.get("If-None-Match") == "*":
@@ -70,6 +70,15 @@ class Register(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _whole_body(request: BaseHTTPRequestHandler) -> bytes:
+    """Return the body of a request; what came of a lost one is not kept."""
+    length = int(request.headers["Content-Length"])
+    found = request.rfile.read(length)
+    if len(found) < length:
+        raise ConnectionAbortedError
+    return found
 
 
 def _tag(line: bytes) -> str:
@@ -102,7 +111,7 @@ class Buckets(BaseHTTPRequestHandler):
         return self._refuse(404, "NoSuchKey")
 
     def do_PUT(self) -> None:
-        new = self.rfile.read(int(self.headers["Content-Length"]))
+        new = _whole_body(self)
         with self.guard:
             found = self.lines.setdefault(self.path, [])
             old = found[-1][1] if found else b""
