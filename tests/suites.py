@@ -203,6 +203,7 @@ SUITES: Final = {
             "property/test_resumed_ledgers.py",
             "system/test_clock_jumps.py",
             "system/test_crash.py",
+            "system/test_faults.py",
             "system/test_kills.py",
             "system/test_overdraft.py",
             "system/test_rolled_back.py",

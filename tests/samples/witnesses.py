@@ -23,6 +23,13 @@ from samples.small import NOON
 
 KINDS = ("file", "http", "postgresql", "s3")
 _NUMBERS = count(1)
+#: With what boto3 finds no machine but the stand-in.
+AWS = {
+    "AWS_ACCESS_KEY_ID": "modicum",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 
 
 class Register(BaseHTTPRequestHandler):
@@ -40,7 +47,7 @@ class Register(BaseHTTPRequestHandler):
             self._answer(200, line)
 
     def do_PUT(self) -> None:
-        new = self.rfile.read(int(self.headers["Content-Length"]))
+        new = _whole_body(self)
         with self.guard:
             old = self.lines.get(self.path)
             if self.headers.get("If-None-Match") == "*":
@@ -63,6 +70,15 @@ class Register(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _whole_body(request: BaseHTTPRequestHandler) -> bytes:
+    """Return the body of a request; what came of a lost one is not kept."""
+    length = int(request.headers["Content-Length"])
+    found = request.rfile.read(length)
+    if len(found) < length:
+        raise ConnectionAbortedError
+    return found
 
 
 def _tag(line: bytes) -> str:
@@ -95,7 +111,7 @@ class Buckets(BaseHTTPRequestHandler):
         return self._refuse(404, "NoSuchKey")
 
     def do_PUT(self) -> None:
-        new = self.rfile.read(int(self.headers["Content-Length"]))
+        new = _whole_body(self)
         with self.guard:
             found = self.lines.setdefault(self.path, [])
             old = found[-1][1] if found else b""
@@ -156,14 +172,8 @@ def _xml(text: str) -> bytes:
 @contextmanager
 def buckets() -> Iterator[str]:
     """Run a stand-in for S3, which boto3 finds in the environment; yield its URL."""
-    environment = {
-        "AWS_ACCESS_KEY_ID": "modicum",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
     with pytest.MonkeyPatch.context() as patch, serving(Buckets) as url:
-        for name, value in {**environment, "AWS_ENDPOINT_URL_S3": url}.items():
+        for name, value in {**AWS, "AWS_ENDPOINT_URL_S3": url}.items():
             patch.setenv(name, value)
         yield url
 
@@ -176,9 +186,10 @@ def register() -> Iterator[str]:
 
 
 @contextmanager
-def serving(base: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Run a server; yield its URL."""
-    handler = type("Own", (base,), {"lines": {}, "guard": threading.Lock()})
+def serving(base: type[BaseHTTPRequestHandler], *, anew: bool = True) -> Iterator[str]:
+    """Run a server, by default without lines; yield its URL."""
+    own = {"lines": {}, "guard": threading.Lock()} if anew else {}
+    handler = type("Own", (base,), own)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(

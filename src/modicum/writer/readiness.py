@@ -38,8 +38,9 @@ PROBE_SECONDS: Final = 10.0
 START_SECONDS: Final = 2.0
 #: Maximum wait for a turn that is tried again after a failure.
 RETRY_SECONDS: Final = 2.0
-#: A failure outside counts if this many checks in a row find one: most are over by
-#: then, and no client is sent elsewhere for them.
+#: A failure outside counts if this many checks in a row find one, or if a check took an
+#: interval or longer to find it: most are over by then, and no client is sent elsewhere
+#: for them.
 FAILURES_MIN: Final = 2
 #: With less room than this, a turn in a file may fail.
 ROOM_BYTES: Final = 2**20
@@ -142,13 +143,17 @@ class Readiness:
 
     def check(self) -> Outcome:
         """Check now, and return the outcome."""
+        began = self._clock()
         read = [*self._read_failures()]
         write = None if any(map(_is_lasting, read)) else self._write_failure()
         failures = [*read, *([] if write is None else [write])]
         if failures:
             self._failed_at = NOW()
         self._failures = self._failures + 1 if failures else 0
-        counts = self._failures >= FAILURES_MIN or any(map(_is_lasting, failures))
+        has_lasted = self._failures >= FAILURES_MIN
+        # Else a check that hangs for seconds would make the server ready again.
+        has_lasted |= self._clock() - began >= CHECK_SECONDS
+        counts = has_lasted or any(map(_is_lasting, failures))
         codes = tuple(dict.fromkeys(one.code for one in failures)) if counts else ()
         outcome = Outcome(
             codes,

@@ -7,8 +7,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -33,7 +35,7 @@ from modicum.api.ports.storage import Store
 from modicum.core.errors import Code, UnavailableError, UsageError, VerificationError
 from modicum.ledger.proof.claims import WitnessedHead, witnessed_bytes
 from modicum.storage.factory import open_store
-from modicum.storage.witness import s3
+from modicum.storage.witness import http, s3
 from modicum.storage.witness.factory import open_witness
 from modicum.storage.witness.store import WitnessedStore
 from modicum.system.clock import FixedClock, seconds
@@ -207,6 +209,32 @@ def test_what_is_no_answer_of_a_bucket_is_no_empty_one(
         for attempt in (witness.latest, witness.kept):
             with pytest.raises(UnavailableError, match="cannot be used"):
                 attempt()
+        witness.close()
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Answers without end: at once, or a little at a time."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.end_headers()
+        size, pause = (2, 0.01) if self.path == "/drips" else (65_536, 0)
+        with suppress(ConnectionError):
+            while True:
+                self.wfile.write(b"0" * size)
+                time.sleep(pause)
+
+
+@pytest.mark.parametrize("path", ["drips", "pours"])
+def test_an_answer_without_end_is_not_waited_for(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_READ_SECONDS", 0.5)
+    with serving(Endless) as url:
+        witness = opened(f"{url}/{path}")
+        with pytest.raises(UnavailableError, match="cannot be used"):
+            witness.latest()
         witness.close()
 
 

@@ -302,6 +302,23 @@ def test_an_old_outcome_counts_no_more(ledger: Path) -> None:
         assert found.outcome() is UNKNOWN
 
 
+@pytest.mark.spec("OPS-8")
+@pytest.mark.parametrize(("took", "counts"), [(0.99, False), (1.0, True), (9.0, True)])
+def test_a_failure_that_is_long_in_coming_counts_at_once(
+    ledger: Path, took: float, counts: bool
+) -> None:
+    """Else a server would be ready again after each check that hangs for seconds."""
+    seconds = Seconds()
+
+    def check() -> None:
+        seconds.now += took
+        raise PASSING
+
+    with mo.open_decider(ledger) as decider:
+        found = Readiness(decider._store, decider._desk, check, seconds)
+        assert found.check().codes == ((Code.LEDGER_BUSY,) if counts else ())
+
+
 def test_the_thread_goes_on_whatever_happens(ledger: Path) -> None:
     heard: list[tuple[Code, ...]] = []
     with mo.open_decider(ledger) as decider:

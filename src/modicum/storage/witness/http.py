@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 _OK: Final = 200
 _MISSING: Final = 404
 _CHANGED: Final = (409, 412)
+_DONE: Final = range(200, 300)
+#: How long an answer may take; a turn of the ledger waits for it.
+_READ_SECONDS: Final = 5.0
 
 
 class HttpWitness:
@@ -69,11 +73,11 @@ class HttpWitness:
         if line != known:
             return False
         condition = {"If-None-Match": "*"} if known is None else {"If-Match": tag}
-        answer = self._send("PUT", new, condition)
-        if answer.status_code in _CHANGED:
+        status, _, _ = self._send("PUT", new, condition)
+        if status in _CHANGED:
             return False
-        if not answer.is_success:
-            raise unreachable(self.name, f"it answered {answer.status_code}")
+        if status not in _DONE:
+            raise unreachable(self.name, f"it answered {status}")
         return True
 
     def close(self) -> None:
@@ -84,37 +88,46 @@ class HttpWitness:
 
     def _found(self) -> tuple[bytes | None, str]:
         """Return the line, and its tag."""
-        answer = self._send("GET")
-        if answer.status_code == _MISSING:
+        status, tag, line = self._send("GET")
+        if status == _MISSING:
             self._last = None, ""
             return None, ""
-        tag = answer.headers.get("ETag", "")
-        if answer.status_code != _OK:
-            raise unreachable(self.name, f"it answered {answer.status_code}")
-        if not tag.startswith('"') or len(answer.content) > CLAIM_BYTES_MAX:
+        if status != _OK:
+            raise unreachable(self.name, f"it answered {status}")
+        if not tag.startswith('"') or len(line) > CLAIM_BYTES_MAX:
             raise unreachable(self.name, "it has no strong ETag, or is too long")
-        self._last = answer.content, tag
-        return answer.content, tag
+        self._last = line, tag
+        return line, tag
 
     def _send(
         self, method: str, body: bytes | None = None, more: dict[str, str] | None = None
-    ) -> httpx2.Response:
+    ) -> tuple[int, str, bytes]:
+        """Return the status of an answer, its ETag, and its body, if that is a line."""
         import httpx2
 
         headers = {"Cache-Control": "no-cache", "Content-Type": "application/json"}
+        ends = time.monotonic() + _READ_SECONDS
+        content = b""
         try:
-            answer = self._client.request(
+            with self._client.stream(
                 method, self._url, content=body, headers=headers | (more or {})
-            )
+            ) as answer:
+                self.ahead = seconds_ahead(answer.headers.get("Date"), seconds())
+                # A client's timeout is for each piece of an answer.
+                for piece in answer.iter_bytes():
+                    content += piece
+                    if time.monotonic() > ends:
+                        raise unreachable(self.name, "its answer takes too long")
+                    if len(content) > CLAIM_BYTES_MAX:
+                        break
         except httpx2.HTTPError as error:
             # Without its cause, which contains the URL.
             raise unreachable(self.name, type(error).__name__) from None
-        self.ahead = seconds_ahead(answer.headers.get("Date"), seconds())
-        return answer
+        return answer.status_code, answer.headers.get("ETag", ""), content
 
     @cached_property
     def _client(self) -> httpx2.Client:
         import httpx2
 
-        timeout = httpx2.Timeout(5.0, connect=3.0)
+        timeout = httpx2.Timeout(_READ_SECONDS, connect=3.0)
         return httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=False)
