@@ -20,13 +20,12 @@ from typing import Any
 import httpx2
 
 from samples import shifted_clock
-from samples.faults import (
-    Fault,
-    Wall,
-)
+from samples.faults import Fault, Wall
 
 #: How long a probe may take; what else runs on a machine may take its processors.
 PROBE = 10.0
+#: So many violations are printed at once.
+SHOWN = 50
 #: An answer without a place.
 PLACES = re.compile(
     r"/tmp|127\.0\.0\.1|localhost|postgres(ql)?:|@|s3://|https?://|modicum_|\.db\b|PGSQL"
@@ -71,7 +70,8 @@ class Journal:
         """Note what must not be."""
         text = f"{self.name}, {self.place}: {what}"
         self.violations.append(text)
-        self.tell(f"VIOLATION {text}")
+        if len(self.violations) < SHOWN:
+            self.tell(f"VIOLATION {text}")
 
     def tell(self, what: str) -> None:
         """Print what happens, and when."""
