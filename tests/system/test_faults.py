@@ -190,12 +190,13 @@ class Checks:
                     and attempt.begins > max(since, one.started)
                 ]
                 ready = [at for on, at in list(self._journal.ready) if on == port]
-                late = now - max(since + AGAIN, one.started + STARTS)
+                ends = max(since, one.listens_since) + AGAIN
+                ends = ends if one.listens else one.started + STARTS
                 if decided and ready and ready[-1] > since:
                     took = min(decided) - max(since, one.started)
                     self._journal.tell(f"{port} decides again after {took:.1f} s")
                     del waiting[port]
-                elif late > 0:
+                elif now > ends:
                     why = f"decided {bool(decided)}, {one.listens}: {one.last_words}"
                     self._journal.violated(f"it does not go on: {why}")
                     del waiting[port]
