@@ -76,7 +76,7 @@ pytestmark = pytest.mark.suite("kills")
 SOAKS = bool(os.environ.get("MODICUM_SOAK"))
 STORES = ("sqlite", "postgresql")
 PAIRS = [(store, witness) for store in STORES for witness in KINDS]
-ROUNDS, FAULTS, SECONDS = (4, 8, 14.0) if SOAKS else (1, 5, 3.0)
+ROUNDS, FAULTS, SECONDS = (4, 8, 14.0) if SOAKS else (1, 5, 2.0)
 CLIENTS = 4
 #: How long a server may take to be not ready, to decide again, and to start. A plain
 #: run does not judge how busy the machine is.
