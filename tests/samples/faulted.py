@@ -20,13 +20,12 @@ from typing import Any
 import httpx2
 
 from samples import shifted_clock
-from samples.faults import (
-    Fault,
-    Wall,
-)
+from samples.faults import Fault, Wall
 
 #: How long a probe may take; what else runs on a machine may take its processors.
 PROBE = 10.0
+#: So many violations are printed at once.
+SHOWN = 50
 #: An answer without a place.
 PLACES = re.compile(
     r"/tmp|127\.0\.0\.1|localhost|postgres(ql)?:|@|s3://|https?://|modicum_|\.db\b|PGSQL"
@@ -71,7 +70,8 @@ class Journal:
         """Note what must not be."""
         text = f"{self.name}, {self.place}: {what}"
         self.violations.append(text)
-        self.tell(f"VIOLATION {text}")
+        if len(self.violations) < SHOWN:
+            self.tell(f"VIOLATION {text}")
 
     def tell(self, what: str) -> None:
         """Print what happens, and when."""
@@ -93,6 +93,7 @@ class Server:
         is_meant: Whether it is meant to be up.
         listens: Whether it answered since it was started.
         started: When it was started last.
+        listens_since: When it answered first after that.
     """
 
     def __init__(self, folder: Path, wall: Wall) -> None:
@@ -110,6 +111,7 @@ class Server:
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
         self.started, self.listens, self.is_meant = time.monotonic(), False, True
+        self.listens_since = float("inf")
 
     def kill(self) -> None:
         """End it at once."""
@@ -122,6 +124,7 @@ class Server:
         with suppress(httpx2.HTTPError):
             found = httpx2.get(f"http://127.0.0.1:{self.port}/healthz", timeout=0.5)
             self.listens = found.status_code == 200
+            self.listens_since = time.monotonic()
         return self.listens
 
     @property

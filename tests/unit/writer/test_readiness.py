@@ -158,6 +158,7 @@ def test_nothing_is_known_before_the_first_check(decider: Decider) -> None:
 def test_an_idle_store_that_cannot_be_written_is_found(
     decider: Decider, store: Ailing
 ) -> None:
+    decider.readiness._clock = Seconds()  # No check takes a second.
     for error in (FULL, READ_ONLY):
         store.begins = error
         decider.readiness._probed = float("-inf")
@@ -241,6 +242,7 @@ def test_a_dead_writer_is_found(decider: Decider) -> None:
 
 
 def test_a_ledger_that_cannot_be_read_is_found(decider: Decider, store: Ailing) -> None:
+    decider.readiness._clock = Seconds()
     store.reads = FULL
     assert not checked(decider, 1).codes
     assert checked(decider, 1).codes == (Code.LEDGER_MISSING,)
@@ -370,7 +372,7 @@ def test_a_failure_counts_if_it_lasts(checks: list[tuple[Any, Any]]) -> None:
 
     changes: list[tuple[Code, ...]] = []
     desk, store = cast(GroupCommit, Desk()), cast(Any, Nothing())
-    found = Readiness(store, desk, lambda: check(0))
+    found = Readiness(store, desk, lambda: check(0), Seconds())
     found._checks.append(lambda: check(1))
     found._changed = lambda one: changes.append(one.codes)
     expected: list[tuple[Code, ...]] = [()]
