@@ -132,7 +132,13 @@ class RemoteWorkspace(RemoteSubmit):
 
     # --- operations of a local ledger ---
 
-    def turn(self, work: Callable[[Any], Any], *, deciding: bool = False) -> NoReturn:
+    def turn(
+        self,
+        work: Callable[[Any], Any],
+        *,
+        deciding: bool = False,
+        expiring: bool = True,
+    ) -> NoReturn:
         """Refuse: turns of the ledger run on the server."""
         raise unsupported(
             "a turn of the ledger",
