@@ -72,8 +72,10 @@ def test_a_server_bounds_what_an_analyst_holds(server: Served) -> None:
     assert document["detail"].startswith("`ann` already holds rho = 0.2 reserved")
     assert any("`a`, `b`" in note for note in document["problems"][0]["notes"])
     assert server.get("olga", "/ledger/head").json() == before
-    checked = server.post("ann", "/releases:check", release("c", 0.1)).json()
-    assert any("refused now" in one for one in checked["notices"])
+    for how in ("", "?explain=true"):
+        check = f"/releases:check{how}"
+        checked = server.post("ann", check, release("c", 0.1)).json()
+        assert any("refused now" in one for one in checked["notices"])
     # Others are not bounded by it, and whoever commits plans not at all.
     assert server.post("amir", "/releases", release("d", 0.2)).status_code == 200
     for name in ("e", "f"):

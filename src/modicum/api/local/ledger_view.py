@@ -30,6 +30,7 @@ from modicum.ledger import Record, RecordedRelease, RuleLoss, Standing, State
 from modicum.ledger.log.days import day_of
 from modicum.ledger.state.lifecycle import unknown_release
 from modicum.policy import CompiledPolicy, Rule
+from modicum.policy.model import ReservationBound
 
 T = TypeVar("T")
 
@@ -113,10 +114,12 @@ class LedgerView:
         """
         return self.check_by(release, self._actor)
 
-    def check_by(self, release: Description, actor: str) -> Decision:
+    def check_by(
+        self, release: Description, actor: str, bound: ReservationBound | None = None
+    ) -> Decision:
         """Return the decision that `submit` of an actor would make; see `check`."""
         book = self._live.read(deciding=True)
-        one = prepared(release, self._intended_policy(book))
+        one = prepared(release, self._intended_policy(book), bound=bound)
         return self._askable(release, self._answer(book, one, actor))
 
     def check_prepared(self, one: Submission, *, actor: str = "") -> Decision:

@@ -88,8 +88,9 @@ class Releases:
         """Return losses, reasons or variants for a decision."""
 
         def work(release: Description) -> T:
+            bound = self._bound_of(who, release)
             return self._decider.study(
-                lambda view: considering(view.check_by(release, who.name))
+                lambda view: considering(view.check_by(release, who.name, bound))
             )
 
         return await self._with(
