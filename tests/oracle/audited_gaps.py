@@ -93,12 +93,10 @@ class Lost:
 
     def may_have_started(self, name: str, brought: int) -> bool:
         """Return whether they may have started a release that is as old."""
-        status = self.statuses.get(name)
-        if status is None:
-            may = self.last != self.head
-        else:
-            may = status in ("started", "published")
-        return may and brought < (self.begins or self.opened)
+        if self.last != self.head:  # What was found may not be what was lost.
+            return brought < self.opened
+        started = self.statuses.get(name) in ("started", "published")
+        return started and brought < self.begins
 
     def beyond(self) -> set[str]:
         """Return what of them no count of releases makes good."""
@@ -197,10 +195,7 @@ class Gaps:
             one.statuses.get(name) in fits and one.moved.get(name) == at for one in gaps
         )
         if kind == "release-started":  # Who does not know must believe it.
-            right |= any(
-                name not in one.statuses and one.last != one.head and one.at == at
-                for one in gaps
-            )
+            right |= any(one.last != one.head and one.at == at for one in gaps)
         else:  # It gives back: all must be known.
             right &= all(
                 one.last == one.head and one.statuses.get(name) not in started

@@ -1315,12 +1315,34 @@ def test_nobody_starts_what_was_found_not_to_be_started(gone_on: Restored) -> No
     start = ReleaseStarted("dropped", gap.at)
     audit(forged(gone_on, start))
     assert independently(forged(gone_on, start)) == []
-    some = LostEntriesFound(gap.head, texts[:2])  # It was canceled there.
-    unsound(forged(gone_on, some, start), "nothing may be spent")
     every = LostEntriesFound(gap.head, texts)
     kept = ReleaseStarted("kept", gap.at)
     unsound(forged(gone_on, every, kept), "nothing may be spent")
     unsound(forged(gone_on, ReleaseStarted("kept", "2026")), "nothing may be spent")
+
+
+@pytest.mark.spec("LED-34", "LED-35")
+@pytest.mark.parametrize("early", [False, True])
+def test_entries_of_which_some_are_missing_give_nothing_back(
+    gone_on: Restored, early: bool
+) -> None:
+    """Until the last one is found, anybody who writes the store can forge them."""
+    (gap,) = gone_on.workspace().state().planning.gaps.open
+    log = list(open_store(gone_on.path).read(0))
+    seq = 3 if early else 5
+    void = Event(event_of(log[1], 2).at, "ann", ReleaseVoided("kept", "x"))
+    text = seal(void, seq, log[seq - 2].hash).payload.decode()
+    found = LostEntriesFound(gap, (text,))
+    records = forged(gone_on, found, LossAcceptanceRequested(gap, "x"))
+    closes = Event(event_of(log[-1], len(log)).at, "bob", GapClosed(gap, True, "x"))
+    closed = seal(closes, len(records) + 1, records[-1].hash)
+    unsound([*records, closed], "may have started")
+    gone_on.workspace().turn(lambda entry: entry.add(found))
+    agreed(gone_on, gap)
+    known = gone_on.workspace().state().releases
+    for name in ("kept", "begun", "dropped"):
+        assert known[name].status is ReleaseStatus.STARTED
+    sound(gone_on)
 
 
 @pytest.mark.spec("LED-34")

@@ -142,14 +142,13 @@ class Gap(LostEntries, frozen=True):
         )
 
     def unstarted(self, standings: Standings) -> Iterator[str]:
-        """Yield the reservations of before that lost entries started, or may have."""
-        for name in self.releases if self.is_complete else standings:
-            if self._may_have_started(name) and self.holds(name, standings):
-                yield name
+        """Yield the reservations of before that lost entries started, or may have.
 
-    def _may_have_started(self, name: str) -> bool:
-        lost = self.releases.get(name)
-        return lost.is_started if lost else not self.is_complete
+        Until all are found, nothing proves that those found are the lost ones.
+        """
+        for name in self.releases if self.is_complete else standings:
+            if self.excludes(name) and self.holds(name, standings):
+                yield name
 
     def holds(self, name: str, standings: Standings) -> bool:
         """Return whether a release is a reservation that both logs contain."""
@@ -157,7 +156,7 @@ class Gap(LostEntries, frozen=True):
         return (
             known is not None
             and known.status is ReleaseStatus.RESERVED
-            and known.seq < (self.begins or self.opened)
+            and known.seq < (self.begins if self.is_complete else self.opened)
         )
 
     def proves(self, body: ReleaseStarted | ReleaseVoided) -> bool:
@@ -165,17 +164,13 @@ class Gap(LostEntries, frozen=True):
 
         If they are not all found, they may have started it before the gap was opened.
         """
-        lost = self.releases.get(body.release)
-        if lost is None and isinstance(body, ReleaseStarted):
-            return body.lost_at == self.at and not self.is_complete
+        lost, starts = self.releases.get(body.release), isinstance(body, ReleaseStarted)
+        if starts and not self.is_complete and body.lost_at == self.at:
+            return True
         return (
             lost is not None
             and lost.moved == body.lost_at
-            and (
-                lost.is_started
-                if isinstance(body, ReleaseStarted)
-                else not lost.status.counts
-            )
+            and (lost.is_started if starts else not lost.status.counts)
         )
 
     def excludes(self, name: str) -> bool:
