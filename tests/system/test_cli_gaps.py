@@ -12,7 +12,9 @@ from samples.lost import RULES
 from samples.small import counts
 from typer.testing import CliRunner, Result
 
+import modicum as mo
 from modicum.cli.main import app
+from modicum.system.clock import FixedClock, SystemClock, add_seconds
 
 
 @pytest.fixture
@@ -44,6 +46,40 @@ def printed(*words: str, actor: str = "ann") -> dict[str, Any]:
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def restored(*heads: str) -> Result:
+    return run("db", "restore", "jumped.db", *heads)
+
+
+@pytest.mark.spec("LED-34", "OPS-4")
+def test_a_clock_that_jumped_is_repaired_by_two_people(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy("full.db", "ledger.db")
+    last = printed("ledger", "verify")["head"]
+    ahead = FixedClock(add_seconds(SystemClock().now(), 9 * 365 * 86_400))
+    jumped = mo.open("ledger.db", actor="ann", clock=ahead)
+    assert jumped.submit(counts("third")).allowed
+    Path("ledger.db").rename("jumped.db")
+    with monkeypatch.context() as patch:
+        patch.delenv("MODICUM_WITNESS")
+        refused = restored("--until", last[:12])
+    assert refused.exit_code == 2
+    assert "no witness is named" in refused.stderr
+    assert restored("--until", last, "--no-head").exit_code == 2
+    assert restored("--until", "0" * 64).exit_code == 6
+    assert not Path("ledger.db").exists()
+    done = restored("--until", last[:12])
+    assert done.exit_code == 0, done.output
+    assert "restored, 3 entries" in done.stdout
+    assert "bring-back jumped.db" in done.stdout
+    assert run("release", "submit", "second.json").exit_code == 6
+    assert run(*RESUME).exit_code == 0
+    assert run(*RESUME, "--agree", actor="bob").exit_code == 0
+    assert "the gap is closed" in run("ledger", "bring-back", "jumped.db").stdout
+    assert mo.open("ledger.db").state().at <= SystemClock().now()
+    assert printed("release", "show", "third")["status"] == "recorded"
 
 
 RESUME = ("ledger", "resume", "--after-loss", "--reason", "the disk failed")

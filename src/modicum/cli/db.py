@@ -93,29 +93,43 @@ def restore(
             help="Restore without a head: nothing shows then that losses are missing.",
         ),
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            help="Restore the entries up to this one only, for instance the last one"
+            " before a clock jumped. The others are lost, and MODICUM_WITNESS gets to"
+            " know of them: see  modicum ledger resume -h.",
+            metavar="HEAD",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Verify a backup, and restore it to a new ledger.
 
-    One of --head, --known-head and --no-head is required.
+    One of --head, --known-head, --until and --no-head is required.
     """
     from modicum.ops.backup.restore import Heads
     from modicum.ops.backup.restore import restore as restore_backup
 
-    _require_heads(head, known_heads, no_head=no_head)
+    given = {"--head": head, "--known-head": known_heads, "--until": until}
+    _require_heads(given, no_head=no_head)
     with reporting(as_json=as_json):
         refuse_no_ledger(ledger)
         noted = None if head is None else noted_head(head)
         known = [noted_head(one) for one in known_heads or ()]
         refuse_no_ledger(source)
-        if noted is not None:
-            noted = whole_head(noted, (one.hash for one in open_log(source).read(0)))
+        last = None if until is None else noted_head(until)
+        noted, last = (
+            one and whole_head(one, (each.hash for each in open_log(source).read(0)))
+            for one in (noted, last)
+        )
         with counting("verifying", quiet=as_json) as on_entry:
-            done = restore_backup(source, ledger, Heads(noted, known), on_entry)
+            done = restore_backup(source, ledger, Heads(noted, known, last), on_entry)
         if as_json:
             print_json({"ledger": shown(ledger), **_restored(done)})
         else:
-            _print_restored(shown(ledger), done)
+            _print_restored(shown(ledger), done, source if until else "")
         if no_head:
             note(
                 "note: no head was compared: nothing shows that this is a backup of the"
@@ -123,17 +137,17 @@ def restore(
             )
 
 
-def _require_heads(head: str | None, known: list[str] | None, *, no_head: bool) -> None:
+def _require_heads(heads: dict[str, object], *, no_head: bool) -> None:
     """Refuse to restore what was not compared, unless that is explicit."""
-    given = "--head" if head is not None else "--known-head" if known else None
-    if given is None and not no_head:
+    given = [name for name, one in heads.items() if one not in (None, [])]
+    if not given and not no_head:
         raise typer.BadParameter(
             "--head, --known-head or --no-head is required: a backup alone does not"
             " show what it is missing; give --head with the last head that you"
             " recorded, or --no-head if you have none"
         )
-    if given is not None and no_head:
-        raise exclusive_option("--no-head", given)
+    if given and no_head:
+        raise exclusive_option("--no-head", given[0])
 
 
 def _restored(done: Restored) -> dict[str, object]:
@@ -147,7 +161,14 @@ def _restored(done: Restored) -> dict[str, object]:
     }
 
 
-def _print_restored(ledger: str, done: Restored) -> None:
+def _print_restored(ledger: str, done: Restored, rest: str) -> None:
+    """Print what was restored.
+
+    Args:
+        ledger: The name of the ledger.
+        done: What was restored.
+        rest: What has the entries that were left out; empty for nothing.
+    """
     report = done.verified.report
     print(
         f"{ledger}: restored, {report.entries} entries,"
@@ -155,6 +176,13 @@ def _print_restored(ledger: str, done: Restored) -> None:
     )
     if done.verified.noted is not None:
         print(f"  the given hash is that of entry {done.verified.noted}")
+    if rest:
+        print(
+            f"  the last entry is of {done.at}; all later ones are lost here\n"
+            "  two people go on without them:  modicum ledger resume --after-loss"
+            f" --reason …\n  then:  modicum ledger bring-back {rest}"
+        )
+        return
     print(
         f"  the last entry is of {done.at}; every loss since then is missing\n"
         "  before using it, record what was started, published or recorded since"

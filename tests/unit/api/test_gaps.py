@@ -17,7 +17,7 @@ from oracle.auditor import audit as audited
 from samples.first_version import strange_log
 from samples.lost import RULES, Restored
 from samples.postgres import Cluster
-from samples.small import compiled, counts
+from samples.small import NOON, compiled, counts
 from samples.witnesses import buckets
 
 from modicum.api.local import Workspace
@@ -55,6 +55,7 @@ from modicum.ledger import (
     event_of,
     seal,
 )
+from modicum.ledger.log.days import day_of
 from modicum.ledger.log.escrow_events import FlowBegun, FlowReleased
 from modicum.ledger.log.events import (
     Body,
@@ -1319,6 +1320,34 @@ def test_nobody_starts_what_was_found_not_to_be_started(gone_on: Restored) -> No
     kept = ReleaseStarted("kept", gap.at)
     unsound(forged(gone_on, every, kept), "nothing may be spent")
     unsound(forged(gone_on, ReleaseStarted("kept", "2026")), "nothing may be spent")
+
+
+@pytest.mark.spec("LED-34")
+def test_what_a_wrong_clock_dated_counts_from_the_day_it_is_brought_back(
+    tmp_path: Path,
+) -> None:
+    place = Restored(tmp_path, TRACKED)
+    ws = place.workspace()
+    ws.submit(counts("before", rho="0.001"))
+    place.keep("older.db")
+    place.clock.time = add_seconds(NOON, 9 * 365 * 86_400)
+    ws.submit(counts("ahead", rho="0.04"), publish=True)
+    ws.backfill(counts("past", rho="0.001"))
+    place.keep("full.db")
+    place.restore(place.folder / "older.db")
+    place.clock.time = add_seconds(NOON, 86_400)
+    ws = place.resumed()
+    assert place.bring_back(place.folder / "full.db").closed
+    releases = place.workspace().state().releases
+    assert releases["before"].status is ReleaseStatus.CANCELED  # It expired there.
+    for name in ("ahead", "past"):
+        assert releases[name].day == day_of(place.clock.time)
+    again = counts("again", rho="0.04")
+    assert refusal(lambda: ws.submit(again)) is Code.SPLIT_TOO_FAR
+    place.clock.time = add_seconds(place.clock.time, 7 * 86_400)
+    assert ws.submit(again).allowed
+    assert ws.state().at == place.clock.time
+    sound(place)
 
 
 @pytest.mark.spec("LED-34", "LED-35")

@@ -7,11 +7,15 @@ is no ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import takewhile
 
 from modicum.api.ports.storage import MaintainedStore
 from modicum.core.errors import Code, Problem, UsageError, VerificationError
+from modicum.ledger import Record
+from modicum.ops import wiring
 from modicum.ops.backup.backup import (
     ChainReader,
     fill,
@@ -20,9 +24,15 @@ from modicum.ops.backup.backup import (
 )
 from modicum.ops.backup.new_ledger import new_ledger, refuse_present
 from modicum.storage.factory import open_store
-from modicum.storage.proofs.ledger_log import open_log, verify_store
+from modicum.storage.proofs.ledger_log import (
+    StoredLog,
+    open_log,
+    stored_checkpoints,
+    verify_store,
+)
 from modicum.storage.proofs.verification import Trust, Verified, require_noted
 from modicum.storage.sqlite_store import SqliteStore
+from modicum.storage.witness.store import WitnessedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +41,38 @@ class Heads:
 
     Attributes:
         noted: The hash of an entry that must be in the backup; None for none.
-        known: Hashes, or first digits of them; the backup must end with one of them.
-            None for any.
+        known: Hashes, or first digits of them; what is restored must end with one of
+            them. None for any.
+        until: The hash of the last entry to restore; None for the last one. The ones
+            after it are lost then, and the witness knows of them.
     """
 
     noted: str | None = None
     known: Sequence[str] = ()
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A log up to one of its entries.
+
+    Attributes:
+        store: All of it.
+        last: The number of that entry.
+    """
+
+    store: StoredLog
+    last: int
+
+    def read(self, after: int) -> Iterator[Record]:
+        """Return the records whose number exceeds `after`, in order."""
+        return takewhile(lambda one: one.seq <= self.last, self.store.read(after))
+
+    def checkpoints(self) -> list[bytes]:
+        """Return the checkpoints of these entries."""
+        signed = stored_checkpoints(self.store)
+        every = zip(signed, self.store.checkpoints(), strict=False)
+        return [data for one, data in every if one.claim.seq <= self.last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +80,7 @@ class Restored:
     """A restored ledger.
 
     Attributes:
-        verified: The verification result of the backup.
+        verified: The verification result of what was restored.
         at: The time of the last entry: later ones are lost.
     """
 
@@ -61,21 +97,47 @@ def restore(
     """Copy a backup to where no ledger is; it is there as a whole, or not at all."""
     target = open_store(ledger)
     _refuse_present(target, ledger)
+    copied: StoredLog = open_log(backup)
+    if heads.until is not None:
+        last = next((one for one in copied.read(0) if one.hash == heads.until), None)
+        if last is None:
+            raise _without(f"the backup has no entry {heads.until[:12]}")
+        _witness_all(backup)
+        copied = Beginning(copied, last.seq)
     # The effect of a policy on losses is no reason to lose them.
-    verified = verify_store(
-        open_log(backup), Trust(), on_entry=on_entry, noted_hash=heads.noted
-    )
+    verified = verify_store(copied, Trust(), on_entry=on_entry, noted_hash=heads.noted)
     if heads.noted is not None:
         require_noted(verified, heads.noted)
     _require_known(verified, heads.known)
     if not verified.report.entries:
         raise UsageError(Problem(Code.LEDGER_MISSING, f"there is no entry in {backup}"))
-    source = _copied(open_log(backup), target, ledger, verified.report.head)
+    source = _copied(copied, target, ledger, verified.report.head)
     return Restored(verified, source.at)
 
 
+def _witness_all(backup: str) -> None:
+    """Let the witness know of entries that are left out: the rest is refused then.
+
+    Raises:
+        UsageError: If no witness is named.
+        VerificationError: If the witness knows of other entries.
+    """
+    with closing(wiring.opened_store(backup)) as store:
+        if not isinstance(store, WitnessedStore):
+            raise UsageError(
+                Problem(
+                    Code.BAD_NAME,
+                    "no witness is named: the restored ledger would spend what the"
+                    " entries that are left out have spent",
+                    help="name the witness of the ledger in MODICUM_WITNESS",
+                )
+            )
+        with store.turn():
+            pass  # It has the last entry now.
+
+
 def _copied(
-    source: MaintainedStore, target: MaintainedStore, ledger: str, head: str
+    source: StoredLog, target: MaintainedStore, ledger: str, head: str
 ) -> ChainReader:
     signed = source.checkpoints()
     reading = ChainReader(source.read(0))
@@ -125,15 +187,20 @@ def _present(target: MaintainedStore) -> UsageError:
 def _require_known(verified: Verified, known: Sequence[str]) -> None:
     head = verified.report.head
     if known and not any(head.startswith(one) for one in known):
-        raise VerificationError(
-            Problem(
-                Code.LEDGER_BROKEN,
-                f"the backup ends with {head[:12]}, which is not one of the given"
-                " heads",
-                notes=("it is not the backup whose head was noted",),
-                help="find the backup that ends with one of them",
-            )
+        raise _without(
+            f"the backup ends with {head[:12]}, which is not one of the given heads"
         )
+
+
+def _without(problem: str) -> VerificationError:
+    return VerificationError(
+        Problem(
+            Code.LEDGER_BROKEN,
+            problem,
+            notes=("it is not the backup whose head was noted",),
+            help="find the backup that has it",
+        )
+    )
 
 
 def _refuse_other(reading: ChainReader, head: str) -> None:

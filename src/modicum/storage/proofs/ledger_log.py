@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 
-from modicum.api.ports.storage import CheckpointStore, MaintainedStore, Store
+from modicum.api.ports.storage import MaintainedStore, Store
 from modicum.core.errors import Code, Problem, UsageError, VerificationError
+from modicum.ledger import Record
 from modicum.ledger.proof.claims import Signed, read_signed
 from modicum.storage.factory import open_store
 from modicum.storage.proofs.bundles import is_bundle
 from modicum.storage.proofs.signing_keys import Signing, claim_fault
 from modicum.storage.proofs.verification import Trust, Verified, verify_log
+
+
+class StoredLog(Protocol):
+    """A log and the checkpoints beside it."""
+
+    def read(self, after: int) -> Iterable[Record]:
+        """Return the records whose number exceeds `after`, in order."""
+        ...
+
+    def checkpoints(self) -> list[bytes]:
+        """Return every checkpoint, in the order in which they were added."""
+        ...
 
 
 def open_log(ledger: str | Path) -> MaintainedStore:
@@ -48,7 +62,7 @@ def sign_checkpoint(store: Store, signing: Signing) -> Signed:
     return signing.checkpoint(found.ledger, found.report.entries, found.report.head)
 
 
-def stored_checkpoints(store: CheckpointStore) -> list[Signed]:
+def stored_checkpoints(store: StoredLog) -> list[Signed]:
     """Return the checkpoints that lie beside a log; signatures are not checked."""
     found = []
     for place, data in enumerate(store.checkpoints(), 1):
@@ -77,7 +91,7 @@ def verify_ledger(
 
 
 def verify_store(
-    store: Store,
+    store: StoredLog,
     trust: Trust,
     *,
     on_entry: Callable[[int], None] | None = None,
