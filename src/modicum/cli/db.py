@@ -5,6 +5,7 @@ These commands copy the raw log; `ledger` reads its contents.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -137,7 +138,7 @@ def restore(
             )
 
 
-def _require_heads(heads: dict[str, object], *, no_head: bool) -> None:
+def _require_heads(heads: Mapping[str, object], *, no_head: bool) -> None:
     """Refuse to restore what was not compared, unless that is explicit."""
     given = [name for name, one in heads.items() if one not in (None, [])]
     if not given and not no_head:
