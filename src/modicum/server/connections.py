@@ -130,6 +130,7 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._is_in_head, self._is_whole = True, True
         self._is_refused = False  # What follows an unreadable request is not read.
         self._served: RequestResponseCycle | None = None
+        self._response: _HeadFirst | None = None
 
     # --- events of a connection ---
 
@@ -174,6 +175,8 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the rest of this one."""
+        if self._response is not None:
+            self._response.flush()
         super().on_response_complete()
         self._unset_keepalive_if_required()  # A phase has its own timeout.
         self._look(Phase.IDLE)
@@ -250,6 +253,8 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._served = cycle
+        self._response = _HeadFirst(cycle.transport, self.loop)
+        cycle.transport = cast(asyncio.Transport, self._response)
         super()._start_asgi_task(cycle, app)
 
     def _feed(self, data: bytes) -> None:
@@ -308,6 +313,56 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         # Closed immediately: a client that receives nothing would keep unsent data
         # alive.
         self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+
+class _HeadFirst:
+    """What a response is written to: its head is sent with its first part.
+
+    Each write is a call of the system. A head that no part follows in the same turn of
+    the event loop is sent alone.
+
+    Args:
+        transport: The connection.
+        loop: Its event loop.
+    """
+
+    __slots__ = ("_head", "_later", "_loop", "_transport")
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        self._later: asyncio.Handle | None = None
+
+    def write(self, data: bytes) -> None:
+        """Write a head, or a part."""
+        if self._later is None:
+            self._head, self._later = data, self._loop.call_soon(self.flush)
+        elif self._head:
+            head, self._head = self._head, b""
+            self._later.cancel()
+            if len(data) > READ_BYTES:  # Copying it would cost more.
+                self._transport.write(head)
+                head = b""
+            self._transport.write(head + data)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head alone, if it waits."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Send everything, and close the connection."""
+        self.flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closed, or about to be."""
+        return self._transport.is_closing()
 
 
 def _refuse_ambiguous(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
