@@ -7,8 +7,10 @@ import logging
 import resource
 import socket
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import pytest
 from samples.raw_http import (
@@ -349,12 +351,16 @@ def test_a_head_is_written_with_its_body(
     written = list[bytes]()
     made = connections.PatientProtocol.connection_made
 
-    def watched(
-        self: connections.PatientProtocol, transport: asyncio.Transport
-    ) -> None:
-        write = transport.write
-        transport.write = lambda data: (written.append(bytes(data)), write(data))
+    def watched(self: connections.PatientProtocol, transport: Any) -> None:
+        monkeypatch.setattr(transport, "write", noting(transport.write))
         made(self, transport)
+
+    def noting(write: Callable[[bytes], None]) -> Callable[[bytes], None]:
+        def noted(data: bytes) -> None:
+            written.append(data)
+            write(data)
+
+        return noted
 
     async def answering(_: Scope, __: Receive, send: Send) -> None:
         await answer(send, bytes(size))
