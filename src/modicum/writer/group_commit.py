@@ -306,7 +306,8 @@ class GroupCommit:
 
     def join(self, waiting: QueuedRequest) -> Future[Any]:
         """Enqueue a request, and return a future of its result."""
-        waiting.answer = promise = Deferred[Any]()
+        promise: Deferred[Any] = Deferred()
+        waiting.answer = promise
         self._line.join([waiting])
         return promise
 
@@ -314,7 +315,7 @@ class GroupCommit:
         self, ones: Sequence[QueuedRequest], loop: asyncio.AbstractEventLoop
     ) -> list[asyncio.Future[Any]]:
         """Enqueue requests together, or none; return a loop's futures of each."""
-        replies = [Posted[Any](loop) for _ in ones]
+        replies: list[Posted[Any]] = [Posted(loop) for _ in ones]
         for one, reply in zip(ones, replies, strict=True):
             one.answer = reply
         self._line.join(ones)

@@ -14,7 +14,7 @@ from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import Token, token_digest
 from modicum.core.errors import ModicumError
 from modicum.server.auth.authentication import Authenticator
-from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
+from modicum.server.auth.credentials import TOKEN_PREFIX, credentials_of
 from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
@@ -190,7 +190,7 @@ class Authenticators:
     async def identify(self, request: Request) -> Identity | None:
         """Return the caller; None if the request has no credentials."""
         credentials = credentials_of(request, self._cookie)
-        if credentials == Credentials():
+        if credentials.bearer is None and credentials.session is None:
             return None
         for one in self._authenticators:
             identity = await one.identify(request)

@@ -167,6 +167,8 @@ def refuse_unknown_parameters(request: Request) -> None:
 
     A misspelt, misplaced or repeated parameter would otherwise be ignored silently.
     """
+    if not request.scope.get("query_string"):
+        return
     named = request.query_params.keys()
     route = request.scope.get("route")
     if not named or not isinstance(route, APIRoute):
