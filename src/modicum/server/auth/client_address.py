@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from modicum.server.settings.model import Network
 
@@ -37,8 +36,7 @@ FORWARDING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPath:
+class ClientPath(NamedTuple):
     """The path of a request.
 
     Attributes:
@@ -71,7 +69,12 @@ def client_network(client: Sequence[Any] | None) -> str:
 
     One client may use all addresses of a network.
     """
-    address = _known_address(client[0] if client else None)
+    return _network_of(client[0] if client else None)
+
+
+@lru_cache(1024)
+def _network_of(text: str | None) -> str:
+    address = address_of(text)
     if address is None or address.version == 4:
         return "" if address is None else str(address)
     return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))

@@ -11,9 +11,8 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from modicum.server.telemetry.tracebacks import frames_of, kinds_of
 from modicum.system.clock import SystemClock
@@ -38,8 +37,7 @@ _JSON: Final = json.JSONEncoder()
 _NOW: Final = SystemClock().now
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """A served request.
 
     Attributes:
