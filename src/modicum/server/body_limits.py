@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import types
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -207,11 +209,32 @@ class _Body:
         if self._ends is None:
             seconds = READ_SECONDS * max(1.0, self._most / BODY_BYTES / _SLOWNESS)
             self._ends = asyncio.get_running_loop().time() + seconds
+        receiving: Any = self._receive()
+        try:
+            pending = receiving.send(None)
+        except StopIteration as received:  # As most are: no timer is needed.
+            return cast(Message, received.value)
         try:
             async with asyncio.timeout_at(self._ends):
-                return await self._receive()
+                return await _rest(receiving, pending)
         except TimeoutError:
             raise HTTPException(408) from None
+
+
+@types.coroutine
+def _rest(
+    receiving: Coroutine[Any, Any, Message], pending: Any
+) -> Generator[Any, Any, Message]:
+    """Go on with a coroutine that waits for something."""
+    while True:
+        try:
+            step = partial(receiving.send, (yield pending))
+        except BaseException as error:  # noqa: BLE001 - told to the coroutine
+            step = partial(receiving.throw, error)
+        try:
+            pending = step()
+        except StopIteration as received:
+            return cast(Message, received.value)
 
 
 def has_body(scope: Scope) -> bool:

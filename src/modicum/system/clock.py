@@ -132,4 +132,4 @@ def refuse_skew(name: str, own: float, there: float) -> None:
 
 
 def _shown(at: datetime) -> str:
-    return f"{at.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{at.isoformat(timespec='microseconds')[:26]}Z"  # Without an offset.

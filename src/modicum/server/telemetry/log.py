@@ -182,14 +182,14 @@ class Log:
         Requests that end together are written together: each write costs a switch of
         threads.
         """
-        is_first = self._note(level, event, fields)
+        if not self._note(level, event, fields):
+            return  # Nothing is to be written, or that was arranged.
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             self._flush()
             return
-        if is_first:
-            loop.call_soon(self._flush)
+        loop.call_soon(self._flush)
 
     def _note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bool:
         """Note a line; return whether it is the first that is not written."""
