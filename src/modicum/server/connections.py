@@ -33,6 +33,8 @@ _CONNECTIONS_LEAST: Final = 64
 
 #: Maximum number of requests of a connection that wait behind another one.
 PIPELINE_MAX: Final = 16
+#: The headers that say for which host a request is, and how long its body is.
+_FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding"})
 #: A path that nothing has.
 _NOWHERE: Final = b"/-"
 
@@ -177,8 +179,12 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         """Wait for the next request, or for the rest of this one."""
         if self._response is not None:
             self._response.flush()
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # A phase has its own timeout.
+        # As uvicorn does, but without its timer: a phase has its own.
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         self._look(Phase.IDLE)
 
     def pause_writing(self) -> None:
@@ -367,9 +373,10 @@ class _HeadFirst:
 
 def _refuse_ambiguous(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
     """Refuse a head that does not say for which host, or how long its body is."""
-    hosts = [value for name, value in headers if name == b"host"]
-    lengths = [value for name, value in headers if name == b"content-length"]
-    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    told = [one for one in headers if one[0] in _FRAMING]
+    hosts = [value for name, value in told if name == b"host"]
+    lengths = [value for name, value in told if name == b"content-length"]
+    codings = [value for name, value in told if name == b"transfer-encoding"]
     is_chunked = [one.lower() for one in codings] == [b"chunked"]
     if (
         version not in {"1.0", "1.1"}

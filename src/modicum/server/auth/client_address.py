@@ -44,11 +44,13 @@ class ClientPath(NamedTuple):
         is_safe: Whether it was unreadable in transit: https up to a trusted proxy,
             or only on this machine.
         is_https: Whether the client used https.
+        text: The client address as text.
     """
 
     client: Address | None
     is_safe: bool
     is_https: bool
+    text: str
 
 
 def address_of(text: str | None) -> Address | None:
@@ -99,7 +101,8 @@ def client_path(
         # requests may come from anywhere.
         speaks_for_others = any(name in FORWARDING for name, _ in headers)
         is_here = client is not None and client.is_loopback
-        return ClientPath(client, is_here and not speaks_for_others, is_https=False)
+        is_safe = is_here and not speaks_for_others
+        return ClientPath(client, is_safe, is_https=False, text=str(client))
     protocols = {
         one.strip().lower()
         for name, value in headers
@@ -114,7 +117,7 @@ def client_path(
         for one in value.split(",")
     ]
     stranger = _first_stranger(hops, trusted)
-    return ClientPath(stranger, is_https, is_https)
+    return ClientPath(stranger, is_https, is_https, str(stranger))
 
 
 def _first_stranger(hops: Sequence[str], trusted: Sequence[Network]) -> Address | None:

@@ -165,4 +165,4 @@ def _note_client(scope: Scope, came: ClientPath) -> None:
     """
     port = scope["client"][1] if scope.get("client") else 0
     scope["scheme"] = "https" if came.is_https else "http"
-    scope["client"] = (str(came.client), port) if came.client is not None else None
+    scope["client"] = (came.text, port) if came.client is not None else None
