@@ -206,14 +206,14 @@ class _Body:
         return message
 
     async def _in_time(self) -> Message:
-        if self._ends is None:
-            seconds = READ_SECONDS * max(1.0, self._most / BODY_BYTES / _SLOWNESS)
-            self._ends = asyncio.get_running_loop().time() + seconds
         receiving: Any = self._receive()
         try:
             pending = receiving.send(None)
         except StopIteration as received:  # As most are: no timer is needed.
             return cast(Message, received.value)
+        if self._ends is None:
+            seconds = READ_SECONDS * max(1.0, self._most / BODY_BYTES / _SLOWNESS)
+            self._ends = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(self._ends):
                 return await _rest(receiving, pending)

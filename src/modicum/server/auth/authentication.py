@@ -61,7 +61,7 @@ async def recognized(request: Request) -> Identity:
     parts = request.app.state.parts
     who: Identity = await parts.recognizing.identify(request)
     parts.rates.note(who.name)
-    request.state.who, request.state.via = who.name, who.via
+    request.scope.setdefault("state", {}).update(who=who.name, via=who.via)
     refuse_unknown_parameters(request)
     return who
 
