@@ -110,9 +110,8 @@ class AuthMiddleware:
             return
         _note_client(scope, came)
         if forwarded:
-            scope["headers"] = [
-                one for one in scope["headers"] if one[0].lower() not in _FORWARDING
-            ]
+            every = [(name.lower(), value) for name, value in scope["headers"]]
+            scope["headers"] = [one for one in every if one[0] not in _FORWARDING]
         await self._app(scope, receive, send)
 
     def _check(self, headers: Sequence[tuple[bytes, bytes]], came: ClientPath) -> None:
