@@ -124,7 +124,9 @@ def compiled_policy(
 
 def printable_actor(actor: str) -> str:
     """Return a name that can be stored and shown on any terminal."""
-    cleaned = "".join(c if c.isprintable() else "?" for c in actor.strip()[:200])
+    cleaned = actor.strip()[:200]
+    if not cleaned.isprintable():
+        cleaned = "".join(c if c.isprintable() else "?" for c in cleaned)
     return cleaned or "unknown"
 
 

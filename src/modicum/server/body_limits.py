@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import types
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -47,11 +49,12 @@ class Held:
         self._most = most
         self._each = most // _SHARES
         self._by_name: Counter[str] = Counter()
+        self._bytes = 0  # Of all; adding them up takes longer than a decision.
 
     def take(self, name: str, size: int) -> None:
         """Count bytes of a body."""
-        own, every = self._by_name[name], self._by_name.total()
-        if own + size > self._each or every + size > self._most:
+        own = self._by_name[name]
+        if own + size > self._each or self._bytes + size > self._most:
             raise UnavailableError(
                 Problem(
                     Code.LEDGER_BUSY,
@@ -61,17 +64,19 @@ class Held:
                 )
             )
         self._by_name[name] += size
+        self._bytes += size
 
     def give_back(self, name: str, size: int) -> None:
         """Count bytes as held no more."""
         self._by_name[name] -= size
+        self._bytes -= size
         if self._by_name[name] <= 0:
             del self._by_name[name]
 
     @property
     def bytes(self) -> int:
         """The number of bytes held."""
-        return self._by_name.total()
+        return self._bytes
 
 
 class LimitedBodies:
@@ -106,9 +111,9 @@ class LimitedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        lengths = [v for name, v in scope["headers"] if name == b"content-length"]
-        chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
-        if lengths and chunked:
+        told = _lengths(scope)
+        lengths = [value for name, value in told if name == b"content-length"]
+        if lengths and len(lengths) < len(told):
             # Two servers in a row could disagree where such a request ends.
             problem = Problem(Code.BAD_REQUEST, "the request has two lengths")
             close = {"Connection": "close"}
@@ -123,6 +128,7 @@ class LimitedBodies:
             await _refuse(413, problem, scope, close)(scope, receive, send)
             return
         body = _Body(scope, receive, send, most, self._held)
+        body.has_body = _is_any(told)
         try:
             await self._app(scope, body.receive, body.send)
         finally:
@@ -151,7 +157,7 @@ class _Body:
         self._whose = ""
         self._size = 0
         self._ends: float | None = None
-        self._has_body = has_body(scope)
+        self.has_body = False
         self._is_whole = False
         self._is_refused = False
         self._is_answered = False
@@ -174,7 +180,7 @@ class _Body:
 
         An unread rest of a body would block the next request.
         """
-        is_left = self._has_body and not self._is_whole
+        is_left = self.has_body and not self._is_whole
         if message["type"] == "http.response.start" and is_left:
             headers = [*message.get("headers", ()), (b"connection", b"close")]
             message = {**message, "headers": headers}
@@ -200,21 +206,49 @@ class _Body:
         return message
 
     async def _in_time(self) -> Message:
+        receiving: Any = self._receive()
+        try:
+            pending = receiving.send(None)
+        except StopIteration as received:  # As most are: no timer is needed.
+            return cast(Message, received.value)
         if self._ends is None:
             seconds = READ_SECONDS * max(1.0, self._most / BODY_BYTES / _SLOWNESS)
             self._ends = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(self._ends):
-                return await self._receive()
+                return await _rest(receiving, pending)
         except TimeoutError:
             raise HTTPException(408) from None
 
 
+@types.coroutine
+def _rest(
+    receiving: Coroutine[Any, Any, Message], pending: Any
+) -> Generator[Any, Any, Message]:
+    """Go on with a coroutine that waits for something."""
+    while True:
+        try:
+            step = partial(receiving.send, (yield pending))
+        except BaseException as error:  # noqa: BLE001 - told to the coroutine
+            step = partial(receiving.throw, error)
+        try:
+            pending = step()
+        except StopIteration as received:
+            return cast(Message, received.value)
+
+
 def has_body(scope: Scope) -> bool:
     """Return whether a request has a body."""
-    return any(
-        name in _BODY_HEADERS and value != b"0" for name, value in scope["headers"]
-    )
+    return _is_any(_lengths(scope))
+
+
+def _lengths(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request that give the length of its body."""
+    return [one for one in scope["headers"] if one[0] in _BODY_HEADERS]
+
+
+def _is_any(lengths: Sequence[tuple[bytes, bytes]]) -> bool:
+    return any(value != b"0" for _, value in lengths)
 
 
 def _too_large(most: int) -> InputError:

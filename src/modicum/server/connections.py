@@ -33,6 +33,8 @@ _CONNECTIONS_LEAST: Final = 64
 
 #: Maximum number of requests of a connection that wait behind another one.
 PIPELINE_MAX: Final = 16
+#: The headers that say for which host a request is, and how long its body is.
+_FRAMING: Final = frozenset({b"host", b"content-length", b"transfer-encoding"})
 #: A path that nothing has.
 _NOWHERE: Final = b"/-"
 
@@ -130,6 +132,7 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._is_in_head, self._is_whole = True, True
         self._is_refused = False  # What follows an unreadable request is not read.
         self._served: RequestResponseCycle | None = None
+        self._response: _HeadFirst | None = None
 
     # --- events of a connection ---
 
@@ -174,8 +177,14 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the rest of this one."""
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # A phase has its own timeout.
+        if self._response is not None:
+            self._response.flush()
+        # As uvicorn does, but without its timer: a phase has its own.
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         self._look(Phase.IDLE)
 
     def pause_writing(self) -> None:
@@ -250,6 +259,8 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._served = cycle
+        self._response = _HeadFirst(cycle.transport, self.loop)
+        cycle.transport = cast(asyncio.Transport, self._response)
         super()._start_asgi_task(cycle, app)
 
     def _feed(self, data: bytes) -> None:
@@ -310,11 +321,62 @@ class PatientProtocol(HttpToolsProtocol, asyncio.BufferedProtocol):
         self._timer = self.loop.call_later(seconds, self.transport.abort)
 
 
+class _HeadFirst:
+    """What a response is written to: its head is sent with its first part.
+
+    Each write is a call of the system. A head that no part follows in the same turn of
+    the event loop is sent alone.
+
+    Args:
+        transport: The connection.
+        loop: Its event loop.
+    """
+
+    __slots__ = ("_head", "_later", "_loop", "_transport")
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        self._later: asyncio.Handle | None = None
+
+    def write(self, data: bytes) -> None:
+        """Write a head, or a part."""
+        if self._later is None:
+            self._head, self._later = data, self._loop.call_soon(self.flush)
+        elif self._head:
+            head, self._head = self._head, b""
+            self._later.cancel()
+            if len(data) > READ_BYTES:  # Copying it would cost more.
+                self._transport.write(head)
+                head = b""
+            self._transport.write(head + data)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send a head alone, if it waits."""
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        """Send everything, and close the connection."""
+        self.flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closed, or about to be."""
+        return self._transport.is_closing()
+
+
 def _refuse_ambiguous(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
     """Refuse a head that does not say for which host, or how long its body is."""
-    hosts = [value for name, value in headers if name == b"host"]
-    lengths = [value for name, value in headers if name == b"content-length"]
-    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    told = [one for one in headers if one[0] in _FRAMING]
+    hosts = [value for name, value in told if name == b"host"]
+    lengths = [value for name, value in told if name == b"content-length"]
+    codings = [value for name, value in told if name == b"transfer-encoding"]
     is_chunked = [one.lower() for one in codings] == [b"chunked"]
     if (
         version not in {"1.0", "1.1"}

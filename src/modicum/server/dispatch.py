@@ -243,13 +243,23 @@ class _Call:
         errors: list[Any] = []
         for name, need in self.needs:
             if need.call not in known:
-                own, mistakes = await need.solved(request, known)
+                if need.needs:
+                    own, mistakes = await need.solved(request, known)
+                else:
+                    own, mistakes = need.given(request)
                 if mistakes:
                     errors += mistakes
                     continue
                 known[need.call] = await need.call(**own)
             if name is not None:
                 values[name] = known[need.call]
+        own, mistakes = self.given(request)
+        return values | own, errors + mistakes
+
+    def given(self, request: Request) -> tuple[dict[str, Any], list[Any]]:
+        """Return its own arguments in a request, and what is wrong with them."""
+        values: dict[str, Any] = {}
+        errors: list[Any] = []
         for one in self.parameters:
             found, mistakes = one.taken(request)
             values.update(found)

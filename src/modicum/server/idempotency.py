@@ -61,16 +61,16 @@ class Keyed:
         self, rendered: Callable[[Any], Answer], secret: bytes = b""
     ) -> IdempotencyKey:
         """Return the idempotency key of the request."""
-        digest: Any = hashlib.sha256()
-        if secret:
-            digest = hmac.new(secret, digestmod=hashlib.sha256)
         path, query = _path_and_query(self._request)
         kind = self._request.headers.get("content-type", "")
-        for part in (self._request.method, path, query, kind):
-            digest.update(part.encode("utf-8", "surrogateescape") + b"\0")
+        head = "\0".join((self._request.method, path, query, kind, ""))
+        sent = head.encode("utf-8", "surrogateescape")
         # Without a body, nothing is read; permissions are checked later.
         if (self._request.scope["route"].openapi_extra or {}).get("requestBody"):
-            digest.update(await self._request.body())
+            sent += await self._request.body()
+        digest = hashlib.sha256(sent).hexdigest()
+        if secret:
+            digest = hmac.new(secret, sent, hashlib.sha256).hexdigest()
 
         def render(found: Any) -> bytes:
             answer = rendered(found)
@@ -78,7 +78,7 @@ class Keyed:
             body = msgspec.Raw(answer.body)
             return _encoder.encode(StoredResponse(answer.status, answer.etag, body))
 
-        return IdempotencyKey(self._key, digest.hexdigest(), render)
+        return IdempotencyKey(self._key, digest, render)
 
 
 def _path_and_query(request: Request) -> tuple[str, str]:

@@ -44,9 +44,10 @@ WAITING = 1024
 SILENT_SECONDS = 30
 #: So long those who are served when the server is to end may take.
 DRAIN_SECONDS = 30
-#: So many objects are made between two looks for cycles. A look at the default of 700
-#: comes every few requests, and finds them all in use.
-OBJECTS = 10_000
+#: So many more objects exist before a look for cycles. A look at the default of 700
+#: comes every few requests, and finds them all in use; so does one at 10,000, if some
+#: hundreds of requests are in progress.
+OBJECTS = 100_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.batch import each
@@ -260,7 +261,8 @@ class GroupCommit:
         batch_max: int,
         queue_max: int,
     ) -> None:
-        self._process = os.getpid()
+        self._is_ours = True
+        _DESKS.add(self)
         self._line = Queue(queue_max)
         self._writer = Writer(ledger, self._line, policy, batch_max)
         self._thread = threading.Thread(
@@ -291,7 +293,7 @@ class GroupCommit:
     @property
     def is_ours(self) -> bool:
         """Whether this process may use it: it was not forked since."""
-        return os.getpid() == self._process
+        return self._is_ours
 
     def open_only(self) -> None:
         """Refuse a process that was forked from the desk's own."""
@@ -306,7 +308,8 @@ class GroupCommit:
 
     def join(self, waiting: QueuedRequest) -> Future[Any]:
         """Enqueue a request, and return a future of its result."""
-        waiting.answer = promise = Deferred[Any]()
+        promise: Deferred[Any] = Deferred()
+        waiting.answer = promise
         self._line.join([waiting])
         return promise
 
@@ -314,7 +317,7 @@ class GroupCommit:
         self, ones: Sequence[QueuedRequest], loop: asyncio.AbstractEventLoop
     ) -> list[asyncio.Future[Any]]:
         """Enqueue requests together, or none; return a loop's futures of each."""
-        replies = [Posted[Any](loop) for _ in ones]
+        replies: list[Posted[Any]] = [Posted(loop) for _ in ones]
         for one, reply in zip(ones, replies, strict=True):
             one.answer = reply
         self._line.join(ones)
@@ -359,6 +362,18 @@ class GroupCommit:
                     help="use submit_soon, or another thread",
                 )
             )
+
+
+_DESKS: WeakSet[GroupCommit] = WeakSet()
+
+
+def _disown() -> None:
+    for one in _DESKS:
+        one._is_ours = False  # noqa: SLF001
+
+
+# A call of the system in each request would cost more.
+os.register_at_fork(after_in_child=_disown)
 
 
 def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:

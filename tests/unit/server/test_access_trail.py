@@ -285,7 +285,7 @@ def test_the_event_of_a_request(
     route: str, status: int, more: dict[str, Any], expected: tuple[str, str] | None
 ) -> None:
     one = Served("t", route, "GET", status, 0.1, network="192.0.2.1", **more)
-    found = event_of(one, NOON)
+    found = event_of(one, lambda: NOON)
     assert (found and (found.kind.value, found.outcome)) == expected
     if found is not None:
         is_named = bool(found.who) and found.kind is not AccessKind.SIGN_IN
@@ -408,7 +408,7 @@ def test_digests_of_settings_tell_what_changed_and_no_password() -> None:
 def test_an_identity_is_named_and_not_its_grants() -> None:
     who = Identity("ann", ANALYST, via=f"token {MARK * 100}")
     one = Served("t", "/api/v1/rules", "GET", 403, 0.1, who=who.name, via=who.via)
-    found = event_of(one, NOON)
+    found = event_of(one, lambda: NOON)
     assert found is not None
     assert len(found.via) <= 200
     assert "visits" not in repr(found)

@@ -7,8 +7,10 @@ import logging
 import resource
 import socket
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import pytest
 from samples.raw_http import (
@@ -24,6 +26,7 @@ from samples.raw_http import (
 from starlette.types import Receive, Scope, Send
 from uvicorn import Server
 
+from modicum.server import connections
 from modicum.server.connections import (
     CONNECTIONS,
     HEAD_BYTES,
@@ -314,3 +317,57 @@ def test_so_many_connections_as_files(monkeypatch: pytest.MonkeyPatch) -> None:
         files(soft)
         assert 0 < connections_max() < soft
         assert connections_max() <= CONNECTIONS
+
+
+async def head_first(_: Scope, __: Receive, send: Send) -> None:
+    """Send the head, and the body only a while later."""
+    length = [(b"content-length", b"4")]
+    await send({"type": "http.response.start", "status": 200, "headers": length})
+    await asyncio.sleep(4 * SHORT)
+    await send({"type": "http.response.body", "body": b"well"})
+
+
+def test_a_head_does_not_wait_for_a_body_that_comes_later() -> None:
+    with listening(head_first) as (_, url), connect(url) as own:
+        own.sendall(ASK)
+        assert heard_until(own, b"\r\n\r\n").endswith(b"\r\n\r\n")
+        assert heard_until(own, b"well").endswith(b"well")
+
+
+def test_heads_without_bodies_are_sent_in_order() -> None:
+    with listening(at_once) as (_, url), connect(url) as own:
+        own.sendall(head("HEAD", "/") * 3 + head("GET", "/", "Connection: close"))
+        found = heard(own)
+    assert found.count(b"HTTP/1.1 200") == 4
+    assert found.endswith(b"\r\n\r\nwell")
+
+
+@pytest.mark.parametrize(
+    ("size", "writes"), [(0, 1), (4, 1), (READ_BYTES, 1), (READ_BYTES + 1, 2)]
+)
+def test_a_head_is_written_with_its_body(
+    size: int, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[bytes]()
+    made = connections.PatientProtocol.connection_made
+
+    def watched(self: connections.PatientProtocol, transport: Any) -> None:
+        monkeypatch.setattr(transport, "write", noting(transport.write))
+        made(self, transport)
+
+    def noting(write: Callable[[bytes], None]) -> Callable[[bytes], None]:
+        def noted(data: bytes) -> None:
+            written.append(data)
+            write(data)
+
+        return noted
+
+    async def answering(_: Scope, __: Receive, send: Send) -> None:
+        await answer(send, bytes(size))
+
+    monkeypatch.setattr(connections.PatientProtocol, "connection_made", watched)
+    with listening(answering) as (_, url), connect(url) as own:
+        own.sendall(head("GET", "/", "Connection: close"))
+        found = heard(own)
+    assert b"".join(written) == found
+    assert len(written) == writes

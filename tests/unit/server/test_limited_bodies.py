@@ -307,6 +307,7 @@ def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
             await Response(status_code=200)(scope, receive, send)
 
         async def receive() -> Message:
+            await asyncio.sleep(0)  # It is not there yet.
             return {"type": "http.request", "body": b"x"}
 
         async def send(message: Message) -> None:
@@ -319,6 +320,41 @@ def test_larger_bodies_may_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     for path, larger in (("/x", 2**26), ("/data/", 2**26), ("/data/", 2**22)):
         asyncio.run(read(path, larger))
     assert given == [pytest.approx(one, abs=1) for one in (30, 120, 30)]
+
+
+@pytest.mark.parametrize("waits", [0, 1, 3])
+def test_what_a_body_is_waited_for_with_is_told_what_happens(waits: int) -> None:
+    """It may wait any number of times, be cancelled, and fail."""
+    heard: list[str] = []
+
+    async def receive() -> Message:
+        try:
+            for _ in range(waits):
+                await asyncio.sleep(0)
+            heard.append("waited")
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            raise ConnectionError from None
+        raise AssertionError
+
+    async def reading(_: Scope, receive: Receive, __: Send) -> None:
+        await receive()
+
+    async def send(_: Message) -> None:
+        raise AssertionError
+
+    async def cancelled() -> None:
+        scope = {"type": "http", "path": "/", "headers": [], "method": "POST"}
+        task = asyncio.ensure_future(LimitedBodies(reading)(scope, receive, send))
+        while not heard:
+            await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(ConnectionError):
+        asyncio.run(cancelled())
+    assert heard == ["waited", "cancelled"]
 
 
 def test_what_is_held_has_room_for_four_of_the_largest() -> None:

@@ -11,8 +11,14 @@ from enum import Enum, unique
 from typing import Final
 
 
+class _Member(Enum):
+    """A member of one of these tables: looked up in each request, by its identity."""
+
+    __hash__ = object.__hash__  # That of an enum is a function of Python.
+
+
 @unique
-class Role(Enum):
+class Role(_Member):
     """The role of an actor."""
 
     ANALYST = "analyst"
@@ -24,7 +30,7 @@ class Role(Enum):
 
 
 @unique
-class Reach(Enum):
+class Reach(_Member):
     """The data sets that a role must cover to allow an action.
 
     `DATA_SET`: the data set of the action. A release that names none concerns all.
@@ -38,7 +44,7 @@ class Reach(Enum):
 
 
 @unique
-class Action(Enum):
+class Action(_Member):
     """An action of the service."""
 
     READ_POLICY = "read-policy"

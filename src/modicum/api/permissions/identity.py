@@ -66,7 +66,7 @@ class Identity:
         """Return whether they may do something."""
         if action in PEOPLE_ONLY and not self.is_present:
             return False
-        return any(True for _ in self.roles_for(action, data_set))
+        return next(self.roles_for(action, data_set), None) is not None
 
     def roles_for(self, action: Action, data_set: str | None = None) -> Iterator[Role]:
         """Yield their roles that allow something."""
@@ -81,9 +81,11 @@ class Identity:
 
     def must_some(self, *actions: Action) -> None:
         """Refuse an identity that may do none of some actions on any data set."""
-        sets = {one for each in self.grants.values() for one in each}
-        if not any(self.may(action, one) for action in actions for one in sets):
-            self.must(actions[0])
+        for sets in self.grants.values():
+            for one in sets:
+                if any(self.may(action, one) for action in actions):
+                    return
+        self.must(actions[0])
 
     @staticmethod
     def _reaches(action: Action, data_set: str | None, sets: frozenset[str]) -> bool:

@@ -149,6 +149,8 @@ class Verdict:
     @cached_property
     def blocking(self) -> tuple[str, ...]:
         """The ids of the rules that deny, in the policy's order."""
+        if self.allowed:
+            return ()
         rules = self._compiled.rules
         return (
             *(one.rule.id for one in self._alone.losses if not one.allowed),

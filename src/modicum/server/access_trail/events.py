@@ -32,14 +32,14 @@ _UNKNOWN: Final = 401
 _FORBIDDEN: Final = 403
 
 
-def event_of(one: Served, at: str) -> AccessEvent | None:
+def event_of(one: Served, now: Callable[[], str]) -> AccessEvent | None:
     """Return the event of a served request; None if it is not an access to note."""
     kind, refused = _kind_of(one)
     if kind is None:
         return None
     via = _SIGN_IN.get(one.route, one.via)
     return AccessEvent(
-        at,
+        now(),
         kind,
         "refused" if refused else "done",
         who=bounded(one.who),

@@ -93,7 +93,7 @@ class Trail:
 
     def note_served(self, one: Served) -> None:
         """Note a served request, if it is an access."""
-        event = event_of(one, self._clock.now())
+        event = event_of(one, self._clock.now)
         if event is not None:
             self.note(event)
 

@@ -39,11 +39,11 @@ class Recognizing:
 
     async def identify(self, request: Request) -> Identity:
         """Return the caller."""
-        found = [
-            one
-            for authenticator in self._authenticators
-            if (one := await authenticator.identify(request)) is not None
-        ]
+        found: list[Identity] = []
+        for authenticator in self._authenticators:
+            one = await authenticator.identify(request)
+            if one is not None:
+                found.append(one)
         if len(found) == 1:
             return found[0]
         several = "several kinds of credentials were sent" if found else ""
@@ -61,7 +61,7 @@ async def recognized(request: Request) -> Identity:
     parts = request.app.state.parts
     who: Identity = await parts.recognizing.identify(request)
     parts.rates.note(who.name)
-    request.state.who, request.state.via = who.name, who.via
+    request.scope.setdefault("state", {}).update(who=who.name, via=who.via)
     refuse_unknown_parameters(request)
     return who
 

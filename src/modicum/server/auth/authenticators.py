@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import Token, token_digest
+from modicum.core.errors import ModicumError
 from modicum.server.auth.authentication import Authenticator
-from modicum.server.auth.credentials import TOKEN_PREFIX, Credentials, credentials_of
+from modicum.server.auth.credentials import TOKEN_PREFIX, credentials_of
 from modicum.server.auth.grants import CurrentGrants, GrantTable
 from modicum.server.auth.jwt import check_claims, read_token, seconds
 from modicum.server.auth.names import program_name
@@ -99,6 +102,7 @@ class ApiTokens:
         self._tokens = tokens
         self._cookie = cookie
         self._grants = grants
+        self._reads = _Reads(tokens)
         self._known: dict[str, tuple[Token, GrantTable, Identity]] = {}
 
     async def identify(self, request: Request) -> Identity | None:
@@ -111,7 +115,7 @@ class ApiTokens:
             raise not_accepted()
         token = self._tokens.cached_token(digest)
         if token is None:
-            token = await run_in_threadpool(self._tokens.token_by_digest, digest)
+            token = await self._reads.token(digest)
         if token is None:
             raise not_accepted()
         return self._identity(token)
@@ -129,6 +133,48 @@ class ApiTokens:
         return found
 
 
+class _Reads:
+    """Reads the tokens that are asked for in one turn of an event loop together.
+
+    Handing a read to a thread takes longer than the read. Nothing is kept here: each
+    token is read after it was asked for.
+
+    Args:
+        tokens: The store of tokens.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._next: dict[asyncio.AbstractEventLoop, _Batch] = {}
+
+    async def token(self, digest: str) -> Token | None:
+        """Return the token with a digest; None if none is active."""
+        loop = asyncio.get_running_loop()
+        batch = self._next.get(loop)
+        if batch is None:
+            digests: set[str] = set()
+            batch = digests, loop.create_task(self._read(loop, digests))
+            self._next[loop] = batch
+        batch[0].add(digest)
+        found = await asyncio.shield(batch[1])  # Others wait for it as well.
+        if digest in found:
+            return found[digest]
+        return await run_in_threadpool(self._tokens.token_by_digest, digest)
+
+    async def _read(
+        self, loop: asyncio.AbstractEventLoop, digests: set[str]
+    ) -> Mapping[str, Token | None]:
+        """Return some tokens; where that fails, none: each one has its own error."""
+        del self._next[loop]
+        with suppress(ModicumError):
+            return await run_in_threadpool(self._tokens.tokens_by_digest, [*digests])
+        return {}
+
+
+#: The digests of tokens, and what reads them.
+_Batch: TypeAlias = tuple[set[str], asyncio.Task[Mapping[str, Token | None]]]
+
+
 class Authenticators:
     """Authenticates a caller by any kind of credential, but exactly one.
 
@@ -144,7 +190,7 @@ class Authenticators:
     async def identify(self, request: Request) -> Identity | None:
         """Return the caller; None if the request has no credentials."""
         credentials = credentials_of(request, self._cookie)
-        if credentials == Credentials():
+        if credentials.bearer is None and credentials.session is None:
             return None
         for one in self._authenticators:
             identity = await one.identify(request)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from modicum.server.settings.model import Network
 
@@ -37,8 +36,7 @@ FORWARDING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPath:
+class ClientPath(NamedTuple):
     """The path of a request.
 
     Attributes:
@@ -46,11 +44,13 @@ class ClientPath:
         is_safe: Whether it was unreadable in transit: https up to a trusted proxy,
             or only on this machine.
         is_https: Whether the client used https.
+        text: The client address as text.
     """
 
     client: Address | None
     is_safe: bool
     is_https: bool
+    text: str
 
 
 def address_of(text: str | None) -> Address | None:
@@ -71,7 +71,12 @@ def client_network(client: Sequence[Any] | None) -> str:
 
     One client may use all addresses of a network.
     """
-    address = _known_address(client[0] if client else None)
+    return _network_of(client[0] if client else None)
+
+
+@lru_cache(1024)
+def _network_of(text: str | None) -> str:
+    address = address_of(text)
     if address is None or address.version == 4:
         return "" if address is None else str(address)
     return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
@@ -96,7 +101,8 @@ def client_path(
         # requests may come from anywhere.
         speaks_for_others = any(name in FORWARDING for name, _ in headers)
         is_here = client is not None and client.is_loopback
-        return ClientPath(client, is_here and not speaks_for_others, is_https=False)
+        is_safe = is_here and not speaks_for_others
+        return ClientPath(client, is_safe, is_https=False, text=str(client))
     protocols = {
         one.strip().lower()
         for name, value in headers
@@ -111,7 +117,7 @@ def client_path(
         for one in value.split(",")
     ]
     stranger = _first_stranger(hops, trusted)
-    return ClientPath(stranger, is_https, is_https)
+    return ClientPath(stranger, is_https, is_https, str(stranger))
 
 
 def _first_stranger(hops: Sequence[str], trusted: Sequence[Network]) -> Address | None:

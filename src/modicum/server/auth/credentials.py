@@ -43,7 +43,7 @@ def credentials_of(request: Request, cookie: str) -> Credentials:
 
 def _read(request: Request, cookie: str) -> Credentials:
     query = request.scope.get("query_string", b"").decode("latin-1")
-    if _IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query):
+    if query and (_IN_QUERY.search(query) or TOKEN_PREFIX in unquote_plus(query)):
         raise unusable(
             "a token in the URL is kept in logs and histories",
             "send it as  Authorization: Bearer …, and revoke this one",

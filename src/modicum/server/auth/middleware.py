@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,6 +34,7 @@ _HSTS: Final = ("strict-transport-security", "max-age=31536000")
 _FORWARDING: Final = frozenset(one.encode() for one in FORWARDING)
 #: Headers with credentials.
 _SECRET: Final = (b"authorization", b"cookie")
+_LOOKED_AT: Final = _FORWARDING | {b"host", *_SECRET}
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
@@ -73,6 +75,12 @@ class AuthMiddleware:
         self._refuse = refuse
         security = [*_SECURITY, *([_HSTS] if gate.is_https else [])]
         self._says = [(name.encode(), value.encode()) for name, value in security]
+        self._says.append(_NO_STORE)
+        self._names = {name for name, _ in self._says}
+        # Of peers that no proxy speaks for: there are few.
+        self._direct = lru_cache(1024)(
+            partial(client_path, headers=(), trusted=gate.trusted)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -82,14 +90,19 @@ class AuthMiddleware:
         if scope["type"] != "http":  # There are no web sockets here.
             return
         send = self._saying(send)
-        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        headers = [one for one in scope["headers"] if one[0].lower() in _LOOKED_AT]
+        headers = [(name.lower(), value) for name, value in headers]
         forwarded = [
             (name.decode("latin-1"), value.decode("latin-1"))
             for name, value in headers
             if name in _FORWARDING
         ]
         client = scope.get("client")
-        came = client_path(client[0] if client else None, forwarded, self._gate.trusted)
+        peer = client[0] if client else None
+        if forwarded:
+            came = client_path(peer, forwarded, self._gate.trusted)
+        else:
+            came = self._direct(peer)
         try:
             self._check(headers, came)
         except ModicumError as error:
@@ -97,7 +110,8 @@ class AuthMiddleware:
             return
         _note_client(scope, came)
         if forwarded:
-            scope["headers"] = [one for one in headers if one[0] not in _FORWARDING]
+            every = [(name.lower(), value) for name, value in scope["headers"]]
+            scope["headers"] = [one for one in every if one[0] not in _FORWARDING]
         await self._app(scope, receive, send)
 
     def _check(self, headers: Sequence[tuple[bytes, bytes]], came: ClientPath) -> None:
@@ -132,10 +146,10 @@ class AuthMiddleware:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", []))
+                extra = self._says
                 names = {name.lower() for name, _ in given}
-                extra = [pair for pair in self._says if pair[0] not in names]
-                if b"cache-control" not in names:
-                    extra.append(_NO_STORE)
+                if not names.isdisjoint(self._names):
+                    extra = [pair for pair in self._says if pair[0] not in names]
                 message = {**message, "headers": given + extra}
             await send(message)
 
@@ -150,4 +164,4 @@ def _note_client(scope: Scope, came: ClientPath) -> None:
     """
     port = scope["client"][1] if scope.get("client") else 0
     scope["scheme"] = "https" if came.is_https else "http"
-    scope["client"] = (str(came.client), port) if came.client is not None else None
+    scope["client"] = (came.text, port) if came.client is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from modicum.api.permissions.identity import Identity
@@ -25,6 +25,12 @@ class Tokens(Protocol):
 
     def token_by_digest(self, digest: str) -> Token | None:
         """Return the token with a digest; None if none is active."""
+
+    def tokens_by_digest(self, digests: Sequence[str]) -> Mapping[str, Token | None]:
+        """Return the tokens with some digests; those that cannot be read are left out.
+
+        It is quicker than reading them one after the other.
+        """
 
     def cached_token(self, digest: str) -> Token | None:
         """Return it without reading anything; None if that is not possible."""

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -78,19 +78,41 @@ class RecentlyRead(Generic[T]):
         if known is not None:
             return known
         found = self._read(key)
+        self._keep({key: found}, asked_at, changes)
+        return found
+
+    def get_all(
+        self, keys: Sequence[str], read: Callable[[Sequence[str]], dict[str, T | None]]
+    ) -> dict[str, T | None]:
+        """Return the entries of keys, all read now.
+
+        Args:
+            keys: The keys.
+            read: Reads the entries; it may leave some out.
+        """
+        asked_at = self._clock()
         with self._guard:
-            self._known.pop(key, None)
-            # An entry changed during the read may have been read in its old form.
-            if found is not None and changes == self._changes:
-                self._known[key] = found, asked_at
-                if len(self._known) > REMEMBERED_MAX:
-                    self._known.popitem(last=False)
+            changes = self._changes
+        found = read(keys)
+        self._keep(found, asked_at, changes)
         return found
 
     def peek(self, key: str) -> T | None:
         """Return what `get` would return without reading; None if it would read."""
         with self._guard:
             return self._fresh(key, self._clock())
+
+    def _keep(
+        self, found: Mapping[str, T | None], asked_at: float, changes: int
+    ) -> None:
+        with self._guard:
+            for key, entry in found.items():
+                self._known.pop(key, None)
+                # An entry changed during the read may have been read in its old form.
+                if entry is not None and changes == self._changes:
+                    self._known[key] = entry, asked_at
+                    if len(self._known) > REMEMBERED_MAX:
+                        self._known.popitem(last=False)
 
     def _fresh(self, key: str, now: float) -> T | None:
         known = self._known.get(key)
@@ -232,6 +254,20 @@ class Registry:
         """
         return self._active(self._tokens.get(digest))
 
+    def tokens_by_digest(self, digests: Sequence[str]) -> dict[str, Token | None]:
+        """Return what `token_by_digest` returns for each digest, read together.
+
+        A token that is not stored as it was written is left out.
+
+        Args:
+            digests: As for `token_by_digest`.
+
+        Raises:
+            UnavailableError: If they cannot be read now.
+        """
+        found = self._tokens.get_all(digests, self._read_tokens)
+        return {digest: self._active(token) for digest, token in found.items()}
+
     def cached_token(self, digest: str) -> Token | None:
         """Return what `token_by_digest` would return, if nothing need be read for it.
 
@@ -295,6 +331,18 @@ class Registry:
     def _read_token(self, digest: str) -> Token | None:
         found = self._rows(registry_rows.token_with(digest))
         return registry_rows.token_of(found[0]) if found else None
+
+    def _read_tokens(self, digests: Sequence[str]) -> dict[str, Token | None]:
+        found: dict[str, Token | None] = dict.fromkeys(digests)
+        for statement in registry_rows.tokens_with(digests):
+            for row in self._rows(statement):
+                try:
+                    token = registry_rows.token_of(row)
+                except Exception:  # noqa: BLE001 - told to whoever reads it alone
+                    found.pop(registry_rows.digest_of(row), None)
+                else:
+                    found[token.digest] = token
+        return found
 
     # --- sessions ---
 

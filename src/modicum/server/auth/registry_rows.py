@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, LiteralString
 
 from modicum.api.permissions.identity import (
@@ -18,6 +19,10 @@ _SELECT: LiteralString = (
     "SELECT id, digest, actor, grants, kind, name, created_by, created_at,"
     " expires_at, revoked_at FROM {s}.tokens "
 )
+#: Maximum number of tokens read by one query.
+TOGETHER_MAX = 64
+_NAMES = tuple(f"digest_{number}" for number in range(TOGETHER_MAX))
+_IN: LiteralString = ", ".join("{" + name + "}" for name in _NAMES)
 _KINDS = {"person": False, "service": True}
 #: Maximum number of expired sessions deleted whenever one is opened.
 FORGOTTEN_MAX = 100
@@ -34,6 +39,19 @@ def all_tokens() -> Statement:
 def token_with(digest: str) -> Statement:
     """Return the query for the token with a digest."""
     return Statement(_SELECT + "WHERE digest = {digest}", {"digest": digest})
+
+
+def tokens_with(digests: Sequence[str]) -> Iterator[Statement]:
+    """Yield the queries for the tokens with some digests."""
+    for first in range(0, len(digests), TOGETHER_MAX):
+        some = digests[first : first + TOGETHER_MAX]
+        values = dict.fromkeys(_NAMES, some[0]) | dict(zip(_NAMES, some, strict=False))
+        yield Statement(_SELECT + f"WHERE digest IN ({_IN})", values)
+
+
+def digest_of(row: tuple[Any, ...]) -> str:
+    """Return the digest in a row of a token."""
+    return str(row[1])
 
 
 def token_called(identifier: str) -> Statement:

@@ -32,7 +32,7 @@ BODY: Final = "request"
 
 _JSON: Final = frozenset({"application/json", ""})
 _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
-
+_KINDS: Final = _JSON | _YAML
 
 #: Maximum size of a form, such as a reason, in bytes.
 FORM_BYTES: Final = 2**17
@@ -62,7 +62,7 @@ async def body_of(request: Request, who: Identity, *actions: Action) -> Body:
     """Return the body of a request; its size is limited earlier (see `limits`)."""
     who.must_some(*actions)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _JSON | _YAML:
+    if kind not in _KINDS:
         raise InputError(
             Problem(
                 Code.NOT_ACCEPTED,
@@ -167,6 +167,8 @@ def refuse_unknown_parameters(request: Request) -> None:
 
     A misspelt, misplaced or repeated parameter would otherwise be ignored silently.
     """
+    if not request.scope.get("query_string"):
+        return
     named = request.query_params.keys()
     route = request.scope.get("route")
     if not named or not isinstance(route, APIRoute):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -144,9 +143,11 @@ class Releases:
 
         requests, loop = self._decider.for_coroutines, asyncio.get_running_loop()
         if body.is_json and len(body.text) <= BYTES_MAX and not how.publish:
-            # Handing it to a thread would cost more. All refusals are left to that.
-            with suppress(ModicumError):
+            # Handing it to a thread would cost more.
+            try:
                 promise = self._threads.at_once(join_at_once)
+            except ModicumError:
+                promise = None  # All refusals are left to a thread.
         return await self._with(who, Action.SUBMIT_RELEASE, body, join, run)
 
     async def backfill(

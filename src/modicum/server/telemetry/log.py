@@ -11,9 +11,8 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from modicum.server.telemetry.tracebacks import frames_of, kinds_of
 from modicum.system.clock import SystemClock
@@ -38,8 +37,7 @@ _JSON: Final = json.JSONEncoder()
 _NOW: Final = SystemClock().now
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """A served request.
 
     Attributes:
@@ -184,14 +182,14 @@ class Log:
         Requests that end together are written together: each write costs a switch of
         threads.
         """
-        is_first = self._note(level, event, fields)
+        if not self._note(level, event, fields):
+            return  # Nothing is to be written, or that was arranged.
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             self._flush()
             return
-        if is_first:
-            loop.call_soon(self._flush)
+        loop.call_soon(self._flush)
 
     def _note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bool:
         """Note a line; return whether it is the first that is not written."""
