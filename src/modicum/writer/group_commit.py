@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from modicum.api.local.balances import Entry
 from modicum.api.local.batch import each
@@ -261,8 +260,7 @@ class GroupCommit:
         batch_max: int,
         queue_max: int,
     ) -> None:
-        self._is_ours = True
-        _DESKS.add(self)
+        self._process = os.getpid()
         self._line = Queue(queue_max)
         self._writer = Writer(ledger, self._line, policy, batch_max)
         self._thread = threading.Thread(
@@ -293,7 +291,7 @@ class GroupCommit:
     @property
     def is_ours(self) -> bool:
         """Whether this process may use it: it was not forked since."""
-        return self._is_ours
+        return os.getpid() == self._process
 
     def open_only(self) -> None:
         """Refuse a process that was forked from the desk's own."""
@@ -362,18 +360,6 @@ class GroupCommit:
                     help="use submit_soon, or another thread",
                 )
             )
-
-
-_DESKS: WeakSet[GroupCommit] = WeakSet()
-
-
-def _disown() -> None:
-    for one in _DESKS:
-        one._is_ours = False  # noqa: SLF001
-
-
-# A call of the system in each request would cost more.
-os.register_at_fork(after_in_child=_disown)
 
 
 def outcome(waiting: QueuedRequest, timeout: float | None = None) -> Any:
