@@ -111,9 +111,9 @@ class LimitedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        told = _lengths(scope)
-        lengths = [value for name, value in told if name == b"content-length"]
-        if lengths and len(lengths) < len(told):
+        framing = _framing(scope)
+        lengths = [value for name, value in framing if name == b"content-length"]
+        if lengths and len(lengths) < len(framing):
             # Two servers in a row could disagree where such a request ends.
             problem = Problem(Code.BAD_REQUEST, "the request has two lengths")
             close = {"Connection": "close"}
@@ -128,7 +128,7 @@ class LimitedBodies:
             await _refuse(413, problem, scope, close)(scope, receive, send)
             return
         body = _Body(scope, receive, send, most, self._held)
-        body.has_body = _is_any(told)
+        body.has_body = _is_any(framing)
         try:
             await self._app(scope, body.receive, body.send)
         finally:
@@ -229,7 +229,7 @@ def _rest(
     while True:
         try:
             step = partial(receiving.send, (yield pending))
-        except BaseException as error:  # noqa: BLE001 - told to the coroutine
+        except BaseException as error:  # noqa: BLE001 - the coroutine handles it
             step = partial(receiving.throw, error)
         try:
             pending = step()
@@ -239,10 +239,10 @@ def _rest(
 
 def has_body(scope: Scope) -> bool:
     """Return whether a request has a body."""
-    return _is_any(_lengths(scope))
+    return _is_any(_framing(scope))
 
 
-def _lengths(scope: Scope) -> list[tuple[bytes, bytes]]:
+def _framing(scope: Scope) -> list[tuple[bytes, bytes]]:
     """Return the headers of a request that give the length of its body."""
     return [one for one in scope["headers"] if one[0] in _BODY_HEADERS]
 

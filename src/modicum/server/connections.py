@@ -373,10 +373,10 @@ class _HeadFirst:
 
 def _refuse_ambiguous(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
     """Refuse a head that does not say for which host, or how long its body is."""
-    told = [one for one in headers if one[0] in _FRAMING]
-    hosts = [value for name, value in told if name == b"host"]
-    lengths = [value for name, value in told if name == b"content-length"]
-    codings = [value for name, value in told if name == b"transfer-encoding"]
+    framing = [one for one in headers if one[0] in _FRAMING]
+    hosts = [value for name, value in framing if name == b"host"]
+    lengths = [value for name, value in framing if name == b"content-length"]
+    codings = [value for name, value in framing if name == b"transfer-encoding"]
     is_chunked = [one.lower() for one in codings] == [b"chunked"]
     if (
         version not in {"1.0", "1.1"}

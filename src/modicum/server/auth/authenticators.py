@@ -12,7 +12,6 @@ from starlette.requests import Request
 
 from modicum.api.permissions.identity import Identity
 from modicum.api.permissions.tokens import Token, token_digest
-from modicum.core.errors import ModicumError
 from modicum.server.auth.authentication import Authenticator
 from modicum.server.auth.credentials import TOKEN_PREFIX, credentials_of
 from modicum.server.auth.grants import CurrentGrants, GrantTable
@@ -134,10 +133,10 @@ class ApiTokens:
 
 
 class _Reads:
-    """Reads the tokens that are asked for in one turn of an event loop together.
+    """Reads the tokens that are wanted in one turn of an event loop together.
 
     Handing a read to a thread takes longer than the read. Nothing is kept here: each
-    token is read after it was asked for.
+    token is read after its request came.
 
     Args:
         tokens: The store of tokens.
@@ -166,7 +165,7 @@ class _Reads:
     ) -> Mapping[str, Token | None]:
         """Return some tokens; where that fails, none: each one has its own error."""
         del self._next[loop]
-        with suppress(ModicumError):
+        with suppress(Exception):
             return await run_in_threadpool(self._tokens.tokens_by_digest, [*digests])
         return {}
 

@@ -338,7 +338,7 @@ class Registry:
             for row in self._rows(statement):
                 try:
                     token = registry_rows.token_of(row)
-                except Exception:  # noqa: BLE001 - told to whoever reads it alone
+                except Exception:  # noqa: BLE001 - it is read alone, and reported there
                     found.pop(registry_rows.digest_of(row), None)
                 else:
                     found[token.digest] = token
