@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple, TextIO
 
-import msgspec
-
 from modicum.server.telemetry.tracebacks import frames_of, kinds_of
 from modicum.system.clock import SystemClock
 
@@ -35,9 +33,7 @@ _NUMBERS: Final[Mapping[Level, int]] = {
     Level.WARNING: 30,
     Level.ERROR: 40,
 }
-_JSON: Final = msgspec.json.Encoder()
-#: In ASCII, whatever a name or a message contains.
-_ASCII: Final = json.JSONEncoder(separators=(",", ":"))
+_JSON: Final = json.JSONEncoder()
 _NOW: Final = SystemClock().now
 
 
@@ -200,7 +196,7 @@ class Log:
         if self._stream is None or _NUMBERS[level] < self._least:
             return False
         about = {"event": event, "timestamp": self._now(), "level": level.value}
-        line = _line({**about, **self._about, **fields})
+        line = _JSON.encode({**about, **self._about, **fields}) + "\n"
         with self._guard:
             self._unwritten.append(line)
             return len(self._unwritten) == 1
@@ -214,13 +210,3 @@ class Log:
                 self._unwritten.clear()
                 self._stream.write(text)
                 self._stream.flush()
-
-
-def _line(fields: Mapping[str, Any]) -> str:
-    try:
-        line = _JSON.encode(fields)
-        if line.isascii():
-            return f"{line.decode()}\n"
-    except UnicodeEncodeError:  # A surrogate, as in names of files.
-        pass
-    return f"{_ASCII.encode(fields)}\n"
