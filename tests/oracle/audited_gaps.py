@@ -39,7 +39,7 @@ def day_of(event: Plain) -> int:
     """Return the day that a release counts as made on, as an ordinal."""
     body, day = event["body"], event["at"][:10]
     if event["kind"] == "past-recorded":
-        day = min(body.get("lost_at", "")[:10] or day, day)
+        day = body.get("lost_at", "")[:10] or day
         if not body.get("lost_by"):
             day = body["release"]["metadata"].get("released_on", day)
     return ordinal(day)
@@ -79,8 +79,7 @@ class Lost:
                 by = body.get("lost_by", "")
             self.statuses[name] = BRINGS_IN[kind]
             self.written[name] = release, body["policy"], by
-            day = min(day_of(event), ordinal(self.at[:10]))  # A clock may be ahead.
-            self.came[name] = body.get("lost_at") or event["at"], day
+            self.came[name] = body.get("lost_at") or event["at"], day_of(event)
         elif kind in ENDS:
             name = body["release"]
             self.statuses[name] = ENDS[kind]
@@ -171,9 +170,7 @@ class Gaps:
             it = body["release"], policy, by
             stands = any(
                 one.written.get(name) == it
-                and name in one.came
-                and one.came[name][0] == at
-                and one.came[name][1] <= day_of(event)
+                and one.came.get(name) == (at, day_of(event))
                 for one in self.open.values()
             )
             if (at or by) and not stands:
@@ -264,7 +261,7 @@ class Gaps:
                 right = (
                     now == "recorded" and self._written.get(name) == gap.written[name]
                 )
-                right &= day >= gap.came.get(name, ("", day))[1]
+                right &= day == gap.came.get(name, ("", day))[1]
             else:
                 right = is_older and now in ("started", "published", "recorded")
             if not right:

@@ -96,6 +96,7 @@ def test_programs_are_told_the_same(head: str) -> None:
         "head": head,
         "at": at,
         "noted": LAST,
+        "left_out": 0,
     }
 
 

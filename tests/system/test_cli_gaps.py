@@ -69,10 +69,12 @@ def test_a_clock_that_jumped_is_repaired_by_two_people(
     assert "no witness is named" in refused.stderr
     assert restored("--until", last, "--no-head").exit_code == 2
     assert restored("--until", "0" * 64).exit_code == 6
+    assert "--until" in restored("--until", "xyz").stderr
     assert not Path("ledger.db").exists()
     done = restored("--until", last[:12])
     assert done.exit_code == 0, done.output
     assert "restored, 3 entries" in done.stdout
+    assert "later ones are left out" in done.stdout
     assert "bring-back jumped.db" in done.stdout
     assert run("release", "submit", "second.json").exit_code == 6
     assert run(*RESUME).exit_code == 0

@@ -99,8 +99,8 @@ def restore(
         typer.Option(
             "--until",
             help="Restore the entries up to this one only, for instance the last one"
-            " before a clock jumped. The others are lost, and MODICUM_WITNESS gets to"
-            " know of them: see  modicum ledger resume -h.",
+            " before a clock jumped. MODICUM_WITNESS gets the last one of all, so that"
+            " the ledger is refused until two people go on:  modicum ledger resume -h.",
             metavar="HEAD",
         ),
     ] = None,
@@ -120,7 +120,7 @@ def restore(
         noted = None if head is None else noted_head(head)
         known = [noted_head(one) for one in known_heads or ()]
         refuse_no_ledger(source)
-        last = None if until is None else noted_head(until)
+        last = None if until is None else noted_head(until, "--until")
         noted, last = (
             one and whole_head(one, (each.hash for each in open_log(source).read(0)))
             for one in (noted, last)
@@ -130,7 +130,7 @@ def restore(
         if as_json:
             print_json({"ledger": shown(ledger), **_restored(done)})
         else:
-            _print_restored(shown(ledger), done, source if until else "")
+            _print_restored(shown(ledger), done, source)
         if no_head:
             note(
                 "note: no head was compared: nothing shows that this is a backup of the"
@@ -159,17 +159,11 @@ def _restored(done: Restored) -> dict[str, object]:
         "at": done.at,
         "decisions": report.decisions,
         "noted": done.verified.noted,
+        "left_out": done.left_out,
     }
 
 
-def _print_restored(ledger: str, done: Restored, rest: str) -> None:
-    """Print what was restored.
-
-    Args:
-        ledger: The name of the ledger.
-        done: What was restored.
-        rest: What has the entries that were left out; empty for nothing.
-    """
+def _print_restored(ledger: str, done: Restored, backup: str) -> None:
     report = done.verified.report
     print(
         f"{ledger}: restored, {report.entries} entries,"
@@ -177,11 +171,12 @@ def _print_restored(ledger: str, done: Restored, rest: str) -> None:
     )
     if done.verified.noted is not None:
         print(f"  the given hash is that of entry {done.verified.noted}")
-    if rest:
+    if done.left_out:
         print(
-            f"  the last entry is of {done.at}; all later ones are lost here\n"
+            f"  the last entry is of {done.at}; {done.left_out} later ones are left"
+            " out, and the witness has the last one\n"
             "  two people go on without them:  modicum ledger resume --after-loss"
-            f" --reason …\n  then:  modicum ledger bring-back {rest}"
+            f" --reason …\n  then:  modicum ledger bring-back {backup}"
         )
         return
     print(

@@ -117,14 +117,14 @@ DIGITS_MIN = 12
 _HEAD = re.compile(rf"[0-9a-f]{{{DIGITS_MIN},64}}")
 
 
-def noted_head(given: str) -> str:
-    """Return the digits of a head that was noted."""
+def noted_head(given: str, option: str = "--head") -> str:
+    """Return the digits of a head that was noted, as the value of an option."""
     digits = given.strip().lower()
     if not _HEAD.fullmatch(digits):
         raise typer.BadParameter(
             f"not a head: a head is {DIGITS_MIN} to 64 hexadecimal digits, as"
             " `status` and `ledger list` print them",
-            param_hint="--head",
+            param_hint=option,
         )
     return digits
 

@@ -1323,30 +1323,34 @@ def test_nobody_starts_what_was_found_not_to_be_started(gone_on: Restored) -> No
 
 
 @pytest.mark.spec("LED-34")
-def test_what_a_wrong_clock_dated_counts_from_the_day_it_is_brought_back(
-    tmp_path: Path,
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_two_clocks_dated_counts_for_longer(
+    tmp_path: Path, *, ahead: bool
 ) -> None:
+    """Nothing shows whether the old clock was ahead, or the new one is behind."""
     place = Restored(tmp_path, TRACKED)
     ws = place.workspace()
     ws.submit(counts("before", rho="0.001"))
     place.keep("older.db")
-    place.clock.time = add_seconds(NOON, 9 * 365 * 86_400)
-    ws.submit(counts("ahead", rho="0.04"), publish=True)
+    days = 9 * 365 if ahead else 150
+    place.clock.time = later = add_seconds(NOON, days * 86_400)
+    ws.submit(counts("lost", rho="0.04"), publish=True)
     ws.backfill(counts("past", rho="0.001"))
     place.keep("full.db")
     place.restore(place.folder / "older.db")
-    place.clock.time = add_seconds(NOON, 86_400)
-    ws = place.resumed()
+    place.clock.time = NOON
+    place.resumed()
     assert place.bring_back(place.folder / "full.db").closed
-    releases = place.workspace().state().releases
-    assert releases["before"].status is ReleaseStatus.CANCELED  # It expired there.
-    for name in ("ahead", "past"):
-        assert releases[name].day == day_of(place.clock.time)
+    state = place.workspace().state()
+    assert state.at == NOON
+    assert {state.releases[one].day for one in ("lost", "past")} == {day_of(later)}
+    assert (
+        state.releases["before"].status is ReleaseStatus.CANCELED
+    )  # It expired there.
+    place.clock.time = later if not ahead else add_seconds(NOON, 8 * 86_400)
     again = counts("again", rho="0.04")
-    assert refusal(lambda: ws.submit(again)) is Code.SPLIT_TOO_FAR
-    place.clock.time = add_seconds(place.clock.time, 7 * 86_400)
-    assert ws.submit(again).allowed
-    assert ws.state().at == place.clock.time
+    assert refusal(lambda: place.workspace().submit(again)) is Code.SPLIT_TOO_FAR
+    assert place.workspace("bob").submit(again).allowed
     sound(place)
 
 

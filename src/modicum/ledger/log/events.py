@@ -558,13 +558,12 @@ KINDS: tuple[type[Body], ...] = get_args(Body)
 def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
     """Return the day on which a release counts as made.
 
-    That is the day of its event, or of the lost one that it stands for, if that is
-    earlier; for a release that was recorded as past, its stated release day, if there
-    is a readable one.
+    That is the day of its event, or of the lost one that it stands for; for a release
+    that was recorded as past, its stated release day, if there is a readable one.
     """
     if isinstance(body, PastRecorded):
+        at = body.lost_at or at
         if not body.lost_by:
             with suppress(ValueError):
                 return day_named(body.release.metadata.get("released_on", ""))
-        at = min(body.lost_at or at, at, key=day_of)
     return day_of(at)

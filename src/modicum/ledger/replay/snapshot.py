@@ -24,7 +24,7 @@ from modicum.ledger.state.release_table import Holders, Standings
 from modicum.ledger.state.state import State
 
 #: Incremented whenever the fold, the balances, or this format change in any way.
-FOLD_VERSION = 7
+FOLD_VERSION = 6
 
 _MAGIC = b"modicum-snapshot\n"
 _LENGTH_BYTES = 8

@@ -19,7 +19,6 @@ from modicum.core.canonical import Plain, decode, digest, encode
 from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.chain import ChainBreakError, Record, read_record
 from modicum.ledger.log.codec import release_to_plain
-from modicum.ledger.log.days import day_of
 from modicum.ledger.log.escrow_events import EscrowBody, FlowBegun, FlowReleased
 from modicum.ledger.log.events import (
     ApprovalGiven,
@@ -66,8 +65,7 @@ class LostRelease(Struct, frozen=True):
 
     Attributes:
         content: SHA-256 of the description.
-        day: The day that it counts as made on, as an ordinal; if the clock of its entry
-            was ahead, the day of the agreement to go on.
+        day: The day that it counts as made on, as an ordinal.
         status: Its status.
         at: The time of the lost entry that brought it in; empty if it is older.
         by: The actor of that entry, if it reserved the release.
@@ -134,7 +132,7 @@ class Gap(LostEntries, frozen=True):
     def _accounts(self, lost: LostRelease, known: Standing | None, back: str) -> bool:
         if not lost.status.counts:  # A reservation may not be used any more.
             return known is None or known.status is not ReleaseStatus.RESERVED
-        if known is None or known.content != lost.content or known.day < lost.day:
+        if known is None or (known.content, known.day) != (lost.content, lost.day):
             return False
         if lost.mark:  # It counts where it did, and for who reserved it.
             return known.status is ReleaseStatus.RECORDED and back == lost.mark
@@ -316,7 +314,7 @@ class Gaps:
                     return
                 found = mark(one, body.policy, by)
                 if (at or by) and not any(
-                    (lost.mark, lost.at) == (found, at) and lost.day <= day
+                    (lost.mark, lost.day, lost.at) == (found, day, at)
                     for lost in self._of(one.id)
                 ):
                     message = f"no lost entry is about `{one.id}` as it is recorded"
@@ -451,7 +449,7 @@ def _with(
         found, last = record.seq, record.hash
         if found > gap.seq or (found == gap.seq and last != gap.head):
             raise _impossible("they are not the entries that the witness knows of")
-        uncounted += _take(event, day_of(gap.at), releases, known, back)
+        uncounted += _take(event, releases, known, back)
     gap.releases.update(now)  # A copy for each of many entries would be quadratic.
     return replace(
         gap,
@@ -483,7 +481,6 @@ def lost_entry(text: str) -> tuple[Record, str]:
 
 def _take(
     event: Event,
-    latest: int,
     releases: MutableMapping[str, LostRelease],
     known: Standings,
     back: Mapping[str, str],
@@ -496,7 +493,7 @@ def _take(
             if isinstance(body, PastRecorded):  # It may stand for another lost one.
                 status = ReleaseStatus.RECORDED
                 origin = body.lost_at or event.at, body.lost_by
-            day = min(day_of_release(body, event.at), latest)
+            day = day_of_release(body, event.at)
             it = body.release
             releases[it.id] = LostRelease(
                 it.content,

@@ -82,10 +82,12 @@ class Restored:
     Attributes:
         verified: The verification result of what was restored.
         at: The time of the last entry: later ones are lost.
+        left_out: How many entries of the backup are not in the ledger.
     """
 
     verified: Verified
     at: str
+    left_out: int = 0
 
 
 def restore(
@@ -98,12 +100,13 @@ def restore(
     target = open_store(ledger)
     _refuse_present(target, ledger)
     copied: StoredLog = open_log(backup)
+    left_out = 0
     if heads.until is not None:
-        last = next((one for one in copied.read(0) if one.hash == heads.until), None)
-        if last is None:
+        seqs = {one.hash: one.seq for one in copied.read(0)}
+        if heads.until not in seqs:
             raise _without(f"the backup has no entry {heads.until[:12]}")
-        _witness_all(backup)
-        copied = Beginning(copied, last.seq)
+        left_out = len(seqs) - seqs[heads.until]
+        copied = Beginning(copied, seqs[heads.until])
     # The effect of a policy on losses is no reason to lose them.
     verified = verify_store(copied, Trust(), on_entry=on_entry, noted_hash=heads.noted)
     if heads.noted is not None:
@@ -111,8 +114,10 @@ def restore(
     _require_known(verified, heads.known)
     if not verified.report.entries:
         raise UsageError(Problem(Code.LEDGER_MISSING, f"there is no entry in {backup}"))
+    if left_out:
+        _witness_all(backup)
     source = _copied(copied, target, ledger, verified.report.head)
-    return Restored(verified, source.at)
+    return Restored(verified, source.at, left_out)
 
 
 def _witness_all(backup: str) -> None:
