@@ -75,7 +75,7 @@ def test_a_clock_that_jumped_is_repaired_by_two_people(
     assert done.exit_code == 0, done.output
     assert "restored, 3 entries" in done.stdout
     assert "later ones are left out" in done.stdout
-    assert "bring-back jumped.db" in done.stdout
+    assert "bring-back 'jumped.db'" in done.stdout
     assert run("release", "submit", "second.json").exit_code == 6
     assert run(*RESUME).exit_code == 0
     assert run(*RESUME, "--agree", actor="bob").exit_code == 0

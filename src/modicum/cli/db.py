@@ -130,7 +130,7 @@ def restore(
         if as_json:
             print_json({"ledger": shown(ledger), **_restored(done)})
         else:
-            _print_restored(shown(ledger), done, source)
+            _print_restored(shown(ledger), done, shown(source))
         if no_head:
             note(
                 "note: no head was compared: nothing shows that this is a backup of the"
@@ -176,7 +176,7 @@ def _print_restored(ledger: str, done: Restored, backup: str) -> None:
             f"  the last entry is of {done.at}; {done.left_out} later ones are left"
             " out, and the witness has the last one\n"
             "  two people go on without them:  modicum ledger resume --after-loss"
-            f" --reason …\n  then:  modicum ledger bring-back {backup}"
+            f" --reason …\n  then:  modicum ledger bring-back '{backup}'"
         )
         return
     print(

@@ -1323,6 +1323,22 @@ def test_nobody_starts_what_was_found_not_to_be_started(gone_on: Restored) -> No
 
 
 @pytest.mark.spec("LED-34")
+def test_a_lost_entry_of_no_time_is_refused(gone_on: Restored) -> None:
+    (gap,) = gone_on.workspace().state().planning.gaps.open
+    full = list(open_store(gone_on.folder / "full.db").read(0))
+    bodies = [event_of(one, one.seq).body for one in full[4:]]
+    (gone,) = (one for one in bodies if isinstance(one, ReleaseReserved))
+    stands = PastRecorded(gone.release, gone.policy, (), "yesterday", "ann")
+    texts = tuple(one.payload.decode() for one in full[4:])
+    with pytest.raises(ChainBreakError, match="is unreadable"):
+        audit(forged(gone_on, LostEntriesFound(gap, texts), stands))
+    at = event_of(full[-1], full[-1].seq).at
+    again = seal(Event(at, "ann", stands), 5, full[3].hash).payload.decode()
+    with pytest.raises(ChainBreakError, match="is unreadable"):
+        audit(forged(gone_on, LostEntriesFound(gap, (again,))))
+
+
+@pytest.mark.spec("LED-34")
 @pytest.mark.parametrize("ahead", [True, False])
 def test_what_two_clocks_dated_counts_for_longer(
     tmp_path: Path, *, ahead: bool

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from modicum.core.errors import Code, ConflictError, Problem
 from modicum.ledger.log.days import day_named, day_of
 from modicum.ledger.log.escrow_events import EscrowBody
 from modicum.ledger.log.event_kind import EventBody, event
@@ -560,10 +561,17 @@ def day_of_release(body: ReleaseReserved | PastRecorded, at: str) -> int:
 
     That is the day of its event, or of the lost one that it stands for; for a release
     that was recorded as past, its stated release day, if there is a readable one.
+
+    Raises:
+        ConflictError: If the lost one has no readable time.
     """
     if isinstance(body, PastRecorded):
         at = body.lost_at or at
         if not body.lost_by:
             with suppress(ValueError):
                 return day_named(body.release.metadata.get("released_on", ""))
-    return day_of(at)
+    try:
+        return day_of(at)
+    except ValueError as error:
+        message = f"the time of the lost entry about `{body.release.id}` is unreadable"
+        raise ConflictError(Problem(Code.RELEASE_CONFLICT, message)) from error

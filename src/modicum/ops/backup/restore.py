@@ -106,6 +106,8 @@ def restore(
         if heads.until not in seqs:
             raise _without(f"the backup has no entry {heads.until[:12]}")
         left_out = len(seqs) - seqs[heads.until]
+        if left_out:  # What is wrong after it could not be brought back.
+            verify_store(copied, Trust())
         copied = Beginning(copied, seqs[heads.until])
     # The effect of a policy on losses is no reason to lose them.
     verified = verify_store(copied, Trust(), on_entry=on_entry, noted_hash=heads.noted)
