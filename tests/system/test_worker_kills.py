@@ -76,7 +76,9 @@ def test_a_parent_that_is_killed_leaves_it_spent_and_nothing_running(
     note = tmp_path / "note"
     (tmp_path / "script.py").write_text(SCRIPT.format(note=str(note)))
     path = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
-    begin = f"import sys\nsys.path[:0] = {path!r}\n{PARENT}"
+    # A shell's background job, and so its children, ignore SIGINT.
+    heeds = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
+    begin = f"{heeds}\nimport sys\nsys.path[:0] = {path!r}\n{PARENT}"
     runner = str(fake_runner.__file__)
     with subprocess.Popen(
         [sys.executable, "-c", begin, str(tmp_path), runner],
