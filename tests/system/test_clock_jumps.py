@@ -246,8 +246,8 @@ def test_a_server_with_a_wrong_clock_is_not_ready(
     (line,) = (
         one for one in (tmp_path / "log").read_text().splitlines() if "not-ready" in one
     )
-    assert '"code": "MOD710"' in line
-    assert '"level": "error"' in line
+    assert '"code":"MOD710"' in line
+    assert '"level":"error"' in line
 
 
 # --- PostgreSQL has a clock of its own ---

@@ -48,7 +48,7 @@ def test_grants_are_read_again_by_every_process(tmp_path: Path, workers: int) ->
         process = subprocess.Popen([*command, *more], stderr=log, cwd=tmp_path)
 
     def logged(event: str) -> int:
-        return stderr.read_text().count(f'"event": "{event}"')
+        return stderr.read_text().count(f'"event":"{event}"')
 
     def statuses() -> set[tuple[int, ...]]:
         """Return what both get, on connections to each process."""

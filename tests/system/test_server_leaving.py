@@ -21,7 +21,7 @@ import modicum as mo
 
 SCRIPT = Path(__file__).parents[1] / "samples" / "serving.py"
 RELEASE = b'{"dataset": "visits"}'
-BEGAN = '"event": "server-began"'
+BEGAN = '"event":"server-began"'
 
 
 class Run:
@@ -99,7 +99,7 @@ def test_what_is_under_way_is_finished(
         own.sendall(RELEASE[5:])
         assert statuses(heard(own)) == [422]
         assert run.process.wait(60) == 0
-        assert run.told.count('"event": "server-ended"') == workers
+        assert run.told.count('"event":"server-ended"') == workers
         assert "Traceback" not in run.told
 
 
@@ -146,7 +146,7 @@ def test_no_process_is_left_alone(tmp_path: Path) -> None:
     with running(tmp_path, 2) as run:
         assert len(run.workers()) == 2
         run.process.kill()
-        eventually(lambda: run.told.count('"event": "server-ended"') == 2)
+        eventually(lambda: run.told.count('"event":"server-ended"') == 2)
 
 
 def test_a_process_that_dies_is_begun_anew(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def serving(folder: Path, workers: int) -> Iterator[str]:
 
 def wait_for(url: str, stderr: Path, workers: int) -> None:
     deadline = time.monotonic() + 120
-    while stderr.read_text().count('"event": "server-began"') < workers:
+    while stderr.read_text().count('"event":"server-began"') < workers:
         assert time.monotonic() < deadline, stderr.read_text()
         time.sleep(0.05)
     assert get(url, "/readyz").status_code == 200

@@ -277,3 +277,15 @@ def test_answers_that_do_not_come_to_their_end(
     assert [one["event"] for one in result] == events
     assert result[-1]["status"] == status
     assert len(sent) == (status > 0)
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_a_line_is_one_line_in_ascii(text: str) -> None:
+    """Lone surrogates, ends of lines and marks of direction included."""
+    stream = io.StringIO()
+    Log(stream).library("name", Level.INFO, text)
+    written = stream.getvalue()
+    assert written.isascii()
+    assert written.splitlines(keepends=True) == [written]
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    assert json.loads(written)["message"] == joined
