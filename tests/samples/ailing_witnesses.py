@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -62,10 +64,15 @@ class InFile:
         return None
 
     def swap(self, new: bytes) -> bytes:
-        old = self._path.read_bytes()
-        draft = self._path.with_suffix(".older")
-        draft.write_bytes(new)
-        draft.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # As a server does: no line is lost.
+            old = self._path.read_bytes()
+            draft = self._path.with_suffix(".older")
+            draft.write_bytes(new)
+            draft.replace(self._path)
+        finally:
+            os.close(folder)
         return old
 
 
