@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from modicum.cli.exit_codes import Exit
 from modicum.cli.main import app
+from modicum.storage.factory import open_store
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ledgers" / "v1.db"
 LAST = len(list(log()))
@@ -165,7 +166,7 @@ def test_tables_on_a_server_are_brought_up_to_date(
 
 
 def test_a_ledger_moves_to_a_server_and_no_password_is_shown(
-    head: str, postgres: Cluster
+    head: str, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgres.new_ledger().replace("postgres@", "postgres:s3cret@")
     run("backup", "b.db")
@@ -179,4 +180,9 @@ def test_a_ledger_moves_to_a_server_and_no_password_is_shown(
     back = run("backup", "b2.db", "--ledger", url)
     assert back.exit_code == 0
     assert rows_of(Path("b2.db")) == rows_of(Path("ledger.db"))
-    assert "s3cret" not in "".join(one.output for one in (output, again, up, back))
+    first = next(iter(open_store("ledger.db").read(0))).hash
+    monkeypatch.setenv("MODICUM_WITNESS", "head")
+    part = run("restore", url, "--ledger", "part.db", "--until", first)
+    assert (part.exit_code, "bring-back" in part.output) == (0, True)
+    every = (output, again, up, back, part)
+    assert "s3cret" not in "".join(one.output for one in every)

@@ -14,6 +14,9 @@ from typer.testing import CliRunner, Result
 
 import modicum as mo
 from modicum.cli.main import app
+from modicum.ledger import Event, event_of, seal
+from modicum.ledger.log.events import ReleaseStarted
+from modicum.storage.factory import open_store
 from modicum.system.clock import FixedClock, SystemClock, add_seconds
 
 
@@ -74,7 +77,7 @@ def test_a_clock_that_jumped_is_repaired_by_two_people(
     done = restored("--until", last[:12])
     assert done.exit_code == 0, done.output
     assert "restored, 3 entries" in done.stdout
-    assert "later ones are left out" in done.stdout
+    assert "later ones left out: 3" in done.stdout
     assert "bring-back 'jumped.db'" in done.stdout
     assert run("release", "submit", "second.json").exit_code == 6
     assert run(*RESUME).exit_code == 0
@@ -82,6 +85,24 @@ def test_a_clock_that_jumped_is_repaired_by_two_people(
     assert "the gap is closed" in run("ledger", "bring-back", "jumped.db").stdout
     assert mo.open("ledger.db").state().at <= SystemClock().now()
     assert printed("release", "show", "third")["status"] == "recorded"
+
+
+@pytest.mark.spec("OPS-4")
+def test_a_backup_that_is_broken_after_the_cut_changes_nothing(folder: Path) -> None:
+    store = open_store("full.db")
+    records = list(store.read(0))
+    at = event_of(records[-1], len(records)).at
+    bad = Event(at, "ann", ReleaseStarted("nobody"))
+    with store.turn() as turn:
+        turn.append([seal(bad, len(records) + 1, records[-1].hash)])
+    store.close()
+    (folder / "full.db").rename("jumped.db")
+    (folder / "ledger.db").unlink()
+    witness = (folder / "disk" / "head").read_bytes()
+    refused = restored("--until", records[-1].hash)
+    assert (refused.exit_code, "nobody" in refused.stderr) == (6, True)
+    assert (folder / "disk" / "head").read_bytes() == witness
+    assert not (folder / "ledger.db").exists()
 
 
 RESUME = ("ledger", "resume", "--after-loss", "--reason", "the disk failed")

@@ -173,10 +173,10 @@ def _print_restored(ledger: str, done: Restored, backup: str) -> None:
         print(f"  the given hash is that of entry {done.verified.noted}")
     if done.left_out:
         print(
-            f"  the last entry is of {done.at}; {done.left_out} later ones are left"
-            " out, and the witness has the last one\n"
-            "  two people go on without them:  modicum ledger resume --after-loss"
-            f" --reason …\n  then:  modicum ledger bring-back '{backup}'"
+            f"  the last entry is of {done.at}; later ones left out: {done.left_out}\n"
+            "  the witness has the last of them; this ledger is refused until two"
+            " people go on:  modicum ledger resume --after-loss --reason …\n"
+            f"  then:  modicum ledger bring-back '{backup}'"
         )
         return
     print(

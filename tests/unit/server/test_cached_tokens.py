@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -187,6 +187,20 @@ def test_more_tokens_than_one_query_reads(
     found = identify_all(api_tokens(registry), texts)
     assert names(found) == [f"person{number}" for number in range(len(texts))]
     assert counting.queries == 2
+
+
+@pytest.mark.spec("REG-5")
+def test_what_changed_while_it_was_read_is_read_again() -> None:
+    recent = RecentlyRead[str](lambda _: None, 5.0, lambda: 0.0)
+    changes: Iterator[Callable[[], None]] = iter([recent.forget, lambda: None])
+
+    def read(keys: Sequence[str]) -> dict[str, str | None]:
+        next(changes)()
+        return dict.fromkeys(keys, "found")
+
+    for known in (None, "found"):
+        assert recent.get_all(["key"], read) == {"key": "found"}
+        assert recent.peek("key") == known
 
 
 def test_a_damaged_token_fails_nobody_else(

@@ -43,8 +43,8 @@ class Heads:
         noted: The hash of an entry that must be in the backup; None for none.
         known: Hashes, or first digits of them; what is restored must end with one of
             them. None for any.
-        until: The hash of the last entry to restore; None for the last one. The ones
-            after it are lost then, and the witness knows of them.
+        until: The hash of the last entry to restore; None for the last one. Later ones
+            are left out, and the witness gets the last of them.
     """
 
     noted: str | None = None
@@ -102,13 +102,17 @@ def restore(
     copied: StoredLog = open_log(backup)
     left_out = 0
     if heads.until is not None:
-        seqs = {one.hash: one.seq for one in copied.read(0)}
-        if heads.until not in seqs:
+        last = end = 0
+        for one in copied.read(0):
+            end = one.seq
+            if one.hash == heads.until:
+                last = end
+        if not last:
             raise _without(f"the backup has no entry {heads.until[:12]}")
-        left_out = len(seqs) - seqs[heads.until]
+        left_out = end - last
         if left_out:  # What is wrong after it could not be brought back.
             verify_store(copied, Trust())
-        copied = Beginning(copied, seqs[heads.until])
+        copied = Beginning(copied, last)
     # The effect of a policy on losses is no reason to lose them.
     verified = verify_store(copied, Trust(), on_entry=on_entry, noted_hash=heads.noted)
     if heads.noted is not None:
@@ -123,7 +127,7 @@ def restore(
 
 
 def _witness_all(backup: str) -> None:
-    """Let the witness know of entries that are left out: the rest is refused then.
+    """Give the witness the last entry of all, so that a part of them is refused.
 
     Raises:
         UsageError: If no witness is named.
